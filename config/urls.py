@@ -1,0 +1,15 @@
+"""Where each app's pages begin; what lies below is the app's own business."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("api/", include("config.api_urls")),
+    path("admin/", admin.site.urls),
+    path("", include("accounts_app.urls")),
+    path("", include("backfills_app.urls")),
+    path("", include("partitions_app.urls")),
+    path("", include("assets_app.urls")),
+]
