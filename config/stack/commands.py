@@ -1,0 +1,36 @@
+"""The commands of our own processes, the same in the embedded stack and in docker-compose.yml.
+
+What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT, SLICEWISE_SLOTS
+and the settings. The first word, `python`, is the virtual environment's.
+"""
+
+from __future__ import annotations
+
+WEB = [
+    *["python", "-m", "granian", "--interface", "wsgi", "--workers", "1"],
+    *["--blocking-threads", "8", "--respawn-failed-workers", "config.wsgi:application"],
+]
+BEAT = ["python", "-m", "celery", "-A", "config", "beat"]
+
+# No worker asks another one anything: facts about gateways are rows in the database.
+ALONE = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+
+
+def worker(queue: str, *more: str) -> list[str]:
+    """A worker for one queue; room for SLICEWISE_SLOTS runs unless `more` says otherwise."""
+    return [
+        *["python", "-m", "celery", "-A", "config", "worker", "-P", "threads"],
+        *["-Q", queue, "-n", f"{queue}@%h", *more, *ALONE],
+    ]
+
+
+COMMANDS = {
+    "web": WEB,
+    "beat": BEAT,
+    "worker-scheduled": worker("scheduled"),
+    "worker-backfill": worker("backfill"),
+    "worker-control": worker("control", "-c", "2"),
+}
+
+# Once, before the others: the database's tables, the first account, the bundles.
+PREPARE = ["python", "-m", "config.stack.prepare"]

@@ -1,0 +1,7 @@
+"""What the stack says when it cannot go on."""
+
+from __future__ import annotations
+
+
+class StackError(Exception):
+    """Something of the machine or the data folder stands in the way; the message says what to do."""

@@ -1,0 +1,39 @@
+"""What must be there before the first page: tables, the first account, the declared assets.
+
+`python -m config.stack.prepare`, once, before web, beat and workers; doing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import django
+from django.core.management import CommandError, call_command
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Prepare the database that the settings name."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    call_command("migrate", interactive=False, verbosity=1)
+    make_first_account()
+    try:
+        call_command("sync")
+    except CommandError as error:
+        # A broken definition file must not keep the pages away, which show what is wrong with it.
+        log.warning("not everything could be synced: %s", error)
+
+
+def make_first_account() -> None:
+    """Make the account that DJANGO_SUPERUSER_USERNAME and _PASSWORD describe, if there is none at all."""
+    from django.contrib.auth import get_user_model
+
+    if "DJANGO_SUPERUSER_PASSWORD" in os.environ and not get_user_model().objects.exists():
+        call_command("createsuperuser", interactive=False, email="admin@localhost")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What the supervisor needs to know of one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# What servers and user code may find in their environment; everything else is held back.
+HARMLESS = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "USER", "LOGNAME")
+
+
+def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that gives nothing away."""
+    return {name: env[name] for name in HARMLESS if name in env}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The user under whom a process runs."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """One program of the stack; `death_signal` reaches it when the supervisor dies."""
+
+    name: str
+    argv: list[str]
+    cwd: Path
+    env: dict[str, str] = field(repr=False)
+    account: Account | None = None
+    death_signal: signal.Signals = signal.SIGKILL
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_seconds: int = 10
+
+    def describe(self, file: Path) -> None:
+        """Write what `tether.py` reads; only this user can read it, since it holds secrets."""
+        what = {
+            "argv": self.argv,
+            "cwd": str(self.cwd),
+            "env": self.env,
+            "uid": self.account.uid if self.account else None,
+            "gid": self.account.gid if self.account else None,
+            "death_signal": int(self.death_signal),
+        }
+        write_private(file, json.dumps(what, indent=1))
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that nobody else may read, whole or not at all."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}.new")
+    fresh.unlink(missing_ok=True)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(text)
+    fresh.replace(file)

@@ -1,0 +1,120 @@
+"""A Spark Connect server of the pyspark wheel: loopback only, with a token, knowing no secret of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from config.stack import machine, ports
+from config.stack.errors import StackError
+from config.stack.folder import DataFolder
+from config.stack.process import Process, scrubbed, write_private
+
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+# Spark's launcher always asks for this module, which the carried Java was built without.
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+JAVA_WRAPPER = """#!/bin/sh
+for word do
+    shift
+    [ "$word" = "{module}" ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+
+
+class SparkServer:
+    """One local Spark, in a process of its own, that runs reach by Spark Connect."""
+
+    name = "spark"
+
+    def __init__(self, folder: DataFolder, port: int, ui_port: int, passed: Mapping[str, str]):
+        """`passed` are the variables that people let their code see; its Python workers get them."""
+        self.folder = folder.path / "spark"
+        self.port = port
+        self.ui_port = ui_port
+        self._token = folder.credentials().spark_token
+        self._passed = passed
+
+    @property
+    def url(self) -> str:
+        """What SPARK_REMOTE says; a token without TLS wants the name `localhost`."""
+        return f"sc://localhost:{self.port}/;token={self._token}"
+
+    def prepare(self) -> None:
+        """Write its configuration and clear what an earlier one left."""
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        (self.folder / "scratch").mkdir(mode=0o700, parents=True)
+        lines = [f"{name} {value}" for name, value in self._properties().items()]
+        write_private(self.folder / "spark.properties", "\n".join(lines) + "\n")
+
+    def process(self) -> Process:
+        """How it is started: spark-submit and its scripts end in `exec java`, one process."""
+        home = machine.find_spark()
+        if home is None:
+            raise StackError("The package pyspark is not installed; set SPARK_REMOTE to a server.")
+        return Process(
+            name=self.name,
+            argv=[
+                *["/bin/bash", str(home / "bin" / "spark-submit"), "--class", SERVER_CLASS],
+                *["--properties-file", str(self.folder / "spark.properties"), "spark-internal"],
+            ],
+            env={
+                **scrubbed(os.environ),
+                **self._passed,
+                "JAVA_HOME": str(self._java_home()),
+                "SPARK_HOME": str(home),
+                "SPARK_LOCAL_IP": ports.HOST,
+                "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
+                "PYSPARK_PYTHON": machine.python(),
+                "OPENBLAS_NUM_THREADS": "1",
+                "TZ": "UTC",
+            },
+            cwd=self.folder,
+            death_signal=signal.SIGKILL,
+        )
+
+    def is_ready(self) -> bool:
+        """Whether it accepts connections; it listens only once it can serve them."""
+        return ports.accepts(self.port)
+
+    def settle(self) -> None:
+        """Nothing has to be made in it."""
+
+    def _properties(self) -> dict[str, str]:
+        cores = os.cpu_count() or 1
+        memory = min(4096, machine.memory_bytes() // (4 * 1024 * 1024))
+        return {
+            "spark.app.name": "Slicewise",
+            "spark.master": "local[*]",
+            "spark.driver.bindAddress": ports.HOST,
+            "spark.driver.host": ports.HOST,
+            "spark.driver.memory": f"{memory}m",
+            "spark.connect.grpc.binding.address": ports.HOST,
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.local.dir": str(self.folder / "scratch"),
+            "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
+            "spark.sql.session.timeZone": "UTC",
+            # Small data on one machine: hundreds of tiny tasks would take longer than the work.
+            "spark.sql.shuffle.partitions": str(max(2 * cores, 4)),
+            "spark.scheduler.mode": "FAIR",
+            "spark.ui.port": str(self.ui_port),
+            "spark.ui.showConsoleProgress": "false",
+        }
+
+    def _java_home(self) -> Path:
+        java = machine.find_java(os.environ)
+        if java is None:
+            raise StackError(
+                f"There is no Java {machine.OLDEST_JAVA} or newer. Install one, set JAVA_HOME to "
+                "it, or set SPARK_REMOTE to a Spark Connect server."
+            )
+        if not java.from_wheel:
+            return java.home
+        wrapper = self.folder / "java" / "bin" / "java"
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
+        wrapper.write_text(JAVA_WRAPPER.format(module=MISSING_MODULE, java=java.binary))
+        wrapper.chmod(0o755)
+        return wrapper.parent.parent

@@ -1,0 +1,176 @@
+"""The whole of Slicewise on one machine: the servers, and the same commands that production runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from config.stack import machine, ports
+from config.stack.commands import COMMANDS, PREPARE
+from config.stack.errors import StackError
+from config.stack.folder import PROJECT
+from config.stack.process import Process
+from config.stack.services import Services
+from config.stack.supervision import wait_for
+
+GROUP = "slicewise"
+ADMIN = "admin"
+
+
+class Stack:
+    """One running Slicewise on one data folder.
+
+    `bundles` maps names to folders of definition files; `env` stands for this process's environment
+    (settings, and servers to use instead of embedded ones); `slots` are those of each worker;
+    `port` is where the pages should be, a free port unless given.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        bundles: Mapping[str, Path] | None = None,
+        env: Mapping[str, str] | None = None,
+        slots: int = 3,
+        port: int | None = None,
+    ) -> None:
+        self.services = Services(data, env)
+        self.data = self.services.folder.path
+        self._bundles = {name: folder.resolve() for name, folder in (bundles or {}).items()}
+        self._slots = slots
+        self._port = port
+
+    @property
+    def web_url(self) -> str:
+        """Where the pages are."""
+        return f"http://{ports.HOST}:{self._port}"
+
+    @property
+    def admin_password(self) -> str:
+        """The password of the account `admin`, which the first start made."""
+        return self.services.folder.credentials().admin_password
+
+    def start(self, wait: bool = True) -> None:
+        """Start everything; with `wait`, return when pages, workers and Spark can be used."""
+        try:
+            self._start()
+            if wait:
+                self.wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait(self) -> None:
+        """Wait until everything can be used."""
+        wait_for(self._web_answers, "the pages", seconds=60, broken=self._complaint)
+        for name in COMMANDS:
+            wait_for(
+                lambda name=name: self.services.supervisor.facts(name)["statename"] == "RUNNING",  # type: ignore[misc]
+                name,
+                seconds=60,
+                broken=self._complaint,
+            )
+        self.services.wait()
+
+    def stop(self) -> None:
+        """End every process of it and give the data folder back."""
+        self.services.stop()
+
+    def environment(self) -> dict[str, str]:
+        """The settings under which its processes run; enough for any `manage.py` command."""
+        env = self.services.env
+        settings = {
+            **self.services.environment(),
+            "SLICEWISE_SLOTS": str(self._slots),
+            "SLICEWISE_BUNDLES": ",".join(f"{n}={p}" for n, p in self._bundles.items()),
+            "SLICEWISE_URL": self.web_url,
+            "GRANIAN_HOST": ports.HOST,
+            "GRANIAN_PORT": str(self._port),
+        }
+        if runner_env := env.get("SLICEWISE_RUNNER_ENV"):
+            settings["SLICEWISE_RUNNER_ENV"] = runner_env
+        return {**settings, **self.services.passed()}
+
+    def pid_of(self, name: str) -> int:
+        """The process id of "web", "beat", "worker-scheduled", "postgresql" …; 0 when it is down."""
+        return self.services.pid_of(name)
+
+    def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a `manage.py` command against it."""
+        return subprocess.run(
+            [machine.python(), str(PROJECT / "manage.py"), *arguments],
+            env={**self.services.env, **self.environment()},
+            capture_output=True,
+            text=True,
+            check=check,
+        )
+
+    def _start(self) -> None:
+        self.services.reserve()
+        if self._port is None or not ports.is_free(self._port):
+            (self._port,) = ports.pick(1)
+        env = {**self.services.env, **self.environment(), "PYTHONUNBUFFERED": "1"}
+        processes = [
+            Process(name=name, argv=runnable(command), env=env, cwd=PROJECT,
+                    death_signal=signal.SIGKILL)
+            for name, command in COMMANDS.items()
+        ]
+        self.services.start(wait=False, others={GROUP: processes})
+        self.services.folder.note(environment=self.environment(), web_url=self.web_url)
+        self.services.wait(["postgresql", "redis"])
+        self._prepare(env)
+        for name in COMMANDS:
+            self.services.supervisor.launch(name)
+
+    def _prepare(self, env: dict[str, str]) -> None:
+        done = subprocess.run(
+            runnable(PREPARE),
+            env={
+                **env,
+                "DJANGO_SUPERUSER_USERNAME": ADMIN,
+                "DJANGO_SUPERUSER_PASSWORD": self.admin_password,
+            },
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        (self.services.folder.logs / "prepare.log").write_text(done.stdout + done.stderr)
+        if done.returncode != 0:
+            raise StackError(f"The database could not be prepared:\n{done.stderr[-3000:]}")
+
+    def _web_answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.web_url}/api/v1/health/", timeout=5):  # noqa: S310
+                return True
+        except urllib.error.HTTPError as error:
+            return error.code < 500
+        except OSError:
+            return False
+
+    def _complaint(self) -> str | None:
+        for name in COMMANDS:
+            if (reason := self.services.supervisor.complaint(name)) is not None:
+                return reason
+        return None
+
+
+def runnable(command: list[str]) -> list[str]:
+    """A command whose first word `python` has become this Python."""
+    word, *rest = command
+    return [machine.python() if word == "python" else word, *rest]
+
+
+def running_environment(data: Path) -> dict[str, str] | None:
+    """The settings of the stack that runs on a data folder, or None."""
+    from config.stack.folder import DataFolder
+
+    folder = DataFolder(data)
+    if os.path.exists(folder.path) and folder.in_use():
+        environment: dict[str, str] = folder.state().get("environment", {})
+        return environment or None
+    return None

@@ -1,0 +1,45 @@
+"""Becomes another program, tied to the life of whoever started it.
+
+Run as a file, `python -I -S tether.py DESCRIPTION.json`, before nearly every process of the stack. Linux
+sends the death signal when the parent dies, even by SIGKILL, so no process outlives its supervisor.
+The description also carries the whole environment: secrets stay off command lines, and a program
+finds nothing but what it was given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(description: str) -> None:
+    """Replace this process by the program that the JSON file `description` names."""
+    with open(description) as file:
+        what = json.load(file)
+    parent = os.getppid()
+    if what["uid"] is not None:
+        os.setgroups([])
+        os.setgid(what["gid"])
+        os.setuid(what["uid"])
+    # After the change of user, which would clear it.
+    die_with_parent(what["death_signal"], parent)
+    os.chdir(what["cwd"])
+    os.execve(what["argv"][0], what["argv"], what["env"])
+
+
+def die_with_parent(number: int, parent: int) -> None:
+    """Have the kernel send signal `number` to this process when process `parent` ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    if os.getppid() != parent:  # it ended before the call above could see it
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
