@@ -1,0 +1,58 @@
+"""What every view of the API has in common: who may come in, what is read, how errors are told."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts_app.api.authentication import TokenAuthentication
+from accounts_app.api.parsing import BoundedJSONParser
+from accounts_app.api.problems import answer_exception, problem
+from accounts_app.models import User
+from accounts_app.policy import Action, may
+
+
+class MayView(BasePermission):
+    """Whoever is signed in may look; what a write needs is asked of the policy by its service."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return may(request.user, Action.VIEW)
+
+
+class ApiView(APIView):
+    """Base of all views below ``/api/``."""
+
+    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    permission_classes = (MayView,)
+    parser_classes = (BoundedJSONParser,)
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        return answer_exception
+
+
+class NoSuchAddress(ApiView):
+    """Answers below ``/api/`` where nothing is, in the words that programs read."""
+
+    permission_classes = ()
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Nothing is asked of the caller: there is nothing to protect, whatever the method."""
+
+    def _absent(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return problem(404, f"There is nothing at {request.path}; see /api/docs/.")
+
+    get = post = put = patch = delete = _absent
+
+
+def signed_in(request: Request) -> User:
+    """The user of a request that ``MayView`` has let in."""
+    user = request.user
+    if isinstance(user, AnonymousUser):  # pragma: no cover - the permission answers first
+        raise TypeError("Ask only where a permission keeps out who is not signed in.")
+    return user

@@ -1,0 +1,72 @@
+"""``Idempotency-Key``: a POST that is sent again, because its answer got lost, is not done again."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import signed_in
+from accounts_app.api.problems import KeyReused
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import IdempotentRequest, User
+
+HEADER = "Idempotency-Key"
+KEPT_FOR = timedelta(hours=24)
+
+
+def once(request: Request, act: Callable[[], Response]) -> Response:
+    """Do what the request asks, or give the answer that the same request got before.
+
+    One transaction holds the key and the write: a second request with the key waits for the first
+    to end, and an error leaves nothing, so that it can be tried again.
+    """
+    key = request.headers.get(HEADER)
+    if key is None:
+        return act()
+    if not (key.isascii() and key.isprintable() and 1 <= len(key) <= 255):
+        raise InvalidRequest({HEADER: "Give 1 to 255 printable ASCII characters."})
+    user, fingerprint = signed_in(request), _fingerprint(request)
+    with transaction.atomic():
+        if not _claim(user, key, fingerprint):
+            return _earlier_answer(user, key, fingerprint)
+        response = act()
+        IdempotentRequest.objects.filter(user=user, key=key).update(
+            status=response.status_code,
+            answer=json.loads(JSONRenderer().render(response.data)),
+            location=response.headers.get("Location", ""),
+        )
+    return response
+
+
+def _claim(user: User, key: str, fingerprint: str) -> bool:
+    now = timezone.now()
+    IdempotentRequest.objects.filter(user=user, created_at__lt=now - KEPT_FOR).delete()
+    row = IdempotentRequest(user=user, key=key, fingerprint=fingerprint)
+    # Waits here while another transaction holds the same key.
+    IdempotentRequest.objects.bulk_create([row], ignore_conflicts=True)
+    # With conflicts ignored nothing says whether the row is ours; an unanswered one can only be.
+    return IdempotentRequest.objects.filter(user=user, key=key, status__isnull=True).exists()
+
+
+def _earlier_answer(user: User, key: str, fingerprint: str) -> Response:
+    earlier = IdempotentRequest.objects.get(user=user, key=key)
+    if earlier.fingerprint != fingerprint:
+        raise KeyReused(
+            f"The {HEADER} {key!r} came before, with another request. Use a new key for a new request."
+        )
+    headers = {"Idempotency-Replayed": "true"}
+    if earlier.location:
+        headers["Location"] = earlier.location
+    return Response(earlier.answer, status=earlier.status, headers=headers)
+
+
+def _fingerprint(request: Request) -> str:
+    """Of what is asked for; white space and the order of names in the body do not count."""
+    asked = [request.method, request.path, request.data]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

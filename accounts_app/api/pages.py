@@ -1,0 +1,136 @@
+"""Cursor pages: ``next`` leads on, whatever is inserted meanwhile, and no page costs more than the first."""
+
+import base64
+import binascii
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Model, QuerySet
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts_app.errors import InvalidRequest
+
+PAGE_SIZE = 100
+MAX_PAGE_SIZE = 1000
+PARAMETERS: list[dict[str, Any]] = [
+    {
+        "name": "cursor",
+        "in": "query",
+        "required": False,
+        "description": "Where the page begins; take it from `next` of the page before.",
+        "schema": {"type": "string"},
+    },
+    {
+        "name": "page_size",
+        "in": "query",
+        "required": False,
+        "description": f"How many results a page holds, {PAGE_SIZE} unless told.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
+    },
+]
+
+
+def encode_cursor(position: object) -> str:
+    """A position as text that fits into a URL."""
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
+
+
+def read_cursor(request: Request) -> Any:
+    """The position that the request's cursor names, None without one; nonsense is refused."""
+    text = request.query_params.get("cursor")
+    if not text:
+        return None
+    try:
+        return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (binascii.Error, ValueError, RecursionError):
+        raise bad_cursor() from None
+
+
+def bad_cursor() -> InvalidRequest:
+    """For a cursor that no page of this list has given out."""
+    return InvalidRequest({"cursor": "This is no cursor of this list: take it from `next`."})
+
+
+def read_page_size(request: Request) -> int:
+    """How many results the request wants."""
+    text = request.query_params.get("page_size")
+    if text is None:
+        return PAGE_SIZE
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_PAGE_SIZE):
+        raise InvalidRequest({"page_size": f"Give a whole number from 1 to {MAX_PAGE_SIZE}."})
+    return int(text)
+
+
+def next_link(request: Request, position: object | None) -> str | None:
+    """The address of the page that begins at this position, None at the end."""
+    if position is None:
+        return None
+    query = request.query_params.copy()
+    query["cursor"] = encode_cursor(position)
+    return request.build_absolute_uri(f"{request.path}?{urlencode(list(_pairs(query)))}")
+
+
+def _pairs(query: Any) -> Any:
+    return ((name, value) for name, values in query.lists() for value in values)
+
+
+def page_response(request: Request, results: list[Any], position: object | None) -> Response:
+    """One page of a list."""
+    return Response({"next": next_link(request, position), "results": results})
+
+
+class KeysetPages(BasePagination):
+    """Pages by one unique column, which the view names in ``page_order`` (``-id`` for newest first)."""
+
+    def paginate_queryset(
+        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
+    ) -> list[Model]:
+        order: str = getattr(view, "page_order", "-id")
+        field = order.lstrip("-")
+        self.request = request
+        size = read_page_size(request)
+        if (position := read_cursor(request)) is not None:
+            queryset = queryset.filter(**{_after(order): _checked(queryset.model, field, position)})
+        rows = list(queryset.order_by(order)[: size + 1])
+        self.position = getattr(rows[size - 1], field) if len(rows) > size else None
+        return rows[:size]
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return page_response(self.request, data, self.position)
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return paginated(schema)
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        return PARAMETERS
+
+
+def paginated(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a page whose results have this schema."""
+    return {
+        "type": "object",
+        "required": ["next", "results"],
+        "properties": {
+            "next": {
+                "type": ["string", "null"],
+                "format": "uri",
+                "description": "The following page, null on the last one.",
+            },
+            "results": schema,
+        },
+    }
+
+
+def _after(order: str) -> str:
+    return f"{order[1:]}__lt" if order.startswith("-") else f"{order}__gt"
+
+
+def _checked(model: type[Model], field: str, position: Any) -> Any:
+    wanted = str if model._meta.get_field(field).get_internal_type() == "CharField" else int
+    if type(position) is not wanted or "\0" in str(position):
+        raise bad_cursor()
+    return position

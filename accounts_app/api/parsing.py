@@ -1,0 +1,32 @@
+"""Reading JSON bodies that anybody may have written."""
+
+import io
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.conf import settings
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
+
+from accounts_app.api.problems import TooLarge
+
+
+class BoundedJSONParser(JSONParser):
+    """JSON up to ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; DRF alone would read whatever is sent."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise TooLarge(
+                f"The body has more than {limit:,} bytes (DATA_UPLOAD_MAX_MEMORY_SIZE)."
+            )
+        try:
+            return super().parse(io.BytesIO(body), media_type, parser_context)
+        except RecursionError:
+            raise ParseError("The JSON is nested too deeply.") from None

@@ -1,0 +1,100 @@
+"""Errors as RFC 9457 problem details: what was wrong, per field, and what would be right."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+
+MEDIA_TYPE = "application/problem+json"
+Errors = Mapping[str, Sequence[str]]
+
+
+class TooLarge(exceptions.APIException):
+    """The body is larger than the limit that the message names."""
+
+    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class KeyReused(exceptions.APIException):
+    """An ``Idempotency-Key`` came back with another request."""
+
+    status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+def problem(
+    status: int, detail: str, errors: Errors | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer for an error; ``errors`` holds sentences per field, ``""`` being the whole request."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": int(status),
+        "detail": detail,
+    }
+    if errors is not None:
+        body["errors"] = errors
+    return Response(body, status=status, headers=headers, content_type=MEDIA_TYPE)
+
+
+def answer_exception(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler for our views. None lets Django answer 500 and log the traceback."""
+    answer = _answer(error)
+    if answer is not None:
+        set_rollback()
+    return answer
+
+
+def _answer(error: Exception) -> Response | None:
+    match error:
+        case InvalidRequest():
+            conflict = isinstance(error, ConflictingRequest)
+            status = HTTPStatus.CONFLICT if conflict else HTTPStatus.BAD_REQUEST
+            return problem(status, _summary(error.errors), error.errors)
+        case exceptions.ValidationError():
+            errors = dict(_flatten(error.detail))
+            return problem(error.status_code, _summary(errors), errors)
+        case Http404():
+            said = str(error.args[0]) if error.args else "There is nothing at this address."
+            return problem(HTTPStatus.NOT_FOUND, said)
+        case PermissionDenied():
+            return problem(HTTPStatus.FORBIDDEN, str(error) or "You may not do this.")
+        case exceptions.APIException():
+            return problem(error.status_code, str(error.detail), headers=_headers(error))
+    return None
+
+
+def _headers(error: exceptions.APIException) -> dict[str, str]:
+    headers = {}
+    if challenge := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = challenge
+    if (wait := getattr(error, "wait", None)) is not None:
+        headers["Retry-After"] = str(int(wait))
+    return headers
+
+
+def _summary(errors: Errors) -> str:
+    """One line that names each field: for people who look at ``detail`` alone."""
+    return " ".join(
+        f"{field}: {' '.join(said)}" if field else " ".join(said) for field, said in errors.items()
+    )
+
+
+def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Turn DRF's nested details into sentences per dotted field name."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            whole = name == "non_field_errors"
+            yield from _flatten(inner, path if whole else f"{path}.{name}".lstrip("."))
+    elif isinstance(detail, list) and any(isinstance(item, Mapping | list) for item in detail):
+        for position, inner in enumerate(detail):
+            yield from _flatten(inner, f"{path}.{position}".lstrip("."))
+    else:
+        said = detail if isinstance(detail, list) else [detail]
+        yield path, [str(sentence) for sentence in said]

@@ -1,0 +1,110 @@
+"""Tokens for programs: given for a user name and a password, revoked by whoever holds them."""
+
+import structlog
+from axes.helpers import get_client_ip_address
+from django.conf import settings
+from django.contrib.auth import authenticate
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from knox.models import AuthToken
+from redis.exceptions import RedisError
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.views import APIView
+
+from accounts_app import audit
+from accounts_app.api.base import ApiView, signed_in
+from accounts_app.api.problems import problem
+from accounts_app.api.schema import problems
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import User
+from accounts_app.serializers import CredentialsSerializer, TokenSerializer
+
+log = structlog.get_logger(__name__)
+
+
+class TokenRequestThrottle(SimpleRateThrottle):
+    """Bounds guesses from one address; attempts on one account are django-axes' business."""
+
+    scope = "tokens"
+    rate = "20/min"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        if request.method != "POST":
+            return None
+        return f"throttle-tokens-{get_client_ip_address(request._request)}"
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        try:
+            return super().allow_request(request, view)
+        except RedisError as error:
+            # Without its counter the sign-in goes on: axes counts attempts in the database.
+            log.warning("token_throttle_unavailable", error=str(error))
+            return True
+
+
+class TokensView(ApiView):
+    """Get and give back tokens."""
+
+    throttle_classes = (TokenRequestThrottle,)
+
+    def get_permissions(self):  # type: ignore[no-untyped-def]
+        return [AllowAny()] if self.request.method == "POST" else super().get_permissions()
+
+    def get_authenticators(self):  # type: ignore[no-untyped-def]
+        # A stale token in the header must not keep anybody from getting a new one.
+        posting = self.request is not None and self.request.method == "POST"
+        return [] if posting else super().get_authenticators()
+
+    @extend_schema(
+        operation_id="tokens_create",
+        summary="Get a token",
+        request=CredentialsSerializer,
+        responses={201: TokenSerializer} | problems(400, 401, 429),
+        auth=[],
+        examples=[
+            OpenApiExample(
+                "Sign in", {"username": "ada", "password": "…"}, request_only=True
+            ),
+            OpenApiExample(
+                "A token",
+                {"token": "5f0c…", "expiry": "2027-01-01T00:00:00Z"},
+                response_only=True,
+                status_codes=["201"],
+            ),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """Send it as `Authorization: Bearer <token>`. It is shown this once and expires."""
+        asked = CredentialsSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        user = authenticate(request=request._request, **asked.validated_data)
+        if getattr(request._request, "axes_locked_out", False):
+            # The answer is ours; otherwise axes' middleware puts a page in its place.
+            request._request.axes_locked_out = False  # type: ignore[attr-defined]
+            return problem(429, f"Too many attempts: wait {settings.AXES_COOLOFF_TIME}.")
+        if not isinstance(user, User):
+            return problem(
+                401, "User name and password do not match.", headers={"WWW-Authenticate": "Bearer"}
+            )
+        token, text = AuthToken.objects.create(user=user)
+        audit.record(user, "create", "token", token.token_key)
+        return Response(TokenSerializer({"token": text, "expiry": token.expiry}).data, status=201)
+
+    @extend_schema(
+        operation_id="tokens_revoke",
+        summary="Revoke the token in use",
+        request=None,
+        responses={204: None} | problems(401, 409),
+    )
+    def delete(self, request: Request) -> Response:
+        """Whoever still uses it is signed out."""
+        token = request.auth
+        if not isinstance(token, AuthToken):
+            raise ConflictingRequest(
+                {"": "You are signed in by a session, which has no token: sign out on the page."}
+            )
+        audit.record(signed_in(request), "revoke", "token", token.token_key)
+        token.delete()
+        return Response(status=204)

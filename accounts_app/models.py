@@ -1,0 +1,61 @@
+"""People, the trail of what they did, and the answers that a repeated request gets again."""
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+
+class User(AbstractUser):
+    """A person who signs in. A model of our own from the first migration, so that it can grow."""
+
+
+class AuditEntry(models.Model):
+    """One write that somebody made: who, what, to what, when and from where. Never changed, never deleted."""
+
+    at = models.DateTimeField(auto_now_add=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="audit_entries"
+    )
+    # The name outlives the account.
+    actor_name = models.CharField(max_length=150)
+    action = models.CharField(max_length=40)
+    subject_type = models.CharField(max_length=40)
+    subject = models.CharField(max_length=300)
+    detail = models.JSONField(default=dict)
+    address = models.GenericIPAddressField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+        verbose_name_plural = "audit entries"
+        indexes = (models.Index(fields=("subject_type", "subject", "-id")),)
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor_name} {self.action} {self.subject}"
+
+
+class IdempotentRequest(models.Model):
+    """A write that came with an ``Idempotency-Key``, and the answer it got: the same again gets the same.
+
+    Inserted before the write and committed with it, so that the unique key makes a second request
+    wait for the first, and a first that failed leaves nothing.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    key = models.CharField(max_length=255, db_collation="C")
+    # Digest of method, path and body: the same key with another request is a mistake of the caller.
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    answer = models.JSONField(null=True)
+    location = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("user", "key"), name="idempotent_request_once"),
+        )
+        indexes = (models.Index(fields=("created_at",), name="idempotent_request_age"),)
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.key}"

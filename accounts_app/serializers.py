@@ -1,0 +1,104 @@
+"""Shapes of what comes in and goes out, strict about both."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+
+class Text(serializers.CharField):
+    """A JSON string; a number is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise serializers.ValidationError(f"This must be a string, not {json_kind(data)}.")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    """A JSON number without a fraction; a string is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            raise serializers.ValidationError(f"This must be a whole number, not {json_kind(data)}.")
+        return super().to_internal_value(data)
+
+
+class JSONObject(serializers.JSONField):
+    """A JSON object whose names and values the database can hold."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError(f"This must be an object, not {json_kind(data)}.")
+        _refuse_unstorable(data)
+        return data
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses fields that it does not know: a misspelt option is an error, not a default."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = sorted(name for name, field in self.fields.items() if not field.read_only)
+            unknown = sorted(str(name) for name in data if name not in known)
+            if unknown:
+                said = f"There is no such field; there are {', '.join(known)}."
+                raise serializers.ValidationError({name: [said] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class CredentialsSerializer(StrictSerializer):
+    """What a token is given for."""
+
+    username = Text(max_length=150)
+    password = Text(max_length=1000, trim_whitespace=False)
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    """A token, shown this once: only its digest is kept."""
+
+    token = serializers.CharField()
+    expiry = serializers.DateTimeField()
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """Problem details (RFC 9457)."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    errors = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        required=False,
+        help_text="Sentences per field; the empty name stands for the request as a whole.",
+    )
+
+
+def json_kind(value: Any) -> str:
+    """What JSON calls this, with its article."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+    return "an object"
+
+
+def _refuse_unstorable(value: Any) -> None:
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise serializers.ValidationError("Text may not hold NUL or surrogate characters.")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            _refuse_unstorable(name)
+            _refuse_unstorable(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_unstorable(inner)
