@@ -1,0 +1,62 @@
+"""How states look on pages: one word, one icon, one class each, wherever they are shown.
+
+A state never speaks by colour alone: a cell of the grid has a shape of its own (static/slicewise.css),
+a badge has an icon and its word.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a state is called, its icon in the sprite, and its class in the style sheet."""
+
+    name: str
+    label: str
+    icon: str
+    tone: str
+    means: str = ""
+
+
+MISSING = Look("missing", "Missing", "circle-dashed", "neutral", "It should exist and was never made.")
+NOT_YET_DUE = Look("not-yet-due", "Not yet due", "hourglass", "neutral", "Its window is not over.")
+QUEUED = Look("queued", "Queued", "clock", "info", "A run will make it and has not started.")
+RUNNING = Look("running", "Running", "loader-2", "info", "A run makes it now.")
+MATERIALIZED = Look("materialized", "Materialized", "check", "good", "It is there.")
+STALE = Look("stale", "Stale", "rotate", "warn", "Something it was made from has changed since.")
+FAILED = Look("failed", "Failed", "alert-triangle", "bad", "The last run that tried to make it failed.")
+CANCELED = Look("canceled", "Canceled", "ban", "neutral", "The last run was stopped by a person.")
+SKIPPED = Look("skipped", "Skipped", "player-skip-forward", "neutral", "It was passed over, with a reason.")
+
+PARTITION_LOOKS = (
+    MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
+)  # fmt: skip
+
+# Words of runs, attempts, partitions of runs, and backfills, beside those of partitions.
+_LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
+    "waiting": Look("queued", "Waiting", "clock", "info"),
+    "pending": Look("queued", "Pending", "clock", "info"),
+    "dispatched": Look("queued", "Dispatched", "clock", "info"),
+    "active": RUNNING,
+    "publishing": Look("running", "Publishing", "loader-2", "info"),
+    "canceling": Look("running", "Canceling", "loader-2", "warn"),
+    "succeeded": Look("materialized", "Succeeded", "check", "good"),
+    "lost": Look("failed", "Lost", "alert-triangle", "warn"),
+    "creating": Look("queued", "Creating", "clock", "info"),
+    "scheduled": Look("queued", "Scheduled", "clock", "info"),
+    "paused": Look("queued", "Paused", "clock", "warn"),
+    "partially_failed": Look("failed", "Partially failed", "alert-triangle", "bad"),
+}
+_HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})
+
+
+def look_of(state: str) -> Look:
+    """The look of a state of anything; KeyError for a word that no state has."""
+    return _LOOKS[state]
+
+
+def look_of_partition(state: str, run_state: str | None = None) -> Look:
+    """The look of a partition: the run that holds it now, if one does, before what last became of it."""
+    if run_state is None:
+        return _LOOKS[state]
+    return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING

@@ -1,0 +1,75 @@
+"""What all pages say the same way: icons, states, moments, durations."""
+
+from datetime import UTC, datetime, timedelta
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from partitions_app.looks import Look, look_of
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    """One icon of the sprite; decoration, so hidden from screen readers."""
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"/></svg>',
+        extra,
+        static("vendor/tabler-icons/icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def badge(state: str | Look) -> SafeString:
+    """A state as icon and word."""
+    look = look_of(state) if isinstance(state, str) else state
+    return format_html(
+        '<span class="state state-{}">{}{}</span>', look.tone, icon(look.icon), look.label
+    )
+
+
+@register.simple_tag
+def moment(at: datetime | None, missing: str = "–") -> SafeString:
+    """An instant: UTC as text, which a script turns into the reader's zone."""
+    if at is None:
+        return format_html("{}", missing)
+    at = at.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}">{} UTC</time>',
+        at.isoformat(timespec="milliseconds"),
+        at.strftime("%Y-%m-%d %H:%M:%S"),
+    )
+
+
+@register.filter
+def duration(span: timedelta | float | None) -> str:
+    """A span of time in its two largest units: ``1 h 5 min``."""
+    if span is None:
+        return "–"
+    seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    days, rest = divmod(round(seconds), 86_400)
+    hours, rest = divmod(rest, 3_600)
+    minutes, left = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (left, "s")]
+    first = next(at for at, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
+
+
+@register.filter
+def lasted(started: datetime | None, ended: datetime | None) -> str:
+    """How long it went on, or has been going on."""
+    if started is None:
+        return "–"
+    return duration((ended or datetime.now(UTC)) - started)
+
+
+@register.filter
+def percent(part: int, whole: int) -> int:
+    """Rounded down, so that 100 means all."""
+    return 100 * part // whole if whole else 0
