@@ -1,7 +1,26 @@
 """The embedded stack: PostgreSQL, Redis, Spark, and our own processes, on one machine, from wheels."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from config.stack.errors import StackError
-from config.stack.services import Services
-from config.stack.stack import Stack
+
+if TYPE_CHECKING:
+    from config.stack.services import Services
+    from config.stack.stack import Stack
 
 __all__ = ["Services", "Stack", "StackError"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs installed packages on first use: `slicewise doctor` runs without them."""
+    if name == "Services":
+        from config.stack.services import Services
+
+        return Services
+    if name == "Stack":
+        from config.stack.stack import Stack
+
+        return Stack
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

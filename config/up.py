@@ -1,0 +1,145 @@
+"""`slicewise up` and `slicewise exec`: a stack for people, and commands beside it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+
+from config.stack import Services, Stack, StackError
+from config.stack.folder import PROJECT, default_folder
+from config.stack.stack import ADMIN, running_environment
+
+NEEDED = ("DATABASE_URL", "REDIS_URL", "SPARK_REMOTE", "SECRET_KEY", "SLICEWISE_DATA")
+EXAMPLE = PROJECT / "examples" / "nyc_flights"
+PORT = 8000
+BAD_USAGE = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Start everything, say where it is, and stay until Ctrl-C or SIGTERM."""
+    options = _parser().parse_args(arguments)
+    stack = embedded(dict(options.bundle), slots=options.slots, port=options.port)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: _interrupt(ended))
+    try:
+        print(f"Starting Slicewise on {stack.data} …", flush=True)
+        stack.start()
+        announce(stack)
+        return _stay(stack, ended)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        stack.stop()
+
+
+def embedded(
+    bundles: dict[str, Path] | None = None, *, slots: int = 3, port: int | None = PORT
+) -> Stack:
+    """The stack of this project's data folder, on the flights example unless told otherwise.
+
+    LAKE, where the example keeps its data, is below the data folder unless the environment says.
+    """
+    env = dict(os.environ)
+    data = default_folder(env)
+    env.setdefault("LAKE", str(data / "lake"))
+    names = [name for name in env.get("SLICEWISE_RUNNER_ENV", "").split(",") if name]
+    env["SLICEWISE_RUNNER_ENV"] = ",".join(dict.fromkeys([*names, "LAKE"]))
+    return Stack(data, bundles or _named_bundles(env), env, slots, port)
+
+
+def announce(stack: Stack) -> None:
+    """Say where the pages are and how to sign in."""
+    print(
+        f"\nSlicewise is at {stack.web_url}\n"
+        f"  sign in as  {ADMIN}\n"
+        f"  password    {stack.admin_password}\n"
+        f"  logs        {stack.services.folder.logs}\n"
+        "Ctrl-C ends it.",
+        flush=True,
+    )
+
+
+def execute(command: Sequence[str]) -> int:
+    """Run a command with the running stack's settings, or with servers started for it."""
+    if not command:
+        print("usage: slicewise exec -- COMMAND…", file=sys.stderr)
+        return BAD_USAGE
+    try:
+        find_settings(os.environ)
+    except StackError:
+        services = Services(default_folder(os.environ))
+        try:
+            services.start()
+            return _run(command, services.environment())
+        finally:
+            services.stop()
+    return _run(command, {})
+
+
+def find_settings(env: MutableMapping[str, str]) -> None:
+    """Complete `env` by the settings of the running stack; what it says itself stays."""
+    if all(env.get(name) for name in NEEDED):
+        return
+    data = default_folder(env)
+    found = running_environment(data)
+    if found is None:
+        raise StackError(
+            f"Nothing is running on {data}. Start it with `slicewise up`, or set "
+            f"{', '.join(NEEDED)} to use servers of your own."
+        )
+    for name, value in found.items():
+        env.setdefault(name, value)
+
+
+def _run(command: Sequence[str], more: dict[str, str]) -> int:
+    try:
+        return subprocess.run(command, env={**os.environ, **more}, check=False).returncode
+    except FileNotFoundError:
+        raise StackError(f"There is no command {command[0]!r}.") from None
+
+
+def _interrupt(ended: threading.Event) -> None:
+    """End the wait; while still starting, end that."""
+    if ended.is_set():
+        return
+    ended.set()
+    raise KeyboardInterrupt
+
+
+def _stay(stack: Stack, ended: threading.Event) -> int:
+    while not ended.wait(timeout=1):
+        if not stack.services.supervisor.is_alive():
+            raise StackError(f"The supervisor was killed. Logs: {stack.services.folder.logs}")
+    return 0
+
+
+def _named_bundles(env: MutableMapping[str, str]) -> dict[str, Path]:
+    named = env.get("SLICEWISE_BUNDLES", "")
+    if not named:
+        return {EXAMPLE.name: EXAMPLE}
+    return dict(_bundle(part) for part in named.split(","))
+
+
+def _bundle(text: str) -> tuple[str, Path]:
+    name, separator, folder = text.partition("=")
+    if not separator or not name or not Path(folder).is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FOLDER with a folder that exists")
+    return name, Path(folder).resolve()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="slicewise up", description=main.__doc__)
+    parser.add_argument(
+        "--bundle", action="append", default=[], type=_bundle, metavar="NAME=FOLDER",
+        help="a folder of definition files; may be given several times",
+    )
+    parser.add_argument("--port", type=int, default=PORT, help="for the pages, if it is free")
+    parser.add_argument("--slots", type=int, default=3, help="runs at once, per worker")
+    return parser

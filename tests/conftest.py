@@ -1,0 +1,52 @@
+"""What all tests share: real servers (see config.stack.pytest_plugin) and one whole stack."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.stack import Services, Stack
+from config.stack.process import scrubbed
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    services: Services, django_db_modify_db_settings_parallel_suffix: None
+) -> None:
+    """pytest-django asks for this before it makes the test database: PostgreSQL runs by then."""
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Iterator[Path]:
+    """A folder for a stack of the test's own, which PostgreSQL's user can reach even for root."""
+    path = Path(tempfile.mkdtemp(prefix="slicewise-stack-"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def stack(data_folder: Path) -> Iterator[Stack]:
+    """All of Slicewise, running as separate processes on the flights example.
+
+    It shares nothing with the servers of the other tests. Its assets lie below `stack.data / "lake"`.
+    """
+    whole = Stack(
+        data_folder,
+        bundles={"nyc_flights": PROJECT / "examples" / "nyc_flights"},
+        env={
+            **scrubbed(os.environ),
+            "LAKE": str(data_folder / "lake"),
+            "SLICEWISE_RUNNER_ENV": "LAKE",
+        },
+    )
+    whole.start()
+    yield whole
+    whole.stop()
