@@ -1,20 +1,27 @@
 """What every view of the API has in common: who may come in, what is read, how errors are told."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Model
 from rest_framework.authentication import SessionAuthentication
+from rest_framework.generics import ListAPIView
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts_app.api.authentication import TokenAuthentication
+from accounts_app.api.filtering import StrictFilterBackend
+from accounts_app.api.pages import KeysetPages
 from accounts_app.api.parsing import BoundedJSONParser
 from accounts_app.api.problems import answer_exception, problem
 from accounts_app.models import User
 from accounts_app.policy import Action, may
+
+
+_Row = TypeVar("_Row", bound=Model)
 
 
 class MayView(BasePermission):
@@ -33,6 +40,14 @@ class ApiView(APIView):
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return answer_exception
+
+
+class ApiList(ApiView, ListAPIView[_Row]):
+    """Base of lists: a ``queryset``, a ``filterset_class``, and ``page_order``, a unique column."""
+
+    pagination_class = KeysetPages
+    filter_backends = (StrictFilterBackend,)
+    page_order = "-id"
 
 
 class NoSuchAddress(ApiView):

@@ -4,7 +4,13 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    inline_serializer,
+)
+from rest_framework import serializers
 
 from accounts_app.serializers import ProblemSerializer
 
@@ -64,3 +70,16 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         return {"type": "http", "scheme": "bearer"}
+
+
+def page_of(serializer: type[serializers.Serializer[Any]]) -> OpenApiResponse:
+    """A page of such results, for views that page by other means than a queryset."""
+    name = serializer.__name__.removesuffix("Serializer")
+    page = inline_serializer(
+        f"{name}Page",
+        {
+            "next": serializers.URLField(allow_null=True, help_text="The following page, if any."),
+            "results": serializer(many=True),
+        },
+    )
+    return OpenApiResponse(page)

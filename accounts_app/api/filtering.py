@@ -1,0 +1,41 @@
+"""Filters of lists: what is misspelt is refused, so that nobody takes everything for the answer."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from accounts_app.errors import InvalidRequest
+
+_PAGING = {"cursor", "page_size"}
+
+
+class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
+    """django-filter's backend for views that name a ``filterset_class``."""
+
+    def filter_queryset(
+        self, request: Request, queryset: QuerySet[Any], view: APIView
+    ) -> QuerySet[Any]:
+        filterset_class = self.get_filterset_class(view, queryset)
+        refuse_unknown_parameters(request, set(filterset_class.base_filters) | _PAGING)
+        filtered: QuerySet[Any] = super().filter_queryset(request, queryset, view)
+        return filtered
+
+
+class YesNoFilter(django_filters.TypedChoiceFilter):  # type: ignore[misc]
+    """``true`` or ``false``; django-filter's own takes anything else for no filter."""
+
+    def __init__(self, **options: Any) -> None:
+        choices = (("true", "true"), ("false", "false"))
+        super().__init__(choices=choices, coerce=lambda text: text == "true", **options)
+
+
+def refuse_unknown_parameters(request: Request, known: set[str]) -> None:
+    """Raise InvalidRequest for query parameters that the view does not read."""
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        said = f"There is no such parameter; there are {', '.join(sorted(known))}."
+        raise InvalidRequest(dict.fromkeys(unknown, said))

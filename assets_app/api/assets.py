@@ -1,0 +1,202 @@
+"""Assets, their partitions, and materializing them."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import Q, QuerySet
+from django.http import Http404
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiList, ApiView, signed_in
+from accounts_app.api.filtering import YesNoFilter, refuse_unknown_parameters
+from accounts_app.api.idempotency import once
+from accounts_app.api.pages import PARAMETERS, page_response, read_cursor, read_page_size
+from accounts_app.api.schema import IDEMPOTENCY_KEY, NOT_FOUND_EXAMPLE, page_of, problems
+from assets_app.api.counts import StateCounts, expected_count
+from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, RunGroup
+from assets_app.serializers import (
+    AssetDetailSerializer,
+    AssetSerializer,
+    MaterializeSerializer,
+    PartitionSerializer,
+    RequestSerializer,
+)
+
+RUNS_NAMED = 100
+
+
+class AssetFilter(django_filters.FilterSet):  # type: ignore[misc]
+    """What the list of assets can be narrowed by."""
+
+    search = django_filters.CharFilter(method="matching", label="Part of the name or description")
+    bundle = django_filters.CharFilter(field_name="bundle__name")
+    group = django_filters.CharFilter()
+    kind = django_filters.CharFilter()
+    owner = django_filters.CharFilter(field_name="owners", method="holding")
+    tag = django_filters.CharFilter(field_name="tags", method="holding")
+    paused = YesNoFilter()
+
+    def matching(self, assets: QuerySet[Asset], _: str, text: str) -> QuerySet[Asset]:
+        return assets.filter(Q(name__icontains=text) | Q(description__icontains=text))
+
+    def holding(self, assets: QuerySet[Asset], field: str, text: str) -> QuerySet[Asset]:
+        return assets.filter(**{f"{field}__contains": [text]})
+
+
+def asset_named(name: str) -> Asset:
+    """The asset of this name, also one no longer declared; Http404 with a sentence without one."""
+    found = Asset.objects.select_related(
+        "bundle", "partition_definition", "producer__current_version"
+    )
+    # No name holds a NUL, which the database would not even compare.
+    asset = None if "\0" in name else found.filter(name=name).first()
+    if asset is None:
+        raise Http404(f"There is no asset {name!r}.")
+    return asset
+
+
+def asset_detail(asset: Asset) -> dict[str, Any]:
+    """The asset as the API shows it alone."""
+    context = {
+        "counts": StateCounts([asset]),
+        "expected": expected_count(asset, now=timezone.now()),
+    }
+    return AssetDetailSerializer(asset, context=context).data
+
+
+def request_detail(group: RunGroup) -> dict[str, Any]:
+    """What came of a request to materialize."""
+    runs = list(group.runs.order_by("id").values_list("id", "partition_count"))
+    detail = {
+        "group": group.pk,
+        "label": group.label,
+        "run_count": len(runs),
+        "partition_count": sum(count for _, count in runs),
+        "runs": [run for run, _ in runs[:RUNS_NAMED]],
+        "runs_url": f"{reverse('api:runs')}?group={group.pk}",
+        "in_flight": group.in_flight,
+    }
+    return RequestSerializer(detail).data
+
+
+class AssetsView(ApiList[Asset]):
+    """The catalogue."""
+
+    queryset = Asset.objects.declared().select_related("bundle")
+    serializer_class = AssetSerializer
+    filterset_class = AssetFilter
+    page_order = "name"
+
+    @extend_schema(
+        operation_id="assets_list",
+        summary="List assets",
+        responses={200: AssetSerializer(many=True)} | problems(400, 401),
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Assets that a loaded file declares now, by name."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+        context = {"counts": StateCounts(page)}
+        return self.get_paginated_response(AssetSerializer(page, many=True, context=context).data)
+
+
+class AssetView(ApiView):
+    """One asset."""
+
+    @extend_schema(
+        operation_id="assets_read",
+        summary="Read an asset",
+        responses={200: AssetDetailSerializer} | problems(401, 404),
+        examples=[NOT_FOUND_EXAMPLE],
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """With its columns, its neighbours, and how many partitions should be there by now."""
+        return Response(asset_detail(asset_named(name)))
+
+
+class PartitionsView(ApiView):
+    """The partitions of an asset."""
+
+    @extend_schema(
+        operation_id="assets_partitions",
+        summary="List partitions of an asset",
+        parameters=[
+            OpenApiParameter(
+                "selection",
+                str,
+                description="Text of the selection grammar: `2024-01..2024-03`,"
+                " `date=2024 airport=JFK,L*`. Without it, all whose window is over.",
+                examples=[OpenApiExample("A month of days", "2013-01")],
+            ),
+            OpenApiParameter("state", str, enum=STATES),
+            *(
+                OpenApiParameter(
+                    each["name"], each["schema"], description=each["description"]
+                )
+                for each in PARAMETERS
+            ),
+        ],
+        responses={200: page_of(PartitionSerializer)} | problems(400, 401, 404),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """In window order, also those that nothing ever happened to. With `state` a page may hold
+        fewer results than asked for, even none, while `next` leads on."""
+        refuse_unknown_parameters(request, {"selection", "state", "cursor", "page_size"})
+        query = PartitionQuery(
+            asset=asset_named(name),
+            now=timezone.now(),
+            selection=request.query_params.get("selection", ""),
+            state=request.query_params.get("state", ""),
+            position=read_cursor(request),
+            size=read_page_size(request),
+        )
+        lines, position = partition_page(query)
+        return page_response(request, PartitionSerializer(lines, many=True).data, position)
+
+
+class MaterializeView(ApiView):
+    """Making partitions of an asset by hand."""
+
+    @extend_schema(
+        operation_id="assets_materialize",
+        summary="Materialize partitions",
+        parameters=[IDEMPOTENCY_KEY],
+        request=MaterializeSerializer,
+        responses={201: RequestSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        examples=[
+            OpenApiExample("Three days", {"selection": "2013-01-01..2013-01-03"}, request_only=True),
+            OpenApiExample("An asset that is not partitioned", {}, request_only=True),
+            OpenApiExample(
+                "Runs",
+                {
+                    "group": 7,
+                    "label": "raw_flights 2013-01-01..2013-01-03",
+                    "run_count": 3,
+                    "partition_count": 3,
+                    "runs": [12, 13, 14],
+                    "runs_url": "/api/v1/runs/?group=7",
+                    "in_flight": [],
+                },
+                response_only=True,
+                status_codes=["201"],
+            ),
+        ],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Also those that are there already: that is a re-run, with history kept. Partitions that
+        another run is making are left out and named; if that is all of them, the answer is 409."""
+        asset = asset_named(name)
+        asked = MaterializeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+
+        def act() -> Response:
+            wanted = MaterializeRequest(asset=asset, **asked.validated_data)
+            detail = request_detail(materialize(wanted, user=signed_in(request)))
+            return Response(detail, status=201, headers={"Location": detail["runs_url"]})
+
+        return once(request, act)

@@ -1,0 +1,47 @@
+"""How many partitions of assets are in which state: two statements, whatever their number."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Count, F, Sum, Value
+from django.db.models.functions import Coalesce
+
+from assets_app.models import Asset, AssetPartition, PartitionCount
+from slicewise import UnboundedPartitionsError
+
+_IDENTITY = Coalesce(F("asset__partition_definition__identity"), Value("whole"))
+
+
+class StateCounts:
+    """Counts of the given assets under the definitions they have now."""
+
+    def __init__(self, assets: Iterable[Asset]) -> None:
+        ids = [asset.pk for asset in assets]
+        self._settled: dict[int, dict[str, int]] = defaultdict(dict)
+        counts = PartitionCount.objects.filter(asset__in=ids, identity=_IDENTITY, count__gt=0)
+        for asset, state, count in counts.values_list("asset", "state").annotate(Sum("count")):
+            self._settled[asset][state] = count
+        held = AssetPartition.objects.filter(
+            asset__in=ids, identity=_IDENTITY, held_by__isnull=False
+        )
+        self._held = dict(held.values_list("asset").annotate(Count("id")))
+
+    def settled(self, asset: Asset) -> dict[str, int]:
+        """Partitions by what last became of them; those that nothing happened to are not counted."""
+        return dict(sorted(self._settled[asset.pk].items()))
+
+    def held(self, asset: Asset) -> int:
+        """Partitions that a run holds now."""
+        return self._held.get(asset.pk, 0)
+
+
+def expected_count(asset: Asset, *, now: datetime) -> int | None:
+    """How many partitions are over by ``now``; None where the definition has no first one."""
+    if asset.definition is None:
+        return 1
+    try:
+        count: int = asset.definition.count(until=now)
+    except UnboundedPartitionsError:
+        return None
+    return count

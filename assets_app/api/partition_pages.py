@@ -1,0 +1,205 @@
+"""Pages of an asset's partitions: keys come from the definition, states from rows, a page at a time.
+
+No page walks more than a bounded number of keys, so one may hold fewer results than asked for,
+even none, and still lead on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from accounts_app.api.pages import bad_cursor
+from accounts_app.errors import InvalidRequest
+from assets_app.models import Asset, AssetPartition, PartitionState, RunState
+from slicewise import PartitionSet, UnboundedPartitionsError
+from slicewise.rows import PartitionRow, partition_rows
+
+CHUNK = 1000
+CHUNKS_PER_PAGE = 20
+_QUEUED = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED)
+STATES = ("missing", "queued", "running", "materialized", "failed", "canceled", "skipped")
+Position = int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLine:
+    """A partition as lists show it."""
+
+    key: str
+    start: datetime | None
+    end: datetime | None
+    segment: str
+    state: str
+    version: int = 0
+    run: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    materialized_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionQuery:
+    """Which partitions of an asset, from where, and how many; without ``selection`` those over by ``now``."""
+
+    asset: Asset
+    now: datetime
+    selection: str = ""
+    state: str = ""
+    position: Any = None
+    size: int = 100
+
+
+def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
+    """The lines of one page in window order, and where the next one begins.
+
+    Raises InvalidRequest on ``selection``, ``state`` or ``cursor``.
+    """
+    if query.state and query.state not in STATES:
+        raise InvalidRequest({"state": f"{query.state!r} is no state; there are {', '.join(STATES)}."})
+    if query.position is not None and (type(query.position) is not int or query.position < 0):
+        raise bad_cursor()
+    if query.state in ("", "missing"):
+        return _by_key(query)
+    return _by_row(query)
+
+
+def chosen_keys(query: PartitionQuery) -> Sequence[Any] | PartitionSet:
+    """The keys that the query is about, not yet listed."""
+    definition = query.asset.definition
+    if not query.selection.strip():
+        return _keys_so_far(query)
+    if definition is None:
+        raise InvalidRequest({"selection": f"{query.asset} is not partitioned: leave it empty."})
+    try:
+        chosen: PartitionSet = definition.select(query.selection, until=query.now)
+    except ValueError as error:
+        raise InvalidRequest({"selection": str(error)}) from error
+    return chosen
+
+
+def _keys_so_far(query: PartitionQuery) -> Sequence[Any]:
+    definition = query.asset.definition
+    if definition is None:
+        return [None]
+    try:
+        keys: Sequence[Any] = definition.keys(until=query.now)
+    except UnboundedPartitionsError:
+        # Without a start the first partition is the first that anything happened to.
+        first = _rows(query.asset).filter(window_start__isnull=False).order_by("window_start").first()
+        if first is None:
+            return []
+        keys = definition.keys(since=first.window_start, until=query.now)
+    return keys
+
+
+def _by_key(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
+    keys, at = chosen_keys(query), query.position or 0
+    lines: list[PartitionLine] = []
+    size = query.size if not query.state else CHUNK
+    for _ in range(CHUNKS_PER_PAGE if query.state else 1):
+        for line in _lines(query.asset, keys[at : at + size]):
+            at += 1
+            if not query.state or line.state == query.state:
+                lines.append(line)
+            if len(lines) == query.size:
+                break
+        if at >= len(keys) or len(lines) == query.size:
+            break
+    return lines, at if at < len(keys) else None
+
+
+def _lines(asset: Asset, keys: Sequence[Any]) -> Iterator[PartitionLine]:
+    known = list(partition_rows(asset.definition, keys if asset.definition else None))
+    there = {row.key: row for row in _rows(asset).filter(key__in=[row.key for row in known])}
+    for row in known:
+        yield _line(row, there.get(row.key))
+
+
+def _line(key: PartitionRow, row: AssetPartition | None) -> PartitionLine:
+    if row is None:
+        return PartitionLine(
+            key=key.key, start=key.start, end=key.end, segment=key.segment, state="missing"
+        )
+    return _line_of_row(row)
+
+
+def _line_of_row(row: AssetPartition) -> PartitionLine:
+    return PartitionLine(
+        key=row.key,
+        start=row.window_start,
+        end=row.window_end,
+        segment=row.segment,
+        state=_state(row),
+        version=row.version,
+        run=row.held_by_id or row.last_run_id,
+        rows=row.rows,
+        bytes=row.bytes,
+        materialized_at=row.materialized_at,
+    )
+
+
+def _state(row: AssetPartition) -> str:
+    if row.held_by is None:
+        return row.state
+    return "queued" if row.held_by.state in _QUEUED else "running"
+
+
+def _rows(asset: Asset) -> QuerySet[AssetPartition]:
+    rows = AssetPartition.objects.filter(asset=asset, identity=asset.identity)
+    return rows.select_related("held_by")
+
+
+def _by_row(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
+    chosen = chosen_keys(query) if query.selection.strip() else None
+    lines: list[PartitionLine] = []
+    last: AssetPartition | None = _row_at(query)
+    for _ in range(CHUNKS_PER_PAGE):
+        rows = list(_after(last, _in_state(_rows(query.asset), query.state))[:CHUNK])
+        for last in rows:
+            if chosen is None or _is_chosen(query.asset, last, chosen):
+                lines.append(_line_of_row(last))
+            if len(lines) == query.size:
+                return lines, last.pk
+        if len(rows) < CHUNK:
+            return lines, None
+    return lines, last.pk if last else None
+
+
+def _row_at(query: PartitionQuery) -> AssetPartition | None:
+    if query.position is None:
+        return None
+    row = AssetPartition.objects.filter(asset=query.asset, pk=query.position).first()
+    if row is None:
+        raise bad_cursor()
+    return row
+
+
+def _is_chosen(asset: Asset, row: AssetPartition, chosen: Sequence[Any] | PartitionSet) -> bool:
+    try:
+        return asset.definition.parse(row.key) in chosen
+    except ValueError:
+        # Made under earlier bounds of the definition: no selection names it any more.
+        return False
+
+
+def _in_state(rows: QuerySet[AssetPartition], state: str) -> QuerySet[AssetPartition]:
+    if state == "queued":
+        return rows.filter(held_by__state__in=_QUEUED)
+    if state == "running":
+        return rows.filter(held_by__isnull=False).exclude(held_by__state__in=_QUEUED)
+    return rows.filter(held_by__isnull=True, state=PartitionState(state))
+
+
+def _after(
+    row: AssetPartition | None, rows: QuerySet[AssetPartition]
+) -> QuerySet[AssetPartition]:
+    if row is not None:
+        later = Q(segment__gt=row.segment) | Q(segment=row.segment, pk__gt=row.pk)
+        if row.window_start is not None:
+            later = Q(window_start=row.window_start) & later
+            later |= Q(window_start__gt=row.window_start)
+        rows = rows.filter(later)
+    return rows.order_by("window_start", "segment", "pk")

@@ -1,0 +1,140 @@
+"""Runs: what they do, what they print, and stopping them."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import Q
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiList, ApiView, signed_in
+from accounts_app.api.etags import conditional
+from accounts_app.api.filtering import refuse_unknown_parameters
+from accounts_app.api.pages import bad_cursor, encode_cursor, read_cursor
+from accounts_app.api.schema import IF_NONE_MATCH, problems
+from assets_app.execution.control import cancel_run
+from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunState, Trigger
+from assets_app.serializers import (
+    LogEntrySerializer,
+    LogPageSerializer,
+    RunDetailSerializer,
+    RunSerializer,
+)
+
+LOG_PIECES_PER_PAGE = 200
+LARGEST_ID = 2**63 - 1
+
+
+class RunFilter(django_filters.FilterSet):  # type: ignore[misc]
+    """What the list of runs can be narrowed by."""
+
+    asset = django_filters.CharFilter(field_name="asset__name")
+    state = django_filters.MultipleChoiceFilter(choices=RunState.choices)
+    trigger = django_filters.ChoiceFilter(choices=Trigger.choices)
+    queue = django_filters.ChoiceFilter(choices=Queue.choices)
+    group = django_filters.NumberFilter(field_name="group_id", max_value=LARGEST_ID)
+    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
+    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+
+
+def run_numbered(pk: int) -> Run:
+    """The run of this number; Http404 with a sentence without one."""
+    run = Run.objects.listed().prefetch_related("attempts__gateway").filter(pk=pk).first()
+    if run is None:
+        raise Http404(f"There is no run {pk}.")
+    return run
+
+
+def log_page(run: Run, position: Any) -> dict[str, Any]:
+    """What the run printed after ``position``, and where to go on from."""
+    has_ended = run.state in TERMINAL_STATES
+    logs = RunLog.objects.filter(attempt__run=run).order_by("attempt__number", "sequence")
+    if position is not None:
+        attempt, sequence = _checked(position)
+        logs = logs.filter(
+            Q(attempt__number__gt=attempt) | Q(attempt__number=attempt, sequence__gt=sequence)
+        )
+    # The state was read before the log, so that what an ended run printed is complete.
+    entries = list(
+        logs.values("attempt__number", "sequence", "at", "text")[:LOG_PIECES_PER_PAGE]
+    )
+    if entries:
+        position = [entries[-1]["attempt__number"], entries[-1]["sequence"]]
+    return {
+        "entries": LogEntrySerializer(entries, many=True).data,
+        "cursor": None if position is None else encode_cursor(position),
+        "ended": has_ended and len(entries) < LOG_PIECES_PER_PAGE,
+    }
+
+
+def _checked(position: Any) -> tuple[int, int]:
+    match position:
+        case [int(attempt), int(sequence)] if all(0 <= it <= LARGEST_ID for it in position):
+            return attempt, sequence
+    raise bad_cursor()
+
+
+class RunsView(ApiList[Run]):
+    """Runs of all assets."""
+
+    queryset = Run.objects.listed()
+    serializer_class = RunSerializer
+    filterset_class = RunFilter
+
+    @extend_schema(
+        operation_id="runs_list",
+        summary="List runs",
+        responses={200: RunSerializer(many=True)} | problems(400, 401),
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Newest first."""
+        return self.list(request, *args, **kwargs)
+
+
+class RunView(ApiView):
+    """One run."""
+
+    @extend_schema(
+        operation_id="runs_read",
+        summary="Read a run",
+        parameters=[IF_NONE_MATCH],
+        responses={200: RunDetailSerializer, 304: None} | problems(401, 404),
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """With its attempts, and its partitions by state."""
+        return conditional(request, RunDetailSerializer(run_numbered(pk)).data)
+
+
+class RunLogView(ApiView):
+    """What a run printed."""
+
+    @extend_schema(
+        operation_id="runs_log",
+        summary="Read a run's log",
+        parameters=[
+            OpenApiParameter("cursor", str, description="`cursor` of the answer before."),
+            IF_NONE_MATCH,
+        ],
+        responses={200: LogPageSerializer, 304: None} | problems(400, 401, 404),
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """All attempts in order. To follow it, ask again with `cursor` until `ended` is true."""
+        refuse_unknown_parameters(request, {"cursor"})
+        return conditional(request, log_page(run_numbered(pk), read_cursor(request)))
+
+
+class RunCancelView(ApiView):
+    """Stopping a run."""
+
+    @extend_schema(
+        operation_id="runs_cancel",
+        summary="Cancel a run",
+        request=None,
+        responses={200: RunDetailSerializer} | problems(401, 403, 404, 409),
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """A queued run ends at once; a running one is `canceling` until its work has stopped."""
+        cancel_run(run_numbered(pk), user=signed_in(request))
+        return Response(RunDetailSerializer(run_numbered(pk)).data)

@@ -1,0 +1,216 @@
+"""Assets, partitions and runs as JSON, for the API and for commands with ``--json``."""
+
+import re
+from typing import Any
+
+from django.db.models import Count
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
+from assets_app.models import Asset, Run, RunAttempt
+
+_PASSWORD = re.compile(r"(?<=//)([^/?#@:]*):[^/?#]*@")
+
+
+def masked(uri: str) -> str:
+    """The URI without the password that it may hold."""
+    return _PASSWORD.sub(r"\1:***@", uri)
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "enum": ["partition", "range"]},
+            {"type": "integer", "minimum": 1},
+            {"type": "null"},
+        ],
+        "description": "A run per partition, one run for all, or at most so many per run;"
+        " as the asset declares it unless told.",
+    }
+)
+class StrategyField(serializers.Field[Any, Any, Any, Any]):
+    """A strategy in any of its forms; which numbers and words are right is the service's to say."""
+
+    def to_internal_value(self, data: Any) -> str | int:
+        if isinstance(data, bool) or not isinstance(data, str | int):
+            raise serializers.ValidationError(
+                f"This must be partition, range, or a whole number, not {json_kind(data)}."
+            )
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class AssetSerializer(serializers.ModelSerializer[Asset]):
+    """An asset as lists show it. ``counts`` are of partitions by what last became of them."""
+
+    bundle = serializers.CharField(source="bundle.name")
+    uri = serializers.SerializerMethodField()
+    partition = serializers.SerializerMethodField()
+    counts = serializers.SerializerMethodField()
+    in_flight = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Asset
+        fields = (
+            "name", "bundle", "description", "kind", "group", "owners", "tags", "uri",
+            "canonical_uri", "schedule", "partition", "paused", "active", "counts", "in_flight",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_uri(self, asset: Asset) -> str:
+        return masked(asset.uri)
+
+    def get_partition(self, asset: Asset) -> dict[str, Any] | None:
+        row = asset.partition_definition
+        return None if row is None else row.spec
+
+    def get_counts(self, asset: Asset) -> dict[str, int]:
+        counts: dict[str, int] = self.context["counts"].settled(asset)
+        return counts
+
+    def get_in_flight(self, asset: Asset) -> int:
+        held: int = self.context["counts"].held(asset)
+        return held
+
+
+class AssetDetailSerializer(AssetSerializer):
+    """An asset with its columns, neighbours, and how many partitions should be there by now."""
+
+    expected = serializers.SerializerMethodField()
+    upstream = serializers.SerializerMethodField()
+    downstream = serializers.SerializerMethodField()
+    params = serializers.SerializerMethodField()
+
+    class Meta(AssetSerializer.Meta):
+        fields = (
+            *AssetSerializer.Meta.fields,
+            "columns", "activated_at", "expected", "upstream", "downstream", "params",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_expected(self, asset: Asset) -> int | None:
+        expected: int | None = self.context["expected"]
+        return expected
+
+    def get_upstream(self, asset: Asset) -> list[str]:
+        return sorted(edge.upstream.name for edge in asset.upstream_edges.select_related("upstream"))
+
+    def get_downstream(self, asset: Asset) -> list[str]:
+        edges = asset.downstream_edges.select_related("downstream")
+        return sorted(edge.downstream.name for edge in edges)
+
+    def get_params(self, asset: Asset) -> dict[str, Any]:
+        version = asset.producer.current_version if asset.producer else None
+        params: dict[str, Any] = version.definition.get("params") or {} if version else {}
+        return params
+
+
+class PartitionSerializer(serializers.Serializer[Any]):
+    """One partition that should exist, whether or not anything ever happened to it."""
+
+    key = serializers.CharField()
+    start = serializers.DateTimeField(allow_null=True, help_text="Start of its window, in UTC.")
+    end = serializers.DateTimeField(allow_null=True, help_text="End of its window, not included.")
+    segment = serializers.CharField(allow_blank=True)
+    state = serializers.CharField()
+    version = serializers.IntegerField(help_text="How often it has been materialized.")
+    run = serializers.IntegerField(allow_null=True, help_text="The run that holds it, or the last.")
+    rows = serializers.IntegerField(allow_null=True)
+    bytes = serializers.IntegerField(allow_null=True)
+    materialized_at = serializers.DateTimeField(allow_null=True)
+
+
+class MaterializeSerializer(StrictSerializer):
+    """Which partitions to make."""
+
+    selection = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=100_000,
+        help_text="Text of the selection grammar; empty for an asset that is not partitioned.",
+    )
+    params = JSONObject(required=False, default=dict)
+    strategy = StrategyField(required=False, allow_null=True, default=None)
+
+
+class RequestSerializer(serializers.Serializer[Any]):
+    """What came of a request: its runs, the first hundred by number, all at ``runs_url``."""
+
+    group = serializers.IntegerField()
+    label = serializers.CharField()
+    run_count = serializers.IntegerField()
+    partition_count = serializers.IntegerField()
+    runs = serializers.ListField(child=serializers.IntegerField())
+    runs_url = serializers.CharField()
+    in_flight = serializers.ListField(
+        child=serializers.CharField(), help_text="Keys left out since another run makes them."
+    )
+
+
+class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
+    """One try at a run."""
+
+    gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
+
+    class Meta:
+        model = RunAttempt
+        fields = (
+            "number", "gateway", "engine", "application_id", "application_ui", "outcome", "error",
+            "traceback", "started_at", "ended_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class RunSerializer(serializers.ModelSerializer[Run]):
+    """A run as lists show it."""
+
+    asset = serializers.CharField(source="asset.name")
+    group = serializers.IntegerField(source="group_id")
+    requested_by = serializers.CharField(
+        source="requested_by.username", allow_null=True, default=None
+    )
+
+    class Meta:
+        model = Run
+        fields = (
+            "id", "asset", "group", "trigger", "queue", "state", "selection", "partition_count",
+            "params", "attempt_count", "error", "error_kind", "requested_by", "created_at",
+            "queued_at", "dispatched_at", "started_at", "ended_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class RunDetailSerializer(RunSerializer):
+    """A run with its attempts, and its partitions by state."""
+
+    attempts = AttemptSerializer(many=True)
+    partitions = serializers.SerializerMethodField()
+
+    class Meta(RunSerializer.Meta):
+        fields = (*RunSerializer.Meta.fields, "attempts", "partitions")
+        read_only_fields = fields
+
+    def get_partitions(self, run: Run) -> dict[str, int]:
+        states = run.partitions.order_by().values_list("state").annotate(Count("id"))
+        return dict(states)
+
+
+class LogEntrySerializer(serializers.Serializer[Any]):
+    """A piece of what an attempt printed."""
+
+    attempt = serializers.IntegerField(source="attempt__number")
+    sequence = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    text = serializers.CharField()
+
+
+class LogPageSerializer(serializers.Serializer[Any]):
+    """Pieces of a log in order. To follow it, ask again with ``cursor`` until ``ended``."""
+
+    entries = LogEntrySerializer(many=True)
+    cursor = serializers.CharField(allow_null=True)
+    ended = serializers.BooleanField()

@@ -1,0 +1,98 @@
+"""Backfills as JSON, for the API and for commands with ``--json``."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
+from assets_app.serializers import StrategyField
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, ExistingPolicy
+
+COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
+
+
+class BackfillRequestSerializer(StrictSerializer):
+    """What to backfill. ``start`` and ``end`` name the first and the last partition, both included."""
+
+    asset = Text(max_length=250)
+    start = Text(max_length=1000)
+    end = Text(max_length=1000)
+    description = Text(required=False, default="", allow_blank=True, max_length=1000)
+    max_active_runs = Whole(required=False, default=3, min_value=1, max_value=2**31 - 1)
+    strategy = StrategyField(required=False, allow_null=True, default=None)
+    existing = serializers.ChoiceField(
+        required=False, default=ExistingPolicy.MISSING_AND_FAILED, choices=ExistingPolicy.choices
+    )
+    params = JSONObject(required=False, default=dict)
+
+
+class BackfillPlanSerializer(serializers.Serializer[Any]):
+    """What a backfill would do."""
+
+    total = serializers.IntegerField(help_text="Partitions in the range.")
+    runs = serializers.IntegerField(help_text="Runs that would be needed.")
+    first_key = serializers.CharField()
+    last_key = serializers.CharField()
+    selection = serializers.CharField()
+    materialized = serializers.IntegerField(help_text="Of the range, those that are there.")
+    in_flight = serializers.IntegerField(help_text="Of the range, those that other runs hold.")
+
+
+class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
+    """How one asset of a backfill stands."""
+
+    asset = serializers.CharField(source="asset.name")
+
+    class Meta:
+        model = BackfillAsset
+        fields = ("asset", *COUNTS)
+        read_only_fields = fields
+
+
+class BackfillSerializer(serializers.ModelSerializer[Backfill]):
+    """A backfill, its counts summed over its assets and apart."""
+
+    asset = serializers.CharField(source="asset.name")
+    submitted_by = serializers.CharField(
+        source="submitted_by.username", allow_null=True, default=None
+    )
+    strategy = StrategyField()
+    group = serializers.IntegerField(source="group_id")
+    counts = serializers.SerializerMethodField()
+    assets = BackfillAssetSerializer(many=True)
+
+    class Meta:
+        model = Backfill
+        fields = (
+            "id", "name", "asset", "state", "description", "start_date", "end_date",
+            "logical_dates", "params", "max_active_runs", "strategy", "existing", "group",
+            "scheduled_date", "submitted_at", "submitted_by", "updated_at", "run_start_date",
+            "run_end_date", "error", "counts", "assets",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_counts(self, backfill: Backfill) -> dict[str, int]:
+        assets = list(backfill.assets.all())
+        return {name: sum(getattr(asset, name) for asset in assets) for name in COUNTS}
+
+
+class BackfillDetailSerializer(BackfillSerializer):
+    """With the code as it was frozen at submission."""
+
+    class Meta(BackfillSerializer.Meta):
+        fields = (*BackfillSerializer.Meta.fields, "relative_fileloc", "origin_code")
+        read_only_fields = fields
+
+
+class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]):
+    """One partition of a backfill: what became of it, and the run that makes it."""
+
+    asset = serializers.CharField(source="backfill_asset.asset.name")
+    start = serializers.DateTimeField(source="window_start", allow_null=True)
+    end = serializers.DateTimeField(source="window_end", allow_null=True)
+    run = serializers.IntegerField(source="run_id", allow_null=True)
+
+    class Meta:
+        model = BackfillPartition
+        fields = ("asset", "key", "start", "end", "segment", "state", "reason", "run")
+        read_only_fields = fields

@@ -1,0 +1,63 @@
+"""The API's description, for programs (OpenAPI 3.1) and for people."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.views.generic import TemplateView
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
+
+from accounts_app.api.base import ApiView
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@extend_schema(exclude=True)
+class SchemaView(ApiView, SpectacularAPIView):
+    """The description as YAML, or as JSON when asked for it."""
+
+
+class DocsView(LoginRequiredMixin, TemplateView):
+    """The same as a page: every operation with its parameters, bodies and examples."""
+
+    template_name = "api/docs.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+        return super().get_context_data(**kwargs) | {
+            "info": schema["info"],
+            "operations": list(operations(schema)),
+        }
+
+
+def operations(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each operation with its address and method, and its bodies' examples gathered."""
+    for path, methods in schema["paths"].items():
+        for method in METHODS:
+            if method not in methods:
+                continue
+            operation = methods[method]
+            yield operation | {
+                "path": path,
+                "method": method.upper(),
+                "body": _media(operation.get("requestBody", {})),
+                "answers": [
+                    {"status": status, "description": answer.get("description", "")}
+                    | _media(answer)
+                    for status, answer in operation["responses"].items()
+                ],
+            }
+
+
+def _media(part: dict[str, Any]) -> dict[str, Any]:
+    """The first media type of a body with the name of its schema and its examples."""
+    for media_type, content in part.get("content", {}).items():
+        reference = content.get("schema", {}).get("$ref", "")
+        return {
+            "media_type": media_type,
+            "schema": reference.rpartition("/")[2],
+            "examples": list(content.get("examples", {}).values()),
+        }
+    return {}

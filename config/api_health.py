@@ -1,0 +1,74 @@
+"""Whether the server can do its work: for load balancers and supervisors, so without sign-in."""
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import Error, connection
+from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView
+
+log = structlog.get_logger(__name__)
+PATIENCE_SECONDS = 2
+
+Health = inline_serializer(
+    "Health",
+    {
+        "status": serializers.ChoiceField(("ok", "down")),
+        "database": serializers.ChoiceField(("ok", "down")),
+        "broker": serializers.ChoiceField(("ok", "down")),
+    },
+)
+
+
+class HealthView(ApiView):
+    """The state of what the server stands on."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(
+        operation_id="health",
+        summary="Health",
+        auth=[],
+        responses={200: Health, 503: Health},
+        examples=[
+            OpenApiExample("Well", {"status": "ok", "database": "ok", "broker": "ok"}, True)
+        ],
+    )
+    def get(self, request: Request) -> Response:
+        """503 when the database or the broker does not answer. Why is in the server's log alone."""
+        parts = {"database": _database(), "broker": _broker()}
+        well = all(state == "ok" for state in parts.values())
+        return Response(
+            {"status": "ok" if well else "down"} | parts,
+            status=200 if well else 503,
+            headers={"Cache-Control": "no-store"},
+        )
+
+
+def _database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error as error:
+        log.error("database_down", error=str(error))
+        return "down"
+    return "ok"
+
+
+def _broker() -> str:
+    try:
+        with redis.Redis.from_url(
+            settings.REDIS_URL,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            socket_timeout=PATIENCE_SECONDS,
+        ) as client:
+            client.ping()
+    except redis.RedisError as error:
+        log.error("broker_down", error=str(error))
+        return "down"
+    return "ok"

@@ -1,0 +1,42 @@
+"""What is where below ``/api/``."""
+
+from django.urls import include, path, re_path
+
+from accounts_app.api.base import NoSuchAddress
+from accounts_app.api.tokens import TokensView
+from assets_app.api import assets, runs
+from backfills_app import api as backfills
+from config.api_docs import DocsView, SchemaView
+from config.api_health import HealthView
+
+v1 = [
+    path("assets/", assets.AssetsView.as_view(), name="assets"),
+    path("assets/<str:name>/", assets.AssetView.as_view(), name="asset"),
+    path("assets/<str:name>/partitions/", assets.PartitionsView.as_view(), name="partitions"),
+    path("assets/<str:name>/materialize/", assets.MaterializeView.as_view(), name="materialize"),
+    path("runs/", runs.RunsView.as_view(), name="runs"),
+    path("runs/<int:pk>/", runs.RunView.as_view(), name="run"),
+    path("runs/<int:pk>/log/", runs.RunLogView.as_view(), name="run-log"),
+    path("runs/<int:pk>/cancel/", runs.RunCancelView.as_view(), name="run-cancel"),
+    path("backfills/", backfills.BackfillsView.as_view(), name="backfills"),
+    path("backfills/preview/", backfills.BackfillPreviewView.as_view(), name="backfill-preview"),
+    path("backfills/<int:pk>/", backfills.BackfillView.as_view(), name="backfill"),
+    path(
+        "backfills/<int:pk>/partitions/",
+        backfills.BackfillPartitionsView.as_view(),
+        name="backfill-partitions",
+    ),
+    path(
+        "backfills/<int:pk>/cancel/", backfills.BackfillCancelView.as_view(), name="backfill-cancel"
+    ),
+    path("health/", HealthView.as_view(), name="health"),
+    path("tokens/", TokensView.as_view(), name="tokens"),
+    path("schema/", SchemaView.as_view(), name="schema"),
+]
+
+app_name = "api"
+urlpatterns = [
+    path("v1/", include(v1)),
+    path("docs/", DocsView.as_view(), name="docs"),
+    re_path(r"^.*$", NoSuchAddress.as_view(), name="nowhere"),
+]
