@@ -1,0 +1,116 @@
+"""Bundles: folders of definition files, packed by content and loaded into declarations."""
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from slicewise.loading import load_bundle, module_name
+
+DEFAULT_LIMIT_BYTES = 50 * 1024 * 1024
+UNPACK_LIMIT_FACTOR = 20
+"""An archive may unpack to this many times the limit of a bundle at most."""
+
+__all__ = ["BundleError", "archive", "load_bundle", "module_name", "unpack"]
+
+
+class BundleError(ValueError):
+    """A folder that cannot be a bundle, or an archive that cannot be unpacked."""
+
+
+def archive(folder: str | Path, *, limit: int = DEFAULT_LIMIT_BYTES) -> tuple[str, bytes]:
+    """Packs a folder: the digest of its content (hex) and a tar.gz that depends on nothing else.
+
+    Leaves out ``__pycache__`` and names that begin with a dot. Raises BundleError for a bundle of
+    more than ``limit`` bytes, for links that lead out of it and for what is no regular file.
+    """
+    root = Path(folder).resolve()
+    if not root.is_dir():
+        raise BundleError(f"{folder} is not a folder")
+    content = io.BytesIO()
+    total = 0
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in _files(root):
+            data = path.read_bytes()
+            total += len(data)
+            if total > limit:
+                raise BundleError(f"the bundle {folder} is larger than the limit of {limit} bytes")
+            member = tarfile.TarInfo(path.relative_to(root).as_posix())
+            member.size = len(data)
+            member.mode = 0o644
+            tar.addfile(member, io.BytesIO(data))
+    raw = content.getvalue()
+    # The digest is of what is packed, not of how: compressed bytes differ between versions of zlib.
+    return hashlib.sha256(raw).hexdigest(), gzip.compress(raw, mtime=0)
+
+
+def unpack(packed: bytes, target: str | Path) -> None:
+    """Unpacks an archive into the new folder ``target``, which appears whole or not at all.
+
+    Several processes may unpack the same archive at once. Raises BundleError for an archive with
+    links, devices, or paths that lead out of it.
+    """
+    folder = Path(target)
+    if folder.exists():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        _extract(packed, scratch)
+        scratch.chmod(0o755)
+        try:
+            os.rename(scratch, folder)
+        except OSError:
+            if not folder.exists():
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _extract(packed: bytes, folder: Path) -> None:
+    room = DEFAULT_LIMIT_BYTES * UNPACK_LIMIT_FACTOR
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as tar:
+        for member in tar:
+            room -= member.size
+            if room < 0:
+                raise BundleError("the archive unpacks to more than a bundle may hold")
+            path = folder / _safe_path(member)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            source = tar.extractfile(member)
+            if source is None:
+                raise BundleError(f"the archive has no content for {member.name!r}")
+            with path.open("wb") as file:
+                shutil.copyfileobj(source, file)
+
+
+def _safe_path(member: tarfile.TarInfo) -> PurePosixPath:
+    path = PurePosixPath(member.name)
+    if not member.isreg():
+        raise BundleError(f"{member.name!r} in the archive is not a regular file")
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise BundleError(f"{member.name!r} in the archive leads out of the bundle")
+    return path
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """All files of a bundle, in an order that depends on their names only."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if _belongs(name))
+        for name in sorted(filter(_belongs, names)):
+            path = Path(folder, name)
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                raise BundleError(
+                    f"{path.relative_to(root)} is a link that leads out of the bundle"
+                )
+            if not path.is_file():
+                raise BundleError(f"{path.relative_to(root)} is not a regular file")
+            yield path
+
+
+def _belongs(name: str) -> bool:
+    return not name.startswith(".") and name != "__pycache__"

@@ -1,0 +1,31 @@
+"""The loader process: ``python -m slicewise.loader FOLDER --report-fd N``.
+
+Imports the files of one bundle and writes one JSON document to a descriptor of its own, so that
+whatever the files print cannot spoil it.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+from slicewise.loading import load_bundle
+
+
+def main() -> None:
+    """Loads, reports, and ends without waiting for threads that the files may have started."""
+    parser = argparse.ArgumentParser(prog="python -m slicewise.loader", description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--report-fd", type=int, required=True)
+    options = parser.parse_args()
+    os.set_inheritable(options.report_fd, False)
+    report = json.dumps(load_bundle(options.folder), allow_nan=False).encode()
+    with os.fdopen(options.report_fd, "wb") as file:
+        file.write(report)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

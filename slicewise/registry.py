@@ -1,0 +1,131 @@
+"""What definition files declare, collected while they are loaded, with the place of each."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from slicewise.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from slicewise.assets import Asset
+
+PACKAGE_FOLDER: Final = str(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in a definition file: its path (inside the bundle while one is loaded) and line."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class AssetDefinitionError(DefinitionError):
+    """A declaration that breaks a rule; says in which file and line, and of which asset."""
+
+    def __init__(self, message: str, *, site: Site, asset: str | None) -> None:
+        subject = f"asset {asset!r}: " if asset else ""
+        super().__init__(f"{site}: {subject}{message}")
+        self.site = site
+        self.asset = asset
+
+
+@dataclass
+class Registry:
+    """The assets that the files below ``folder`` declare, by name."""
+
+    folder: Path
+    assets: dict[str, "Asset"] = field(default_factory=dict)
+    references: set[str] = field(default_factory=set)
+    """Names said with ``Asset.ref``, which another bundle may declare."""
+
+    def add(self, asset: "Asset") -> None:
+        """Raises AssetDefinitionError when another asset has the name already."""
+        other = self.assets.get(asset.name)
+        if other is not None:
+            raise AssetDefinitionError(
+                f"declared twice, here and at {other.site}; every asset needs a name of its own",
+                site=asset.site,
+                asset=asset.name,
+            )
+        self.assets[asset.name] = asset
+
+    def drop_files(self, files: set[str]) -> None:
+        """Forgets what these files declared, because loading them ended with an error."""
+        for name in [name for name, asset in self.assets.items() if asset.site.file in files]:
+            del self.assets[name]
+
+    def relative(self, path: str) -> str | None:
+        """The path of a file inside the bundle, or None for one that lies elsewhere."""
+        try:
+            return Path(path).relative_to(self.folder).as_posix()
+        except ValueError:
+            return None
+
+
+_active: list[Registry] = []
+
+
+@contextmanager
+def collecting(registry: Registry) -> Iterator[Registry]:
+    """Within the block, whatever is declared is added to ``registry``."""
+    _active.append(registry)
+    try:
+        yield registry
+    finally:
+        _active.pop()
+
+
+def active_registry() -> Registry | None:
+    """The registry that is collecting, if files are being loaded."""
+    return _active[-1] if _active else None
+
+
+def declaring_site(function_file: str | None = None, function_line: int = 0) -> Site:
+    """Where the asset that is being made is declared.
+
+    That is the file whose top level runs, even if a function of another file makes the asset:
+    loading this file again declares it again. The line is that of the function when it is in the
+    same file, which for a decorated one is the line of its first decorator.
+    """
+    registry = active_registry()
+    frame = _declaring_frame(registry)
+    path = frame.f_code.co_filename
+    line = function_line if function_file == path else frame.f_lineno
+    return Site((registry and registry.relative(path)) or path, line)
+
+
+def _declaring_frame(registry: Registry | None) -> FrameType:
+    outside = [frame for frame in _frames() if not _is_own(frame)]
+    modules = [frame for frame in outside if frame.f_code.co_name == "<module>"]
+    if registry is not None:
+        inside = [frame for frame in modules if registry.relative(frame.f_code.co_filename)]
+        modules = inside or modules
+    return (modules or outside)[0]
+
+
+def caller_site() -> Site:
+    """The innermost place outside this package that is being executed."""
+    frame = next(frame for frame in _frames() if not _is_own(frame))
+    registry = active_registry()
+    path = frame.f_code.co_filename
+    return Site((registry and registry.relative(path)) or path, frame.f_lineno)
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_own(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    return path.startswith(PACKAGE_FOLDER) or path == "<string>"

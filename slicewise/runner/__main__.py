@@ -1,0 +1,35 @@
+"""``python -m slicewise.runner --control-fd N --parent-pid P``: the warm parent of a worker."""
+
+import argparse
+import os
+import signal
+import socket
+
+from slicewise.runner.child import main as child_main
+from slicewise.runner.parent import WarmParentLoop
+from slicewise.runner.processes import die_with_parent
+
+
+def main() -> None:
+    """Loads what runs need, then serves until the worker closes the control socket or ends."""
+    parser = argparse.ArgumentParser(prog="python -m slicewise.runner", description=__doc__)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent-pid", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent_pid)
+    # Signals of a terminal and of an orderly stop are the worker's to act on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.set_inheritable(options.control_fd, False)
+    control = socket.socket(fileno=options.control_fd)
+
+    from slicewise import spark
+
+    spark.preload()
+    control.send(b"ready\n")
+    WarmParentLoop(control, child_main).serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The first and last steps of a forked runner; what it does between them is in `work`."""
+
+import fcntl
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import traceback
+from typing import TextIO
+
+from slicewise.runner.processes import die_with_parent
+from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
+
+_CHANNEL = 3
+
+
+def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
+    """A process group of its own, bound to the parent's life, with channel and log and no more.
+
+    Returns the numbers of channel and log. The log stands behind stdout and stderr.
+    """
+    os.setpgid(0, 0)
+    die_with_parent(parent)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    # Lifted out of the way first: either may be one of the numbers that are given out below.
+    channel, log = _lift(channel), _lift(log)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.dup2(channel, _CHANNEL, inheritable=False)
+    os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    _start_afresh()
+    return _CHANNEL, 1
+
+
+def main(operation: str, channel: int, log: int) -> int:
+    """Reads the request from the channel and does what it asks; the exit status."""
+    with socket.socket(fileno=channel) as connection:
+        request = read_message(connection, REQUEST_LIMIT_BYTES)
+        if request is None:
+            return 1
+        try:
+            status = _perform(operation, request, connection)
+        except BaseException as error:
+            connection.sendall(encode(_platform_failure(error)))
+            status = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return status
+
+
+def _perform(operation: str, request: Message, connection: socket.socket) -> int:
+    if operation == "interrupt":
+        from slicewise import spark
+
+        spark.interrupt(str(request["remote"]), str(request["session_id"]))
+        return 0
+    from slicewise.runner.work import perform
+
+    return perform(request, lambda message: connection.sendall(encode(message)))
+
+
+def _platform_failure(error: BaseException) -> Message:
+    return {
+        "type": "failed",
+        "kind": "platform",
+        "error": f"{type(error).__name__}: {error}"[:1000],
+        "traceback": "".join(traceback.format_exception(error))[-50_000:],
+        "partition": None,
+    }
+
+
+def _lift(descriptor: int) -> int:
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 100)
+
+
+def _text_stream(descriptor: int) -> TextIO:
+    return open(
+        descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+    )
+
+
+def _start_afresh() -> None:
+    """What a fork copies but each process must have for itself."""
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
+    sys.stdout = _text_stream(1)
+    sys.stderr = _text_stream(2)
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+    os.chdir("/")

@@ -1,0 +1,198 @@
+"""The worker's side: starts the warm parent, asks it for runners, follows each to its end."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from slicewise.runner.follow import RunnerProcess
+from slicewise.runner.wire import Message, encode, send_header
+
+__all__ = ["RunnerProcess", "WarmParent", "WarmParentError"]
+
+START_TIMEOUT_SECONDS = 120.0
+INTERRUPT_TIMEOUT_SECONDS = 10.0
+_SEND_TIMEOUT_SECONDS = 30.0
+
+
+class WarmParentError(Exception):
+    """The warm parent could not be started, or took no request. A failure of the platform."""
+
+
+class WarmParent:
+    """A warm parent process and the way to ask it for runners; safe to use from several threads.
+
+    ``env`` is the whole environment of the parent, and so of everything that user code sees, but
+    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which runners unpack bundles.
+    """
+
+    def __init__(self, *, env: Mapping[str, str], cache: Path) -> None:
+        self._env = {**env, "OPENBLAS_NUM_THREADS": "1"}
+        self._cache = Path(cache)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._starter = _Starter()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the parent that was started last."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Starts the parent and waits until pyspark is loaded. Raises WarmParentError."""
+        with self._lock:
+            self._ensure_alive()
+
+    def is_alive(self) -> bool:
+        """Whether the parent is there and would take a request."""
+        return self._process is not None and self._process.poll() is None
+
+    def close(self) -> None:
+        """Ends the parent and with it every runner."""
+        with self._lock:
+            self._end_process()
+            self._starter.close()
+
+    def launch(self, request: Message) -> RunnerProcess:
+        """Forks a runner for one run; a dead parent is started again. Raises WarmParentError."""
+        full = {**request, "cache": str(self._cache)}
+        return self._ask("run", full, float(request.get("watchdog") or 0) or None)
+
+    def interrupt(self, remote: str, session_id: str) -> None:
+        """Stops all Spark work of a session, which need not have been opened by this worker.
+
+        Raises WarmParentError when that is not done within 10 seconds.
+        """
+        body = {"remote": remote, "session_id": session_id}
+        helper = self._ask("interrupt", body, INTERRUPT_TIMEOUT_SECONDS)
+        failure = "it did not end"
+        for message in helper.messages(INTERRUPT_TIMEOUT_SECONDS):
+            if message["type"] == "idle":
+                helper.kill()
+            elif message["type"] == "failed":
+                failure = str(message["error"])
+            elif message["type"] == "exited" and message["status"] != 0:
+                raise WarmParentError(f"session {session_id} was not interrupted: {failure}")
+
+    def _ask(self, operation: str, body: Message, watchdog: float | None) -> RunnerProcess:
+        channel, channel_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        status, status_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        log, log_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            header = {"op": operation, "watchdog": watchdog}
+            self._send(header, [channel_end.fileno(), log_end, status_end.fileno()])
+        except BaseException:
+            channel.close()
+            status.close()
+            os.close(log)
+            raise
+        finally:
+            channel_end.close()
+            status_end.close()
+            os.close(log_end)
+        runner = RunnerProcess(
+            channel=channel, log=log, status=status, log_limit=int(body.get("log_limit") or 0)
+        )
+        channel.settimeout(_SEND_TIMEOUT_SECONDS)
+        try:
+            channel.sendall(encode(body))
+        except OSError:
+            runner.kill()  # its end, which `messages` tells of, says more than this error
+        return runner
+
+    def _send(self, header: Message, descriptors: list[int]) -> None:
+        with self._lock:
+            for is_last in (False, True):
+                control = self._ensure_alive()
+                try:
+                    send_header(control, header, descriptors)
+                    return
+                except OSError as error:
+                    self._end_process()
+                    if is_last:
+                        raise WarmParentError(
+                            f"the warm parent takes no request: {error}"
+                        ) from error
+
+    def _ensure_alive(self) -> socket.socket:
+        if self._control is not None and self.is_alive():
+            return self._control
+        self._end_process()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._process = self._starter.run(lambda: self._popen(theirs))
+        finally:
+            theirs.close()
+        self._control = ours
+        ours.settimeout(START_TIMEOUT_SECONDS)
+        try:
+            ready = ours.recv(64)
+        except OSError as error:
+            ready = str(error).encode()
+        if ready != b"ready\n":
+            self._end_process()
+            raise WarmParentError(f"the warm parent did not start: {ready.decode() or 'it ended'}")
+        ours.settimeout(_SEND_TIMEOUT_SECONDS)
+        return ours
+
+    def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
+        self._cache.mkdir(parents=True, exist_ok=True)
+        number = control.fileno()
+        command = [sys.executable, "-m", "slicewise.runner", "--control-fd", str(number)]
+        return subprocess.Popen(
+            [*command, "--parent-pid", str(os.getpid())],
+            env=self._env,
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[number],
+        )
+
+    def _end_process(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+class _Starter:
+    """A thread that lives as long as the worker and starts what shall die with it.
+
+    The kernel's parent-death signal comes when the starting *thread* ends, and threads of a pool
+    come and go.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def run(self, task: Callable[[], Any]) -> Any:
+        """The result of ``task``, called in the thread."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="warm-parent", daemon=True)
+            self._thread.start()
+        result: Future[Any] = Future()
+        self._tasks.put((task, result))
+        return result.result()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._tasks.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        while (item := self._tasks.get()) is not None:
+            task, result = item
+            try:
+                result.set_result(task())
+            except BaseException as error:
+                result.set_exception(error)

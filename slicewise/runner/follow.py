@@ -1,0 +1,181 @@
+"""One runner as its worker follows it: messages, log and end, merged into one stream."""
+
+import codecs
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterator
+
+from slicewise.runner.wire import LineBuffer, Message, WireError, encode
+
+DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
+_CHUNK_BYTES = 65536
+_RUNNER_TYPES = {"spark", "staged", "finished", "failed"}
+_GONE_PATIENCE_SECONDS = 10.0
+
+
+class RunnerProcess:
+    """A forked runner. `messages` ends with exactly one ``exited``, whatever user code does."""
+
+    def __init__(
+        self, *, channel: socket.socket, log: int, status: socket.socket, log_limit: int = 0
+    ) -> None:
+        self.pid: int | None = None
+        """Known from the message ``started`` on."""
+        self._channel = channel
+        self._log = log
+        self._status = status
+        self._messages = LineBuffer()
+        self._reports = LineBuffer()
+        self._log_text = _LogText(log_limit or DEFAULT_LOG_LIMIT_BYTES)
+        self._pidfd: int | None = None
+        self._exited: Message | None = None
+        self._open = {channel.fileno(), log, status.fileno()}
+
+    def ping(self) -> None:
+        """Says that the worker is alive; without, the parent kills the runner after a while."""
+        try:
+            self._status.send(encode({"type": "ping"}), socket.MSG_DONTWAIT)
+        except OSError:
+            return  # it has ended, which `messages` tells
+
+    def kill(self) -> None:
+        """Kills the runner's process group; `messages` then tells of the end."""
+        if self.pid is None:
+            # Not known yet: the parent kills the group when the worker's interest ends.
+            self._status.shutdown(socket.SHUT_WR)
+            return
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it has ended
+
+    def messages(self, timeout: float) -> Iterator[Message]:
+        """What the runner says, in order within each source, and last of all ``exited``.
+
+        ``{"type": "idle"}`` comes when nothing came within ``timeout`` seconds.
+        """
+        try:
+            while self._exited is None:
+                ready = self._wait(timeout)
+                if not ready:
+                    yield {"type": "idle"}
+                for descriptor in ready:
+                    yield from self._read(descriptor)
+            yield from self._drain()
+            yield self._exited
+        finally:
+            self._close()
+
+    def _wait(self, timeout: float) -> list[int]:
+        poll = select.poll()
+        for descriptor in self._open:
+            poll.register(descriptor, select.POLLIN)
+        # The status comes last, so that what was said before the end is read before it.
+        order = [self._channel.fileno(), self._log, self._status.fileno()]
+        return sorted((fd for fd, _ in poll.poll(timeout * 1000)), key=order.index)
+
+    def _read(self, descriptor: int) -> Iterator[Message]:
+        try:
+            data = os.read(descriptor, _CHUNK_BYTES)
+        except (ConnectionError, BlockingIOError):
+            data = b""
+        if not data:
+            self._open.discard(descriptor)
+        if descriptor == self._log:
+            yield from self._log_text.feed(data)
+        elif descriptor == self._channel.fileno():
+            yield from self._hear_runner(data)
+        else:
+            yield from self._hear_parent(data)
+
+    def _hear_runner(self, data: bytes) -> Iterator[Message]:
+        try:
+            for message in self._messages.feed(data):
+                if message.get("type") not in _RUNNER_TYPES:
+                    raise WireError(f"unexpected message {str(message)[:80]}")
+                yield message
+        except WireError as error:
+            # User code shares the process and can write to any descriptor. Its run ends here.
+            self._open.discard(self._channel.fileno())
+            self.kill()
+            yield {
+                "type": "failed",
+                "kind": "code",
+                "error": f"the run's channel was spoiled: {error}",
+                "traceback": "",
+                "partition": None,
+            }
+
+    def _hear_parent(self, data: bytes) -> Iterator[Message]:
+        for message in self._reports.feed(data):
+            if message["type"] == "started":
+                self._know(int(message["pid"]))
+                yield message
+            else:
+                self._exited = message
+        if not data and self._exited is None:
+            self._exited = self._end_without_parent()
+
+    def _know(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._pidfd = None  # ended already; the parent tells how
+
+    def _end_without_parent(self) -> Message:
+        """The parent died, and by the kernel's hand its runners: seen to, then reported."""
+        if self.pid is not None:
+            self.kill()
+        if self._pidfd is not None:
+            select.select([self._pidfd], [], [], _GONE_PATIENCE_SECONDS)
+        return {"type": "exited", "status": -signal.SIGKILL, "signal": int(signal.SIGKILL)}
+
+    def _drain(self) -> Iterator[Message]:
+        """What was written before the end; nobody is left to write more, so nothing is awaited."""
+        self._open.discard(self._status.fileno())
+        deadline = time.monotonic() + _GONE_PATIENCE_SECONDS
+        while self._open and time.monotonic() < deadline:
+            ready = self._wait(0)
+            if not ready:
+                break
+            for descriptor in ready:
+                yield from self._read(descriptor)
+        yield from self._log_text.finish()
+
+    def _close(self) -> None:
+        self._channel.close()
+        self._status.close()
+        os.close(self._log)
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+
+
+class _LogText:
+    """Bytes of a log as messages of text, up to a limit and with a note when that is reached."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._room = limit
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_cut = False
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        if self._is_cut:
+            return
+        text = self._decoder.decode(data[: self._room])
+        self._room -= len(data)
+        if text:
+            yield {"type": "log", "text": text}
+        if self._room < 0:
+            self._is_cut = True
+            note = f"\n[the log is cut here: its limit is {self._limit} bytes]\n"
+            yield {"type": "log", "text": note}
+
+    def finish(self) -> Iterator[Message]:
+        rest = "" if self._is_cut else self._decoder.decode(b"", final=True)
+        if rest:
+            yield {"type": "log", "text": rest}

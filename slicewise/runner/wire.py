@@ -1,0 +1,81 @@
+"""JSON lines of bounded length, and headers that carry descriptors."""
+
+import array
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+REQUEST_LIMIT_BYTES = 64 * 1024 * 1024
+MESSAGE_LIMIT_BYTES = 1024 * 1024
+HEADER_LIMIT_BYTES = 4096
+
+Message = dict[str, Any]
+
+
+class WireError(Exception):
+    """What came is no message: too long, not JSON, or not an object."""
+
+
+def encode(message: Message) -> bytes:
+    """A message as one line."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message of one line. Raises WireError."""
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise WireError(f"not JSON: {line[:80]!r}") from error
+    if not isinstance(message, dict):
+        raise WireError(f"not an object: {line[:80]!r}")
+    return message
+
+
+class LineBuffer:
+    """Cuts a stream of bytes into messages."""
+
+    def __init__(self, limit: int = MESSAGE_LIMIT_BYTES) -> None:
+        self._limit = limit
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """The messages that ``data`` completes. Raises WireError."""
+        self._pending += data
+        while (end := self._pending.find(b"\n")) >= 0:
+            line = bytes(self._pending[:end])
+            del self._pending[: end + 1]
+            yield decode(line)
+        if len(self._pending) > self._limit:
+            raise WireError(f"a message of more than {self._limit} bytes")
+
+
+def read_message(source: socket.socket, limit: int) -> Message | None:
+    """Waits for one whole message; None at the end of the stream. Raises WireError."""
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        chunk = source.recv(65536)
+        if not chunk:
+            return None
+        data += chunk
+        if len(data) > limit:
+            raise WireError(f"a message of more than {limit} bytes")
+    return decode(bytes(data))
+
+
+def send_header(control: socket.socket, header: Message, descriptors: Sequence[int]) -> None:
+    """Sends a header and descriptors in one datagram of the control socket."""
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+    control.sendmsg([encode(header)], [rights])
+
+
+def receive_header(control: socket.socket, most: int) -> tuple[Message, list[int]] | None:
+    """The next header with its descriptors, none of them inheritable; None at the end."""
+    data, descriptors, _, _ = socket.recv_fds(control, HEADER_LIMIT_BYTES, most)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    if not data:
+        return None
+    return decode(data), list(descriptors)

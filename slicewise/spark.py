@@ -1,0 +1,183 @@
+"""The one place that touches pyspark, which is imported when it is first needed."""
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+USER_ID = "slicewise"
+SESSION_CONF: dict[str, str | int | bool] = {
+    # Instants are UTC everywhere; zones belong to partition definitions.
+    "spark.sql.session.timeZone": "UTC",
+    # A segment 02 stays the text 02.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+
+_PRELOADED = (
+    "pyarrow.parquet",
+    "pyspark.sql.connect.functions",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.client.retries",
+    "pyspark.sql.functions",
+    "pyspark.sql.types",
+)
+
+# A server that is gone is noticed after some ten seconds, not after pyspark's ten minutes: the run
+# is tried again on another, and the retry of a whole run is the worker's to decide.
+_MAX_RETRIES, _MAX_BACKOFF_MS = 6, 4000
+
+# The Spark server is gone or was replaced, or lost the session: not the fault of the asset's code.
+_PLATFORM_CONDITIONS = {
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.OPERATION_NOT_FOUND",
+    "INVALID_HANDLE.OPERATION_ABANDONED",
+    "INVALID_CURSOR.NOT_REATTACHABLE",
+    "CANNOT_LOAD_STATE_STORE",
+    # A read planned before a partition was swapped: its files have gone.
+    "FAILED_READ_FILE.FILE_NOT_EXIST",
+}
+_PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED"}
+
+
+def preload() -> None:
+    """Imports what runs need, in the process from which they are forked. Opens no channel."""
+    for name in _PRELOADED:
+        import_module(name)
+
+
+def open_session(
+    remote: str, session_id: str, *, tag: str | None = None, conf: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """The session with this id on a Spark Connect server, opened there on first use.
+
+    ``tag`` marks every operation. Raises ValueError for a ``conf`` that a session cannot change.
+    """
+    session = _connect(remote, session_id)
+    if tag is not None:
+        session.addTag(tag)
+    session.conf._set_all(configs=SESSION_CONF, silent=False)  # one round trip
+    for name, value in (conf or {}).items():
+        _set_conf(session, name, value)
+    return session
+
+
+def close_session(session: "SparkSession") -> None:
+    """Gives the session's memory on the server back."""
+    session.stop()
+
+
+def interrupt(remote: str, session_id: str) -> None:
+    """Ends all work of a session that another process opened, and the session itself."""
+    session = _connect(remote, session_id)
+    try:
+        session.interruptAll()
+    except Exception as error:
+        if "SESSION_CLOSED" not in str(error):
+            raise
+    close_session(session)
+
+
+def application_id(session: "SparkSession") -> str | None:
+    """The id of the Spark application behind a session."""
+    return session.conf.get("spark.app.id", None)
+
+
+def is_frame(value: object) -> bool:
+    """Whether this is a Spark DataFrame, of Spark Connect or not."""
+    from pyspark.sql import DataFrame
+
+    return isinstance(value, DataFrame)
+
+
+def functions() -> Any:
+    """The module ``pyspark.sql.functions``."""
+    from pyspark.sql import functions as module
+
+    return module
+
+
+def is_time(frame: "DataFrame", column: str) -> bool:
+    """Whether a column holds timestamps or dates; False for texts.
+
+    Raises ValueError for other types.
+    """
+    from pyspark.sql import types
+
+    found = frame.schema[column].dataType
+    if isinstance(found, types.DateType | types.TimestampNTZType | types.TimestampType):
+        return True
+    if isinstance(found, types.StringType):
+        return False
+    raise ValueError(
+        f"the column {column!r} is of type {found.simpleString()}; it holds texts of keys, or"
+        " timestamps or dates inside the windows"
+    )
+
+
+def is_platform_failure(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is the platform's: the same code may succeed later."""
+    chain: BaseException | None = error
+    while chain is not None:
+        if _is_platform_error(chain):
+            return True
+        chain = chain.__cause__ or chain.__context__
+    return False
+
+
+def _is_platform_error(error: BaseException) -> bool:
+    if isinstance(error, ConnectionError):
+        return True
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition in _PLATFORM_CONDITIONS:
+        return True
+    code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    name = getattr(code() if callable(code) else code, "name", None)
+    if name in _PLATFORM_GRPC_CODES:
+        return True
+    return type(error).__name__ == "RetriesExceeded"
+
+
+def _connect(remote: str, session_id: str) -> "SparkSession":
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    _refuse_token_in_the_clear(remote)
+    separator = "" if remote.endswith(";") else ";" if "/;" in remote else "/;"
+    address = f"{remote}{separator}user_id={USER_ID};session_id={session_id}"
+    session = SparkSession(connection=address)
+    session.client.set_retry_policies(
+        [DefaultPolicy(max_retries=_MAX_RETRIES, max_backoff=_MAX_BACKOFF_MS)]
+    )
+    # `SparkSession.getActiveSession()` and functions that need a session find this one.
+    SparkSession._set_default_and_active_session(session)
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    return session
+
+
+def _refuse_token_in_the_clear(remote: str) -> None:
+    """gRPC sends a token without TLS to the name ``localhost`` only, and fails obscurely else."""
+    host = urlsplit(remote).hostname
+    if "token=" in remote and "use_ssl=true" not in remote.lower() and host != "localhost":
+        raise ValueError(
+            f"SPARK_REMOTE has a token and the host {host!r}: without use_ssl=true it must say"
+            " localhost"
+        )
+
+
+def _set_conf(session: "SparkSession", name: str, value: str) -> None:
+    try:
+        session.conf.set(name, value)
+    except Exception as error:
+        if is_platform_failure(error):
+            raise
+        raise ValueError(
+            f"spark_conf {name!r} cannot be set for one session ({error}); it needs a Spark"
+            ' application of its own, that is engine="submit"'
+        ) from error

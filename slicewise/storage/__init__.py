@@ -1,0 +1,27 @@
+"""How partitions lie on a file system, and how new ones take the place of old ones.
+
+Nothing here imports pyspark: a worker publishes and discards without loading Spark.
+"""
+
+from slicewise.storage.layout import (
+    STAGING_PREFIX,
+    escape,
+    marker_name,
+    partition_folder,
+    staging_path,
+    unescape,
+)
+from slicewise.storage.publish import StagingLostError, StorageError, discard, publish
+
+__all__ = [
+    "STAGING_PREFIX",
+    "StagingLostError",
+    "StorageError",
+    "discard",
+    "escape",
+    "marker_name",
+    "partition_folder",
+    "publish",
+    "staging_path",
+    "unescape",
+]

@@ -1,0 +1,56 @@
+"""Names of folders: partitions as Spark (and Hive) writes them, and an attempt's staging folder."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+STAGING_PREFIX = "_slicewise-staging-"
+UNPARTITIONED = "."
+"""The relative folder of the one partition of an asset that is not partitioned."""
+
+NULL_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What Spark writes for a null, and for an empty text, in a partition column."""
+
+# The characters that ExternalCatalogUtils of Spark escapes on every platform but Windows. The rule
+# is followed to the letter, so that one key is one folder whoever wrote it.
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in (*range(1, 32), 127)}
+_ESCAPE_SEQUENCE = re.compile("%([0-9A-Fa-f]{2})")
+
+
+def escape(text: str) -> str:
+    """``text`` as part of a folder name by Spark's rule: ``a/b`` becomes ``a%2Fb``."""
+    if not text:
+        return NULL_FOLDER_VALUE
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+def unescape(text: str) -> str:
+    """The opposite of `escape`."""
+    return _ESCAPE_SEQUENCE.sub(lambda match: chr(int(match.group(1), 16)), text)
+
+
+def partition_folder(values: Iterable[tuple[str, str]]) -> str:
+    """The folder of a partition, relative to its asset: ``day=2013-01-01/airport=JFK``.
+
+    ``values`` holds a name and a key text per dimension, in order; none means not partitioned.
+    """
+    return "/".join(f"{escape(name)}={escape(text)}" for name, text in values) or UNPARTITIONED
+
+
+def staging_home(root: Path, *, partitioned: bool) -> Path:
+    """The folder that holds staging folders: the asset's own or, unpartitioned, the one above.
+
+    An asset that is not partitioned is swapped as a whole, so its staging cannot lie inside it.
+    """
+    return root if partitioned else root.parent
+
+
+def staging_path(root: Path, run_id: int, attempt: int, token: str, *, partitioned: bool) -> Path:
+    """The staging folder of an attempt, as the holder of ``token`` names it."""
+    home = staging_home(root, partitioned=partitioned)
+    return home / f"{STAGING_PREFIX}{run_id}-{attempt}-{token}"
+
+
+def marker_name(run_id: int, attempt: int) -> str:
+    """The file that says which attempt made a partition; its underscore hides it from Spark."""
+    return f"_slicewise-{run_id}-{attempt}"
