@@ -11,7 +11,11 @@ origin: ContextVar[str | None] = ContextVar("origin", default=None)
 
 
 def record(
-    user: User, action: str, subject_type: str, subject: str, detail: Mapping[str, Any] | None = None
+    user: User,
+    action: str,
+    subject_type: str,
+    subject: str,
+    detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Leave an entry: who did what to which subject, with details that JSON can hold."""
     AuditEntry.objects.create(

@@ -54,7 +54,9 @@ def require(user: type_of_user, action: Action) -> None:
     """Raise ``PermissionDenied`` with a sentence unless the user may do this."""
     if not may(user, action):
         name = user.get_username() or "Nobody who is not signed in"
-        raise PermissionDenied(f"{name} may not {action.value}: this needs the role {_least(action)}.")
+        raise PermissionDenied(
+            f"{name} may not {action.value}: this needs the role {_least(action)}."
+        )
 
 
 def roles_of(user: type_of_user) -> set[Role]:

@@ -1,0 +1,88 @@
+"""Keeps the catalogue in step with what the bundles declare."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts_app import audit, policy
+from accounts_app.models import User
+from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
+from assets_app.catalogue.storing import store
+from assets_app.models import Asset, Bundle, BundleVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReport:
+    """What one look at a bundle found: ``errors`` per broken file, or one for the folder as a whole."""
+
+    bundle: Bundle
+    version: BundleVersion | None
+    changed: bool
+    assets: int
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+
+def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
+    """Look at every configured bundle; those that did not change cost one digest each."""
+    return [
+        sync_bundle(name, path)
+        for name, path in (settings.BUNDLES if bundles is None else bundles).items()
+    ]
+
+
+def sync_bundle(name: str, path: Path, *, user: User | None = None) -> SyncReport:
+    """Load the folder if it changed and put what it declares in force.
+
+    A file that cannot be loaded leaves the last good version of its assets in force; its
+    traceback is kept with the bundle version. A folder that cannot be read at all changes
+    nothing but the bundle's error.
+    """
+    if user is not None:
+        policy.require(user, policy.Action.SYNC)
+    bundle, _ = Bundle.objects.update_or_create(name=name, defaults={"path": str(path)})
+    try:
+        digest, archive = snapshot(path)
+        current = bundle.current_version
+        if current is not None and current.digest == digest and not bundle.error:
+            Bundle.objects.filter(pk=bundle.pk).update(checked_at=timezone.now())
+            return _report(bundle, current, changed=False)
+        loaded = load(digest, archive)
+    except BundleNotLoaded as error:
+        Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
+        bundle.error = str(error)
+        return _report(bundle, bundle.current_version, changed=False)
+    with transaction.atomic():
+        # Two syncs of one bundle, one after the other.
+        bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
+        version = store(bundle, loaded)
+        if user is not None:
+            audit.record(user, "sync", "bundle", name, {"digest": digest})
+    return _report(bundle, version, changed=True)
+
+
+def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
+    """Stop or resume scheduled writes of the asset. Requests by people are not held back."""
+    policy.require(user, policy.Action.PAUSE)
+    with transaction.atomic():
+        Asset.objects.filter(pk=asset.pk).update(paused=paused)
+        audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
+    asset.paused = paused
+    return asset
+
+
+def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> SyncReport:
+    errors = list(version.import_errors) if version else []
+    if bundle.error:
+        errors.insert(0, {"path": "", "message": bundle.error, "traceback": "", "line": None})
+    return SyncReport(
+        bundle=bundle,
+        version=version,
+        changed=changed,
+        assets=bundle.assets.filter(active=True).count(),
+        errors=errors,
+    )

@@ -1,0 +1,219 @@
+"""Writes what the loader reported into the catalogue, set by set."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils import timezone
+
+from assets_app.catalogue.loading import LoadedBundle
+from assets_app.models import (
+    Asset,
+    AssetDependency,
+    Bundle,
+    BundleVersion,
+    Producer,
+    ProducerVersion,
+)
+from partitions_app.models import PartitionDefinition
+
+_ASSET_COLUMNS = (
+    "bundle producer partition_definition uri canonical_uri kind group owners tags columns"
+    " description schedule active"
+).split()
+
+
+def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
+    """Make the loaded snapshot the bundle's version in force; in a transaction of the caller's."""
+    declared = loaded.declared
+    errors = [{"path": file["path"], **file["error"]} for file in declared["files"] if file["error"]]
+    version, _ = BundleVersion.objects.update_or_create(
+        bundle=bundle,
+        digest=loaded.digest,
+        defaults={"archive": loaded.archive, "import_errors": errors},
+    )
+    taken = _names_elsewhere(bundle, declared)
+    if taken:
+        version.import_errors = errors + taken
+        version.save(update_fields=["import_errors"])
+    refused = {entry["asset"] for entry in taken}
+    producers = [
+        entry
+        for entry in declared["producers"]
+        if not refused & {outlet["name"] for outlet in entry["outlets"]}
+    ]
+    external = [entry for entry in declared["assets"] if entry["name"] not in refused]
+    versions = _store_producers(bundle, version, producers)
+    _store_assets(bundle, producers, external, versions)
+    _deactivate_undeclared(bundle, declared, {entry["path"] for entry in errors})
+    _store_dependencies(producers)
+    Bundle.objects.filter(pk=bundle.pk).update(
+        current_version=version, error="", checked_at=timezone.now()
+    )
+    bundle.refresh_from_db()
+    return version
+
+
+def _names_elsewhere(bundle: Bundle, declared: dict[str, Any]) -> list[dict[str, Any]]:
+    """Assets whose name another bundle has: there is one namespace for all (AIP-75)."""
+    files = {entry["name"]: entry["file"] for entry in _outlets(declared["producers"])}
+    files |= {entry["name"]: entry["file"] for entry in declared["assets"]}
+    others = Asset.objects.filter(name__in=files, active=True).exclude(bundle=bundle)
+    return [
+        {
+            "path": files[asset.name],
+            "message": f"The name {asset.name} is taken by an asset of bundle {asset.bundle.name}.",
+            "traceback": "",
+            "line": None,
+            "asset": asset.name,
+        }
+        for asset in others.select_related("bundle")
+    ]
+
+
+def _outlets(producers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {**outlet, "file": entry["file"]} for entry in producers for outlet in entry["outlets"]
+    ]
+
+
+def _store_producers(
+    bundle: Bundle, version: BundleVersion, producers: list[dict[str, Any]]
+) -> dict[str, Producer]:
+    names = [entry["name"] for entry in producers]
+    Producer.objects.bulk_create(
+        [Producer(name=name, bundle=bundle) for name in names],
+        update_conflicts=True,
+        unique_fields=["name"],
+        update_fields=["bundle"],
+    )
+    rows = {
+        row.name: row
+        for row in Producer.objects.filter(name__in=names).select_related("current_version")
+    }
+    fresh = [
+        new
+        for entry in producers
+        if (new := _changed_version(rows[entry["name"]], entry, version)) is not None
+    ]
+    ProducerVersion.objects.bulk_create(fresh)
+    for new in fresh:
+        new.producer.current_version = new
+    Producer.objects.bulk_update([new.producer for new in fresh], ["current_version"])
+    return rows
+
+
+def _changed_version(
+    producer: Producer, entry: dict[str, Any], version: BundleVersion
+) -> ProducerVersion | None:
+    """A new version where anything that can change what a run does has changed: any file of the bundle can."""
+    definition = {key: value for key, value in entry.items() if key != "source"}
+    digest = hashlib.sha256(
+        json.dumps([definition, entry["source"], version.digest], sort_keys=True).encode()
+    ).hexdigest()
+    current = producer.current_version
+    if current is not None and current.digest == digest:
+        return None
+    return ProducerVersion(
+        producer=producer,
+        bundle_version=version,
+        digest=digest,
+        definition=definition,
+        source=entry["source"],
+        file=entry["file"],
+    )
+
+
+def _store_assets(
+    bundle: Bundle,
+    producers: list[dict[str, Any]],
+    external: list[dict[str, Any]],
+    versions: dict[str, Producer],
+) -> None:
+    rows = [
+        _asset(bundle, outlet, entry, versions[entry["name"]])
+        for entry in producers
+        for outlet in entry["outlets"]
+    ]
+    rows += [_asset(bundle, entry, {}, None) for entry in external]
+    known = set(
+        Asset.objects.filter(name__in=[row.name for row in rows]).values_list("name", flat=True)
+    )
+    for row, entry in zip(rows, [*_entry_per_outlet(producers), *external], strict=True):
+        # `paused=` in the file is where an asset begins; afterwards people decide on its page.
+        row.paused = bool(entry.get("paused")) and row.name not in known
+    Asset.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["name"], update_fields=_ASSET_COLUMNS
+    )
+
+
+def _entry_per_outlet(producers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [entry for entry in producers for _ in entry["outlets"]]
+
+
+def _asset(
+    bundle: Bundle, outlet: dict[str, Any], entry: dict[str, Any], producer: Producer | None
+) -> Asset:
+    spec = outlet.get("partition") or entry.get("partition")
+    return Asset(
+        name=outlet["name"],
+        bundle=bundle,
+        producer=producer,
+        partition_definition=PartitionDefinition.of(spec) if spec else None,
+        uri=outlet.get("uri") or "",
+        canonical_uri=outlet.get("canonical_uri") or "",
+        kind=outlet.get("kind") or "",
+        group=entry.get("group") or "",
+        owners=entry.get("owners") or [],
+        tags=entry.get("tags") or [],
+        columns=outlet.get("columns"),
+        description=entry.get("description") or outlet.get("description") or "",
+        schedule=entry.get("schedule"),
+        active=True,
+    )
+
+
+def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set[str]) -> None:
+    """Assets that no file declares any more; those of a broken file stay in force."""
+    names = {entry["name"] for entry in _outlets(declared["producers"])}
+    names |= {entry["name"] for entry in declared["assets"]}
+    gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
+    gone = gone.exclude(producer__current_version__file__in=broken)
+    gone.update(active=False)
+
+
+def _store_dependencies(producers: list[dict[str, Any]]) -> None:
+    """The edges into the declared assets, whole: what is not declared any more goes."""
+    downstream = [outlet["name"] for outlet in _outlets(producers)]
+    upstream = {name for entry in producers for name in _upstream_names(entry)}
+    ids = dict(
+        Asset.objects.filter(name__in=[*downstream, *upstream]).values_list("name", "id")
+    )
+    AssetDependency.objects.filter(downstream__name__in=downstream).delete()
+    AssetDependency.objects.bulk_create(
+        AssetDependency(
+            upstream_id=ids[name],
+            downstream_id=ids[outlet["name"]],
+            inlet=name in entry["inlets"],
+            scheduling=name in _scheduling_names(entry["schedule"]),
+            mapping=(entry.get("mappings") or {}).get(name),
+        )
+        for entry in producers
+        for outlet in entry["outlets"]
+        for name in sorted(_upstream_names(entry))
+        if name in ids
+    )
+
+
+def _upstream_names(entry: dict[str, Any]) -> set[str]:
+    return set(entry["inlets"]) | _scheduling_names(entry["schedule"])
+
+
+def _scheduling_names(schedule: dict[str, Any] | None) -> set[str]:
+    """Names of the assets in a schedule: the leaves of its expression."""
+    if schedule is None:
+        return set()
+    if schedule["kind"] == "asset":
+        return {schedule["name"]}
+    return {name for part in schedule.get("of", ()) for name in _scheduling_names(part)}

@@ -1,0 +1,29 @@
+"""Ties a Celery worker process to its gateway."""
+
+from typing import Any
+
+from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
+
+from assets_app.execution import worker
+from assets_app.models import Queue
+
+
+@celeryd_after_setup.connect
+def start_gateway(sender: str, instance: Any, **_: Any) -> None:
+    """Before the first message: a worker of a queue of runs becomes a gateway. Runs in the main thread."""
+    queues = sorted(set(instance.app.amqp.queues.consume_from) & set(Queue.values))
+    if queues:
+        # A worker serves one queue of runs: its slots are promised to that one.
+        worker.start(sender, queues[0], instance.concurrency)
+
+
+@worker_shutting_down.connect
+def drain(**_: Any) -> None:
+    """Asked to end: hand back what is running."""
+    worker.drain()
+
+
+@worker_shutdown.connect
+def stop(**_: Any) -> None:
+    """All tasks have ended."""
+    worker.stop()

@@ -1,0 +1,44 @@
+"""Keeps what an attempt prints, so that the web can show it without sharing a disk with the worker."""
+
+import time
+
+from assets_app.models import RunAttempt, RunLog
+
+_FLUSH_SECONDS = 0.5
+_FLUSH_CHARACTERS = 64 * 1024
+
+
+class LogKeeper:
+    """Gathers text and writes it in pieces: often enough to be followed, seldom enough to be cheap."""
+
+    def __init__(self, attempt: RunAttempt) -> None:
+        self._attempt = attempt
+        self._sequence = 0
+        self._pieces: list[str] = []
+        self._size = 0
+        self._flushed_at = 0.0
+
+    def add(self, text: str) -> None:
+        """Take a piece of text as it was printed."""
+        # PostgreSQL's text has no NUL.
+        self._pieces.append(text.replace("\x00", "\N{REPLACEMENT CHARACTER}"))
+        self._size += len(text)
+        self.flush_if_due()
+
+    def flush_if_due(self) -> None:
+        """Write what has gathered if it is old or long enough."""
+        waited = time.monotonic() - self._flushed_at
+        if self._pieces and (waited > _FLUSH_SECONDS or self._size > _FLUSH_CHARACTERS):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has gathered."""
+        if not self._pieces:
+            return
+        self._sequence += 1
+        RunLog.objects.create(
+            attempt=self._attempt, sequence=self._sequence, text="".join(self._pieces)
+        )
+        self._pieces.clear()
+        self._size = 0
+        self._flushed_at = time.monotonic()

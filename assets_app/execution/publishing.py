@@ -1,0 +1,72 @@
+"""Puts an attempt's data in place and records it; whoever finds a run half published finishes it here."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from assets_app.execution import attempts
+from assets_app.execution.attempts import lease_end
+from assets_app.execution.worker import current
+from assets_app.models import RunAttempt, RunPartition, RunState
+from slicewise import storage
+
+log = structlog.get_logger(__name__)
+
+
+def publish(
+    attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
+) -> None:
+    """Swap the staged partitions in and record them. The intent has been committed before.
+
+    An error of the file system leaves the run in ``publishing``, to be finished by a sweep.
+    """
+    try:
+        if staged:
+            storage.publish(
+                root,
+                staging,
+                staged,
+                run_id=attempt.run_id,
+                attempt=attempt.number,
+                token=str(attempt.token),
+            )
+    except OSError as error:
+        log.warning("not published yet", run=attempt.run_id, error=str(error))
+        RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
+            error=f"Publishing is retried: {error}"
+        )
+        return
+    attempts.succeed(attempt)
+
+
+def finish_publishing(attempt_id: int, token: str) -> None:
+    """Take over a publication whose worker was lost: under a new token, so that it cannot wake up and go on."""
+    taken = RunAttempt.objects.filter(
+        pk=attempt_id,
+        token=token,
+        ended_at__isnull=True,
+        run__state=RunState.PUBLISHING,
+    )
+    fresh = uuid4()
+    if not taken.update(token=fresh, lease_until=lease_end(), gateway=current().gateway):
+        return
+    attempt = RunAttempt.objects.get(pk=attempt_id)
+    staged = [
+        {"key": key, "path": path, "rows": rows, "bytes": size}
+        for key, path, rows, size in RunPartition.objects.filter(run=attempt.run_id)
+        .exclude(rows=None)
+        .values_list("slice__key", "path", "rows", "bytes")
+    ]
+    publish(attempt, attempt.target_root, attempt.staging_root, staged)
+
+
+def discard_staging(attempt: RunAttempt, root: str, staging: str) -> None:
+    """Remove what the attempt has written and will not publish; failing to is no reason to fail."""
+    if not staging:
+        return
+    try:
+        storage.discard(root, staging)
+    except OSError as error:
+        log.warning("staging not removed", run=attempt.run_id, staging=staging, error=str(error))
+

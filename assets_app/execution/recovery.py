@@ -1,0 +1,76 @@
+"""Notices workers that are gone: their runs are begun again, finished, or seen to be stopped."""
+
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from assets_app.execution import attempts, messages
+from assets_app.execution.attempts import Failure
+from assets_app.execution.worker import current
+from assets_app.models import FailureKind, RunAttempt, RunState
+
+log = structlog.get_logger(__name__)
+
+# Until then the message about it may be lost; afterwards it is sent again.
+_HELP_DUE = timedelta(seconds=10)
+
+
+def recover() -> int:
+    """See to every open attempt whose lease has run out; how many there were."""
+    expired = RunAttempt.objects.filter(ended_at__isnull=True, lease_until__lt=timezone.now())
+    ids = list(expired.order_by("pk").values_list("pk", flat=True)[:500])
+    for attempt_id in ids:
+        _recover(attempt_id)
+    return len(ids)
+
+
+@transaction.atomic
+def _recover(attempt_id: int) -> None:
+    attempt = (
+        RunAttempt.objects.select_for_update(skip_locked=True, of=("self",))
+        .select_related("run")
+        .filter(pk=attempt_id, ended_at__isnull=True, lease_until__lt=timezone.now())
+        .first()
+    )
+    if attempt is None:
+        return
+    run = attempt.run
+    log.warning("worker lost", run=run.pk, attempt=attempt.number, state=run.state)
+    match run.state:
+        case RunState.RUNNING:
+            _begin_again(attempt)
+        case RunState.PUBLISHING:
+            _ask_for_help(attempt, messages.FINISH_PUBLISHING)
+        case RunState.CANCELING:
+            _ask_for_help(attempt, messages.STOP_LOST_ATTEMPT)
+
+
+def _begin_again(attempt: RunAttempt) -> None:
+    reason = "The worker of this attempt was lost: nothing was heard of it any more."
+    if attempt.run.platform_failures < attempts.PLATFORM_RETRIES:
+        attempts.hand_back(attempt, reason, counts=True)
+    else:
+        attempts.fail(attempt, Failure(error=reason, kind=FailureKind.PLATFORM))
+
+
+def _ask_for_help(attempt: RunAttempt, task: str) -> None:
+    """A gateway is needed, for its disk or its way to Spark: any worker of the run's queue."""
+    RunAttempt.objects.filter(pk=attempt.pk).update(lease_until=timezone.now() + _HELP_DUE)
+    token, queue = str(attempt.token), attempt.run.queue
+    transaction.on_commit(
+        lambda: messages.send(task, attempt.pk, token, queue=queue, expires=_HELP_DUE.seconds)
+    )
+
+
+def stop_lost_attempt(attempt_id: int, token: str) -> None:
+    """The run was being canceled when its worker was lost: stop its Spark work from here, then say so."""
+    attempt = RunAttempt.objects.filter(
+        pk=attempt_id, token=token, ended_at__isnull=True, run__state=RunState.CANCELING
+    ).first()
+    if attempt is None:
+        return
+    current().parent.interrupt(settings.SPARK_REMOTE, str(attempt.spark_session_id))
+    attempts.cancel(attempt)

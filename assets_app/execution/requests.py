@@ -1,0 +1,170 @@
+"""A person's request to materialize partitions of one asset now (AIP-76, Manual Runs)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+import slicewise
+from accounts_app import audit, policy
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import User
+from assets_app.execution.claims import RunTerms, claim
+from assets_app.execution.messages import nudge_dispatch
+from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Trigger
+from slicewise.rows import PartitionRow, partition_rows
+
+T = TypeVar("T")
+Strategy = str | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializeRequest:
+    """Which partitions of which asset; ``selection`` is empty only for an asset that is not partitioned."""
+
+    asset: Asset
+    selection: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    strategy: Strategy | None = None
+
+
+def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
+    """Queue runs for the partitions, also for those that are there: that is a re-run, with history kept.
+
+    Partitions that another run is making are left out and named in the group; if that is all of
+    them, the request conflicts. Raises InvalidRequest on ``asset``, ``selection``, ``params`` or
+    ``strategy``, and PermissionDenied.
+    """
+    policy.require(user, policy.Action.MATERIALIZE)
+    asset = request.asset
+    version = require_producer(asset)
+    params = checked_params(version, request.params)
+    strategy = checked_strategy(request.strategy, default=version.strategy)
+    rows = selected_rows(asset, request.selection, now=timezone.now())
+    with transaction.atomic():
+        group = RunGroup.objects.create(
+            kind=GroupKind.REQUEST,
+            label=f"{asset.name} {request.selection}".strip()[:300],
+            queue=Queue.SCHEDULED,
+            created_by=user,
+        )
+        terms = RunTerms(
+            asset=asset,
+            producer_version=version,
+            group=group,
+            trigger=Trigger.MANUAL,
+            params=params,
+            requested_by=user,
+        )
+        claimed, held = claim(terms, list(batches(rows, strategy)))
+        if not claimed:
+            raise ConflictingRequest({"selection": _in_flight_sentence(asset, held)})
+        if held:
+            group.in_flight = [row.key for row in held]
+            group.save(update_fields=["in_flight"])
+        audit.record(
+            user,
+            "materialize",
+            "asset",
+            asset.name,
+            {"selection": request.selection, "partitions": len(claimed), "group": group.pk},
+        )
+        nudge_dispatch()
+    return group
+
+
+def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
+    """The partitions that the text selects; InvalidRequest on ``selection`` where it selects none."""
+    definition = asset.definition
+    if definition is None:
+        raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
+    if not selection.strip():
+        raise InvalidRequest({"selection": "Say which partitions, for example a key or from..to."})
+    try:
+        chosen: slicewise.PartitionSet = definition.select(selection, until=timezone.now())
+    except ValueError as error:
+        raise InvalidRequest({"selection": str(error)}) from error
+    if not len(chosen):
+        raise InvalidRequest({"selection": f"{selection} selects no partition of {asset.name}."})
+    return chosen
+
+
+def selected_rows(asset: Asset, selection: str, *, now: datetime) -> list[PartitionRow]:
+    """The selected partitions in order; refused where there are none, too many, or some are not over yet."""
+    if asset.definition is None:
+        if selection.strip():
+            raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
+        return list(partition_rows(None, None))
+    chosen = preview_selection(asset, selection)
+    most = settings.MAX_PARTITIONS_PER_REQUEST
+    if len(chosen) > most:
+        raise InvalidRequest(
+            {
+                "selection": f"{len(chosen):,} partitions are more than one request may name"
+                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST). Start a backfill instead."
+            }
+        )
+    rows = list(partition_rows(asset.definition, chosen))
+    refuse_unfinished(rows, now=now, field="selection")
+    return rows
+
+
+def refuse_unfinished(rows: Sequence[PartitionRow], *, now: datetime, field: str) -> None:
+    """Raise InvalidRequest if the last of the partitions is not over at ``now``."""
+    last = rows[-1]
+    if last.end is not None and last.end > now:
+        raise InvalidRequest(
+            {field: f"{last.key} is not over yet: it ends at {last.end:%Y-%m-%d %H:%M} UTC."}
+        )
+
+
+def require_producer(asset: Asset) -> ProducerVersion:
+    """The version of the code that makes the asset now; InvalidRequest on ``asset`` if nothing here makes it."""
+    if not asset.active:
+        raise InvalidRequest({"asset": f"{asset.name} is not declared by any loaded file any more."})
+    version = asset.producer.current_version if asset.producer else None
+    if version is None:
+        raise InvalidRequest({"asset": f"{asset.name} is written by something else: nothing here makes it."})
+    return version
+
+
+def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared params with the given ones laid over; InvalidRequest on ``params`` for unknown names."""
+    if not isinstance(params, Mapping):
+        raise InvalidRequest({"params": "Params are an object of names and values."})
+    declared: dict[str, Any] = version.definition.get("params") or {}
+    unknown = sorted(set(params) - set(declared))
+    if unknown:
+        known = ", ".join(sorted(declared)) or "none"
+        raise InvalidRequest({"params": f"Unknown: {', '.join(unknown)}. Declared params: {known}."})
+    return {**declared, **params}
+
+
+def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
+    """``"partition"``, ``"range"`` or a number of partitions per run; InvalidRequest on ``strategy`` otherwise."""
+    if strategy is None or strategy == "":
+        return default
+    if strategy in ("partition", "range"):
+        return str(strategy)
+    number = int(strategy) if isinstance(strategy, str) and strategy.isdecimal() else strategy
+    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= 1_000_000:
+        return number
+    raise InvalidRequest(
+        {"strategy": f"{strategy!r} is none of partition, range, or a number of partitions per run."}
+    )
+
+
+def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
+    """Cut what is asked for into runs, in order: one each, N each, or all in one."""
+    size = {"partition": 1, "range": len(items)}.get(str(strategy)) or int(strategy)
+    return [list(items[at : at + size]) for at in range(0, len(items), size)]
+
+
+def _in_flight_sentence(asset: Asset, held: Sequence[PartitionRow]) -> str:
+    keys = ", ".join(row.key for row in islice(held, 3)) + ("…" if len(held) > 3 else "")
+    return f"Another run is making {asset.name} {keys} already.".replace("  ", " ")

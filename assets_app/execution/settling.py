@@ -1,0 +1,102 @@
+"""What a run's end means for the slices it held: released, counted, and told to whoever listens."""
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+from assets_app.models import PartitionState, RunPartition
+from assets_app.signals import runs_ended
+
+# A failure shows as failed even where older data is there; a cancellation shows only where nothing
+# else is known. Counts follow in the same statement, in one order, so that no two dead-lock.
+_SETTLE = """
+WITH held AS MATERIALIZED (
+    SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
+           slice.held_by_id, slice.state AS old,
+           CASE WHEN %(new)s = 'canceled' AND slice.state <> 'missing' THEN slice.state
+                ELSE %(new)s END AS new
+    FROM assets_app_assetpartition AS slice
+    WHERE slice.held_by_id = ANY(%(runs)s)
+    ORDER BY slice.asset_id, slice.identity, slice.key
+    FOR UPDATE
+), settled AS (
+    UPDATE assets_app_assetpartition AS slice
+    SET state = held.new, held_by_id = NULL, last_run_id = held.held_by_id
+        {more_settings}
+    FROM held {more_tables}
+    WHERE slice.id = held.id {more_conditions}
+    RETURNING slice.id, slice.version, held.held_by_id AS run_id
+), change AS (
+    SELECT asset_id, identity, bucket, segment, state, sum(by) AS by
+    FROM (
+        SELECT asset_id, identity, bucket, segment, old AS state, -1 AS by FROM held
+        UNION ALL
+        SELECT asset_id, identity, bucket, segment, new, 1 FROM held
+    ) AS step
+    WHERE state <> 'missing'
+    GROUP BY asset_id, identity, bucket, segment, state
+    HAVING sum(by) <> 0
+    ORDER BY asset_id, identity, bucket, segment, state
+), counted AS (
+    INSERT INTO assets_app_partitioncount AS total
+        (asset_id, identity, bucket, segment, state, count)
+    SELECT asset_id, identity, bucket, segment, state, by FROM change
+    ON CONFLICT (asset_id, identity, bucket, segment, state)
+        DO UPDATE SET count = total.count + EXCLUDED.count
+)
+{conclusion}
+"""
+
+_RELEASE = _SETTLE.format(
+    more_settings="", more_tables="", more_conditions="", conclusion="SELECT count(*) FROM settled"
+)
+_RECORD = _SETTLE.format(
+    more_settings=(
+        ", version = slice.version + 1, rows = made.rows, bytes = made.bytes,"
+        " materialized_at = now()"
+    ),
+    more_tables=", assets_app_runpartition AS made",
+    more_conditions="AND made.run_id = held.held_by_id AND made.slice_id = held.id",
+    conclusion="""
+INSERT INTO assets_app_materialization
+    (slice_id, version, run_id, attempt_id, producer_version_id, rows, bytes, metadata, created_at)
+SELECT settled.id, settled.version, settled.run_id, %(attempt)s, run.producer_version_id,
+       made.rows, made.bytes, '{}', now()
+FROM settled
+JOIN assets_app_run AS run ON run.id = settled.run_id
+JOIN assets_app_runpartition AS made
+    ON made.run_id = settled.run_id AND made.slice_id = settled.id
+""",
+)
+
+
+def record_success(run_id: int, attempt_id: int) -> None:
+    """The run's data is published: each of its slices gets a version and a materialization."""
+    RunPartition.objects.filter(run_id=run_id).update(state=RunPartition.State.SUCCEEDED)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _RECORD,
+            {"runs": [run_id], "new": PartitionState.MATERIALIZED, "attempt": attempt_id},
+        )
+    runs_ended.send(sender=None, run_ids=[run_id])
+
+
+def release_failed(run_ids: Sequence[int]) -> None:
+    """The runs have failed for good: nothing of them was published."""
+    _release(run_ids, PartitionState.FAILED, RunPartition.State.FAILED)
+
+
+def release_canceled(run_ids: Sequence[int]) -> None:
+    """The runs were canceled: slices show it only where they had no state before."""
+    _release(run_ids, PartitionState.CANCELED, RunPartition.State.CANCELED)
+
+
+def _release(
+    run_ids: Sequence[int], state: PartitionState, run_partition: RunPartition.State
+) -> None:
+    if not run_ids:
+        return
+    RunPartition.objects.filter(run_id__in=run_ids).update(state=run_partition)
+    with connection.cursor() as cursor:
+        cursor.execute(_RELEASE, {"runs": list(run_ids), "new": state})
+    runs_ended.send(sender=None, run_ids=list(run_ids))

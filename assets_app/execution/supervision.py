@@ -1,0 +1,194 @@
+"""What a worker's thread does with one run: start the runner, listen to it, and bring the run to its end."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import structlog
+from django.conf import settings
+
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.logs import LogKeeper
+from assets_app.execution.publishing import discard_staging, publish
+from assets_app.execution.worker import GatewayWorker, Watched, current
+from assets_app.models import FailureKind, RunAttempt
+from slicewise.runner.client import RunnerProcess
+
+log = structlog.get_logger(__name__)
+
+_LISTEN_SECONDS = 0.2
+
+
+def execute(run_id: int) -> None:
+    """Execute a dispatched run on this worker; nothing happens if it is no longer dispatched."""
+    worker = current()
+    if worker.going_down.is_set():
+        return
+    attempt = attempts.begin(run_id, worker.gateway)
+    if attempt is None:
+        return
+    try:
+        for session_id in attempt.lost_sessions:
+            worker.parent.interrupt(settings.SPARK_REMOTE, str(session_id))
+        process = worker.parent.launch(_request(attempt))
+    except Exception as error:  # whatever kept the runner from starting is the platform's
+        log.exception("runner not started", run=run_id)
+        attempts.fail(
+            attempt.row,
+            Failure(error=f"The runner could not be started: {error}", kind=FailureKind.PLATFORM),
+        )
+        return
+    _Supervision(worker, attempt, process).follow()
+
+
+def _request(attempt: Attempt) -> dict[str, Any]:
+    run, row = attempt.run, attempt.row
+    version = run.producer_version
+    definition = run.asset.partition_definition
+    return {
+        "run_id": run.pk,
+        "attempt": row.number,
+        "token": str(row.token),
+        "trigger": run.trigger,
+        "params": run.params,
+        "logical_time": (run.queued_at or run.created_at).isoformat(),
+        "bundle": {
+            "digest": version.bundle_version.digest,
+            "archive": str(_cached_archive(attempt)),
+        },
+        "file": version.file,
+        "asset": run.asset.name,
+        "uri": run.asset.uri or None,
+        "partition": None if definition is None else definition.spec,
+        "partitions": list(attempt.keys),
+        "strategy": version.strategy,
+        "upstreams": {piece.asset.name: piece.to_json() for piece in attempt.inputs},
+        "spark": {
+            "remote": settings.SPARK_REMOTE,
+            "session_id": str(row.spark_session_id),
+            "tag": attempt.tag,
+        },
+        "log_limit": settings.LOG_LIMIT_BYTES,
+    }
+
+
+def _cached_archive(attempt: Attempt) -> Path:
+    """The bundle version's archive in a file of this host, written once per digest."""
+    version = attempt.run.producer_version.bundle_version
+    folder = settings.DATA_FOLDER / "archives"
+    archive: Path = folder / f"{version.digest}.tar.gz"
+    if not archive.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{version.digest}.{os.getpid()}.{attempt.row.token}"
+        unfinished.write_bytes(bytes(version.archive))
+        unfinished.rename(archive)
+    return archive
+
+
+class _Supervision:
+    """One attempt while its runner lives."""
+
+    def __init__(self, worker: GatewayWorker, attempt: Attempt, process: RunnerProcess) -> None:
+        self.worker = worker
+        self.attempt: RunAttempt = attempt.row
+        self.process = process
+        self.watched = Watched(attempt.row, process)
+        self.log = LogKeeper(attempt.row)
+        self.root = self.staging = ""
+        self.staged: list[dict[str, Any]] = []
+        self.failure: Failure | None = None
+        self.finished = False
+        self.exited: dict[str, Any] = {}
+
+    def follow(self) -> None:
+        """Listen until the runner's process is gone, then conclude."""
+        self.worker.watch(self.watched)
+        try:
+            for message in self.process.messages(timeout=_LISTEN_SECONDS):
+                self._hear(message)
+                self._obey()
+            self.log.flush()
+            self._conclude()
+        finally:
+            self.worker.unwatch(self.attempt)
+            self.process.kill()
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        match message["type"]:
+            case "log":
+                self.log.add(message["text"])
+            case "spark":
+                RunAttempt.objects.filter(pk=self.attempt.pk).update(
+                    application_id=message["application_id"] or "",
+                    application_ui=message["ui"] or "",
+                )
+            case "staged":
+                self.root, self.staging = message["root"], message["staging"]
+                self.staged += message["partitions"]
+            case "failed":
+                self.failure = Failure(
+                    error=message["error"],
+                    traceback=message["traceback"],
+                    kind=FailureKind(message["kind"]),
+                )
+            case "finished":
+                self.finished = True
+            case "exited":
+                self.exited = message
+            case _:
+                self.log.flush_if_due()
+
+    def _obey(self) -> None:
+        """Stop the runner if the run was canceled, the lease was lost, or this worker goes down."""
+        watched = self.watched
+        if (
+            watched.cancel_requested.is_set()
+            or watched.lease_lost.is_set()
+            or (self.worker.going_down.is_set() and not self.finished)
+        ):
+            self.process.kill()
+
+    def _conclude(self) -> None:
+        if self.watched.lease_lost.is_set():
+            # Somebody else has the run. Its Spark session is theirs to interrupt; the staging is not.
+            discard_staging(self.attempt, self.root, self.staging)
+        elif self.watched.cancel_requested.is_set():
+            self._stop_spark()
+            attempts.cancel(self.attempt)
+        elif self.finished and self.failure is None:
+            self._publish()
+        elif self.failure is None and self.worker.going_down.is_set():
+            self._stop_spark()
+            attempts.hand_back(self.attempt, "Its worker was asked to end.")
+        else:
+            self._fail(self.failure or self._unexplained_end())
+
+    def _publish(self) -> None:
+        if attempts.intend_to_publish(self.attempt, self.root, self.staging, self.staged):
+            publish(self.attempt, self.root, self.staging, self.staged)
+        else:
+            # Canceled at the last moment, or taken over.
+            attempts.cancel(self.attempt)
+            discard_staging(self.attempt, self.root, self.staging)
+
+    def _fail(self, failure: Failure) -> None:
+        if not attempts.fail(self.attempt, failure):
+            # It was canceled while it failed.
+            self._stop_spark()
+            attempts.cancel(self.attempt)
+        discard_staging(self.attempt, self.root, self.staging)
+
+    def _stop_spark(self) -> None:
+        """End what the session still does on the server, then clear away what it wrote."""
+        self.worker.parent.interrupt(settings.SPARK_REMOTE, str(self.attempt.spark_session_id))
+        discard_staging(self.attempt, self.root, self.staging)
+
+    def _unexplained_end(self) -> Failure:
+        number = self.exited.get("signal")
+        if number:
+            name = signal.Signals(number).name
+            return Failure(error=f"The process of the run was ended by {name} before it had finished.")
+        status = self.exited.get("status")
+        return Failure(error=f"The process of the run ended by itself with status {status}.")

@@ -1,0 +1,32 @@
+"""Tasks of the workers: each takes ids and calls one service."""
+
+from celery import shared_task
+
+from assets_app.execution import publishing, recovery, supervision
+from assets_app.execution.dispatch import dispatch, resend_unheard
+
+
+@shared_task(name="assets_app.execution.tasks.tick")
+def tick() -> None:
+    """Look at the queue, and at what has not been heard of."""
+    recovery.recover()
+    resend_unheard()
+    dispatch()
+
+
+@shared_task(name="assets_app.execution.tasks.execute")
+def execute(run_id: int) -> None:
+    """Execute one dispatched run."""
+    supervision.execute(run_id)
+
+
+@shared_task(name="assets_app.execution.tasks.finish_publishing")
+def finish_publishing(attempt_id: int, token: str) -> None:
+    """Finish what a lost worker was publishing."""
+    publishing.finish_publishing(attempt_id, token)
+
+
+@shared_task(name="assets_app.execution.tasks.stop_lost_attempt")
+def stop_lost_attempt(attempt_id: int, token: str) -> None:
+    """Stop what a lost worker was canceling."""
+    recovery.stop_lost_attempt(attempt_id, token)

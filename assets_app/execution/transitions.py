@@ -1,0 +1,46 @@
+"""Every change of a run's state goes through here, as a compare-and-swap along the table of transitions."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection
+from psycopg import sql
+
+from assets_app.models import TERMINAL_STATES, TRANSITIONS, Run, RunState
+
+
+class UnknownTransition(ValueError):
+    """The table of transitions does not have this one: a mistake of the caller."""
+
+
+def move(run_id: int, old: RunState, new: RunState, **fields: Any) -> bool:
+    """Move one run from ``old`` to ``new`` and set the fields; False, with nothing changed, if it was not in ``old``."""
+    _check(old, new)
+    return Run.objects.filter(pk=run_id, state=old).update(state=new, **fields) == 1
+
+
+def move_all(run_ids: Iterable[int], old: RunState, new: RunState, **fields: Any) -> list[int]:
+    """Move those of the runs that are in ``old``; their ids. Rows are locked in the order of ids."""
+    _check(old, new)
+    names = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in fields]
+    statement = sql.SQL(
+        "UPDATE {table} SET {settings} WHERE id IN "
+        "(SELECT id FROM {table} WHERE id = ANY(%s) AND state = %s ORDER BY id FOR UPDATE) "
+        "AND state = %s RETURNING id"
+    ).format(
+        table=sql.Identifier(Run._meta.db_table),
+        settings=sql.SQL(", ").join([sql.SQL("state = %s"), *names]),
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [new, *fields.values(), list(run_ids), old, old])
+        return sorted(row[0] for row in cursor.fetchall())
+
+
+def _check(old: RunState, new: RunState) -> None:
+    if new not in TRANSITIONS[old]:
+        raise UnknownTransition(f"A run does not go from {old} to {new}.")
+
+
+def is_terminal(state: str) -> bool:
+    """Whether nothing more happens to a run in this state by itself."""
+    return state in TERMINAL_STATES

@@ -1,0 +1,159 @@
+"""One worker process on a gateway: its row, its leases, and the warm parent its runners are forked from."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+from django.utils import timezone
+
+from assets_app.catalogue.loading import user_code_environment
+from assets_app.execution.attempts import lease_end
+from assets_app.models import Gateway, RunAttempt, RunState
+from slicewise.runner.client import RunnerProcess, WarmParent
+
+log = structlog.get_logger(__name__)
+
+_HEARTBEAT_SECONDS = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class Watched:
+    """A run in progress on this worker: told to its supervisor by the heartbeat, never the other way round."""
+
+    attempt: RunAttempt
+    process: RunnerProcess
+    cancel_requested: threading.Event = field(default_factory=threading.Event)
+    lease_lost: threading.Event = field(default_factory=threading.Event)
+
+
+class GatewayWorker:
+    """What the threads of one worker process share.
+
+    The warm parent is started by the thread that makes this object, which must be the main one:
+    the parent is to die with it.
+    """
+
+    def __init__(self, name: str, queue: str, slots: int) -> None:
+        self.parent = WarmParent(
+            env=user_code_environment(), cache=settings.DATA_FOLDER / "bundles"
+        )
+        self.parent.start()
+        self.going_down = threading.Event()
+        self._watched: dict[int, Watched] = {}
+        self._lock = threading.Lock()
+        self.gateway = self._register(name, queue, slots)
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heart.start()
+
+    def watch(self, watched: Watched) -> None:
+        """Renew the lease of this attempt from now on."""
+        with self._lock:
+            self._watched[watched.attempt.pk] = watched
+
+    def unwatch(self, attempt: RunAttempt) -> None:
+        """The attempt has ended here."""
+        with self._lock:
+            self._watched.pop(attempt.pk, None)
+
+    def drain(self) -> None:
+        """Take nothing more, and have the supervisors hand back what they hold."""
+        self.going_down.set()
+
+    def close(self) -> None:
+        """The process ends: its row says so, and the warm parent goes."""
+        self.drain()
+        try:
+            Gateway.objects.filter(pk=self.gateway.pk).update(draining=True)
+        except DatabaseError as error:
+            log.warning("gateway not signed off", error=str(error))
+        self.parent.close()
+
+    def _register(self, name: str, queue: str, slots: int) -> Gateway:
+        now = timezone.now()
+        gateway, _ = Gateway.objects.update_or_create(
+            name=name,
+            defaults={
+                "host": socket.gethostname(),
+                "process_id": os.getpid(),
+                "queue": queue,
+                "slots": slots,
+                "started_at": now,
+                "last_seen": now,
+                "draining": False,
+            },
+        )
+        return gateway
+
+    def _beat(self) -> None:
+        while not self.going_down.wait(_HEARTBEAT_SECONDS):
+            try:
+                close_old_connections()
+                self._renew(timezone.now())
+            except DatabaseError as error:
+                # No ping goes out: runners whose lease cannot be renewed end themselves in time.
+                log.warning("heartbeat failed", error=str(error))
+                connection.close()
+
+    def _renew(self, now: datetime) -> None:
+        Gateway.objects.filter(pk=self.gateway.pk).update(
+            last_seen=now, draining=self.going_down.is_set()
+        )
+        with self._lock:
+            watched = list(self._watched.values())
+        if not watched:
+            return
+        states = _renew_leases(piece.attempt for piece in watched)
+        for piece in watched:
+            state = states.get(piece.attempt.pk)
+            if state is None:
+                piece.lease_lost.set()
+                continue
+            if state == RunState.CANCELING:
+                piece.cancel_requested.set()
+            piece.process.ping()
+
+
+def _renew_leases(attempts: Iterable[RunAttempt]) -> dict[int, str]:
+    """Renew the leases that are still held; the state of each such run by attempt."""
+    tokens = [attempt.token for attempt in attempts]
+    held = RunAttempt.objects.filter(token__in=tokens, ended_at__isnull=True)
+    held.update(lease_until=lease_end())
+    return dict(held.values_list("pk", "run__state"))
+
+
+_worker: GatewayWorker | None = None
+
+
+class NoGateway(RuntimeError):
+    """This process serves no queue of runs."""
+
+
+def start(name: str, queue: str, slots: int) -> None:
+    """Make this process a gateway's worker; once, from its main thread."""
+    global _worker  # noqa: PLW0603 - a process is one worker
+    _worker = GatewayWorker(name, queue, slots)
+
+
+def current() -> GatewayWorker:
+    """This process's worker; NoGateway where there is none."""
+    if _worker is None:
+        raise NoGateway("Runs are executed by workers of the queues scheduled and backfill.")
+    return _worker
+
+
+def drain() -> None:
+    """Called when the process has been asked to end."""
+    if _worker is not None:
+        _worker.drain()
+
+
+def stop() -> None:
+    """Called when the process ends."""
+    if _worker is not None:
+        _worker.close()

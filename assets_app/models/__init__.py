@@ -1,0 +1,56 @@
+"""What is declared, which slices are there, and the runs that make them."""
+
+from assets_app.models.catalogue import (
+    Asset,
+    AssetDependency,
+    Bundle,
+    BundleVersion,
+    Producer,
+    ProducerVersion,
+)
+from assets_app.models.gateways import Gateway
+from assets_app.models.runs import AttemptInput, Run, RunAttempt, RunGroup, RunLog, RunPartition
+from assets_app.models.slices import AssetPartition, Materialization, PartitionCount
+from assets_app.models.states import (
+    ACTIVE_STATES,
+    TERMINAL_STATES,
+    TRANSITIONS,
+    AttemptOutcome,
+    FailureKind,
+    GroupKind,
+    PartitionState,
+    Queue,
+    RunState,
+    SkipReason,
+    Trigger,
+)
+
+__all__ = [
+    "ACTIVE_STATES",
+    "TERMINAL_STATES",
+    "TRANSITIONS",
+    "Asset",
+    "AssetDependency",
+    "AssetPartition",
+    "AttemptInput",
+    "AttemptOutcome",
+    "Bundle",
+    "BundleVersion",
+    "FailureKind",
+    "Gateway",
+    "GroupKind",
+    "Materialization",
+    "PartitionCount",
+    "PartitionState",
+    "Producer",
+    "ProducerVersion",
+    "Queue",
+    "Run",
+    "RunAttempt",
+    "RunGroup",
+    "RunLog",
+    "RunPartition",
+    "RunState",
+    "SkipReason",
+    "Trigger",
+]

@@ -1,0 +1,146 @@
+"""What is declared: bundles and their versions, producers, assets, and what depends on what."""
+
+from typing import Any
+
+from django.db import models
+
+from assets_app.queries.catalogue import AssetQuerySet
+from partitions_app.models import PartitionDefinition
+
+
+class Bundle(models.Model):
+    """A folder of definition files."""
+
+    name = models.CharField(max_length=200, unique=True)
+    path = models.TextField()
+    current_version = models.ForeignKey(
+        "BundleVersion", null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # What kept the folder as a whole from being loaded, if anything did; a broken file is in its version.
+    error = models.TextField(blank=True)
+    checked_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BundleVersion(models.Model):
+    """An immutable snapshot of a bundle, named by the digest of its content."""
+
+    bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="versions")
+    digest = models.CharField(max_length=64)
+    archive = models.BinaryField()
+    # [{"path", "message", "traceback", "line", "asset"}]: files that could not be loaded.
+    import_errors = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("bundle", "digest"), name="bundle_version_digest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.bundle_id} {self.digest[:12]}"
+
+
+class Producer(models.Model):
+    """One function that makes one asset, or several."""
+
+    name = models.CharField(max_length=250, unique=True)
+    bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="producers")
+    current_version = models.ForeignKey(
+        "ProducerVersion", null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ProducerVersion(models.Model):
+    """A producer as one bundle version declares it; ``definition`` is what the loader reported."""
+
+    producer = models.ForeignKey(Producer, on_delete=models.CASCADE, related_name="versions")
+    bundle_version = models.ForeignKey(BundleVersion, on_delete=models.PROTECT, related_name="+")
+    # Digest of the definition with its source: the same one is not stored twice in a row.
+    digest = models.CharField(max_length=64)
+    definition = models.JSONField()
+    source = models.TextField()
+    file = models.CharField(max_length=1000)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.producer_id} {self.digest[:12]}"
+
+    @property
+    def strategy(self) -> str | int:
+        """``"partition"``, ``"range"``, or the most partitions that one run makes."""
+        strategy: str | int = self.definition["strategy"]
+        return strategy
+
+
+class Asset(models.Model):
+    """A named collection of data. Without a producer, something outside writes it."""
+
+    name = models.CharField(max_length=250, unique=True, db_collation="C")
+    bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="assets")
+    producer = models.ForeignKey(
+        Producer, null=True, on_delete=models.SET_NULL, related_name="assets"
+    )
+    partition_definition = models.ForeignKey(
+        PartitionDefinition, null=True, on_delete=models.PROTECT, related_name="assets"
+    )
+    uri = models.TextField(blank=True)
+    canonical_uri = models.TextField(blank=True, db_index=True)
+    kind = models.CharField(max_length=100, blank=True)
+    group = models.CharField(max_length=200, blank=True)
+    owners = models.JSONField(default=list)
+    tags = models.JSONField(default=list)
+    columns = models.JSONField(null=True)
+    description = models.TextField(blank=True)
+    schedule = models.JSONField(null=True)
+    paused = models.BooleanField(default=False)
+    # False when no loaded file declares it any more; its history stays.
+    active = models.BooleanField(default=True)
+    activated_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AssetQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def definition(self) -> Any:
+        """The partition definition with its arithmetic, or None for an asset that is not partitioned."""
+        row = self.partition_definition
+        return None if row is None else row.definition
+
+    @property
+    def identity(self) -> str:
+        """The identity its slices are kept under; of an asset that is not partitioned, ``"whole"``."""
+        row = self.partition_definition
+        return "whole" if row is None else row.identity
+
+
+class AssetDependency(models.Model):
+    """A downstream asset that reads an upstream one, is scheduled by it, or both."""
+
+    upstream = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="downstream_edges")
+    downstream = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="upstream_edges")
+    inlet = models.BooleanField(default=False)
+    scheduling = models.BooleanField(default=False)
+    mapping = models.JSONField(null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("upstream", "downstream"), name="dependency_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.upstream_id} -> {self.downstream_id}"

@@ -1,0 +1,219 @@
+"""Runs: what was asked for, each attempt at it, the slices it makes, and what it printed."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from assets_app.models.catalogue import Asset, ProducerVersion
+from assets_app.models.gateways import Gateway
+from assets_app.models.slices import AssetPartition
+from assets_app.models.states import (
+    TERMINAL_STATES,
+    AttemptOutcome,
+    FailureKind,
+    GroupKind,
+    Queue,
+    RunState,
+    Trigger,
+)
+from assets_app.queries.runs import RunQuerySet
+
+
+class RunGroup(models.Model):
+    """What a backfill, or a person's request, asks of its runs. Dispatch looks at this and knows no backfill."""
+
+    kind = models.CharField(max_length=10, choices=GroupKind)
+    label = models.CharField(max_length=300, blank=True)
+    queue = models.CharField(max_length=10, choices=Queue, default=Queue.SCHEDULED)
+    priority = models.IntegerField(default=0)
+    max_active_runs = models.PositiveIntegerField(null=True)
+    paused = models.BooleanField(default=False)
+    # Keys that a request named and did not get, since another run was making them.
+    in_flight = models.JSONField(default=list)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(max_active_runs__isnull=True) | Q(max_active_runs__gt=0),
+                name="group_max_active_runs_positive",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.label or f"{self.kind} {self.pk}"
+
+
+class Run(models.Model):
+    """One execution of a producer's function, for one slice or more. Its row is the truth; messages are nudges."""
+
+    group = models.ForeignKey(RunGroup, on_delete=models.PROTECT, related_name="runs", db_index=False)
+    producer_version = models.ForeignKey(ProducerVersion, on_delete=models.PROTECT, related_name="+")
+    # The first outlet, for lists and titles; all of them are among the run's slices.
+    asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="runs", db_index=False)
+    trigger = models.CharField(max_length=10, choices=Trigger)
+    queue = models.CharField(max_length=10, choices=Queue)
+    state = models.CharField(
+        max_length=10, choices=RunState, default=RunState.QUEUED, db_collation="C"
+    )
+    # Canonical text of the selection grammar, or the first and last key of a long one.
+    selection = models.TextField(blank=True)
+    partition_count = models.PositiveIntegerField()
+    params = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+    queued_at = models.DateTimeField(null=True)
+    dispatched_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    # A retry waits until then.
+    not_before = models.DateTimeField(null=True)
+    attempt_count = models.PositiveIntegerField(default=0)
+    code_failures = models.PositiveIntegerField(default=0)
+    platform_failures = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True)
+    error_kind = models.CharField(max_length=10, choices=FailureKind, blank=True)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=TERMINAL_STATES, ended_at__isnull=False)
+                | (~Q(state__in=TERMINAL_STATES) & Q(ended_at__isnull=True)),
+                name="run_ended_when_terminal",
+            ),
+        )
+        indexes = (
+            models.Index(fields=("group", "id"), name="run_by_group"),
+            models.Index(fields=("asset", "-id"), name="run_by_asset"),
+            models.Index(
+                fields=("queue", "group", "id"), condition=Q(state="queued"), name="run_queued"
+            ),
+            models.Index(
+                fields=("state", "id"),
+                condition=~Q(state__in=TERMINAL_STATES),
+                name="run_unfinished",
+            ),
+            models.Index(fields=("-ended_at",), condition=Q(state="failed"), name="run_failed"),
+        )
+
+    def __str__(self) -> str:
+        return f"run {self.pk}"
+
+
+class RunAttempt(models.Model):
+    """One try at a run, by one worker, under a lease. The token fences off whoever lost it."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    gateway = models.ForeignKey(Gateway, null=True, on_delete=models.SET_NULL, related_name="+")
+    token = models.UUIDField(unique=True)
+    lease_until = models.DateTimeField()
+    engine = models.CharField(max_length=10, default="connect")
+    # Chosen by the worker and stored before the first operation, so that anybody can interrupt it.
+    spark_session_id = models.UUIDField(null=True)
+    application_id = models.CharField(max_length=200, blank=True)
+    application_ui = models.CharField(max_length=500, blank=True)
+    outcome = models.CharField(max_length=10, choices=AttemptOutcome, blank=True)
+    error = models.TextField(blank=True)
+    traceback = models.TextField(blank=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    # Where the data is to go and where it waits: with the run's slices, the intent to publish.
+    target_root = models.TextField(blank=True)
+    staging_root = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "number"), name="attempt_number"),
+            models.UniqueConstraint(
+                fields=("run",), condition=Q(ended_at__isnull=True), name="attempt_one_open"
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, outcome="")
+                | (Q(ended_at__isnull=False) & ~Q(outcome="")),
+                name="attempt_outcome_when_ended",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("lease_until",), condition=Q(ended_at__isnull=True), name="attempt_leases"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} attempt {self.number}"
+
+
+class RunPartition(models.Model):
+    """One slice that a run makes, and what came of it."""
+
+    class State(models.TextChoices):
+        PENDING = "pending", "Pending"
+        SUCCEEDED = "succeeded", "Succeeded"
+        FAILED = "failed", "Failed"
+        CANCELED = "canceled", "Canceled"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="partitions", db_index=False)
+    slice = models.ForeignKey(AssetPartition, on_delete=models.CASCADE, related_name="run_partitions")
+    position = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    # Folder below the target, once staged.
+    path = models.TextField(blank=True)
+    rows = models.BigIntegerField(null=True)
+    bytes = models.BigIntegerField(null=True)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "position"), name="run_partition_position"),
+            models.UniqueConstraint(fields=("run", "slice"), name="run_partition_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} slice {self.slice_id}"
+
+
+class AttemptInput(models.Model):
+    """An upstream slice that was there when an attempt started, at the version it had then."""
+
+    attempt = models.ForeignKey(
+        RunAttempt, on_delete=models.CASCADE, related_name="inputs", db_index=False
+    )
+    slice = models.ForeignKey(AssetPartition, on_delete=models.CASCADE, related_name="read_by")
+    version = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "slice"), name="attempt_input_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id} read {self.slice_id} v{self.version}"
+
+
+class RunLog(models.Model):
+    """A piece of what an attempt printed, in order."""
+
+    attempt = models.ForeignKey(RunAttempt, on_delete=models.CASCADE, related_name="logs", db_index=False)
+    sequence = models.PositiveIntegerField()
+    text = models.TextField()
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("sequence",)
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "sequence"), name="log_sequence"),
+        )
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt_id} log {self.sequence}"

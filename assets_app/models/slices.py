@@ -1,0 +1,120 @@
+"""The slices of assets: their present state, what made them, and how many there are."""
+
+from django.db import models
+
+from assets_app.models.catalogue import Asset, ProducerVersion
+from assets_app.models.states import PartitionState
+from assets_app.queries.slices import AssetPartitionQuerySet
+
+
+class AssetPartition(models.Model):
+    """One slice of one asset, from the first time that something happened to it. Others are missing.
+
+    ``held_by`` is the run that makes it now: one at a time, since it is one column of one row.
+    """
+
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="slices")
+    identity = models.CharField(max_length=16, db_collation="C")
+    key = models.CharField(max_length=1000, db_collation="C")
+    window_start = models.DateTimeField(null=True)
+    window_end = models.DateTimeField(null=True)
+    segment = models.CharField(max_length=1000, db_collation="C", blank=True, default="")
+    # Local day of the window's start for windows finer than a day, else its local month.
+    bucket = models.DateField(null=True)
+    state = models.CharField(
+        max_length=12, choices=PartitionState, default=PartitionState.MISSING, db_collation="C"
+    )
+    # Counts materializations; above 0 there is data, whatever became of later runs.
+    version = models.PositiveIntegerField(default=0)
+    held_by = models.ForeignKey(
+        "Run", null=True, on_delete=models.SET_NULL, related_name="held_slices", db_index=False
+    )
+    # It came due again while a run held it.
+    due_again = models.BooleanField(default=False)
+    last_run = models.ForeignKey(
+        "Run", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
+    rows = models.BigIntegerField(null=True)
+    bytes = models.BigIntegerField(null=True)
+    materialized_at = models.DateTimeField(null=True)
+
+    objects = AssetPartitionQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("asset", "identity", "key"), name="slice_once"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=PartitionState.values), name="slice_state_known"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state=PartitionState.MATERIALIZED) | models.Q(version__gt=0),
+                name="slice_materialized_has_version",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("asset", "identity", "window_start", "segment"), name="slice_by_window"
+            ),
+            models.Index(
+                fields=("held_by",), condition=models.Q(held_by__isnull=False), name="slice_held"
+            ),
+            models.Index(
+                fields=("asset", "identity", "window_start"),
+                condition=models.Q(held_by__isnull=False),
+                name="slice_held_by_asset",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.asset_id} {self.key}"
+
+
+class Materialization(models.Model):
+    """The record of one slice made by one run. Appended when its data has been published, never changed."""
+
+    slice = models.ForeignKey(
+        AssetPartition, on_delete=models.CASCADE, related_name="materializations", db_index=False
+    )
+    version = models.PositiveIntegerField()
+    run = models.ForeignKey("Run", on_delete=models.PROTECT, related_name="materializations")
+    # Its inputs say which upstream versions were there when it started.
+    attempt = models.ForeignKey("RunAttempt", on_delete=models.PROTECT, related_name="+", db_index=False)
+    producer_version = models.ForeignKey(
+        ProducerVersion, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    rows = models.BigIntegerField(null=True)
+    bytes = models.BigIntegerField(null=True)
+    metadata = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("slice", "version"), name="materialization_version"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.slice_id} v{self.version}"
+
+
+class PartitionCount(models.Model):
+    """How many slices of an asset are in a state, per bucket of time and segment: pages never count slices."""
+
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
+    identity = models.CharField(max_length=16, db_collation="C")
+    bucket = models.DateField(null=True)
+    segment = models.CharField(max_length=1000, db_collation="C", blank=True, default="")
+    state = models.CharField(max_length=12, choices=PartitionState, db_collation="C")
+    count = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("asset", "identity", "bucket", "segment", "state"),
+                nulls_distinct=False,
+                name="partition_count_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.asset_id} {self.bucket} {self.segment} {self.state}: {self.count}"

@@ -1,0 +1,87 @@
+"""The words for states, and the one table of allowed transitions. The database holds the same table."""
+
+from django.db.models import TextChoices
+
+
+class RunState(TextChoices):
+    WAITING = "waiting", "Waiting"
+    QUEUED = "queued", "Queued"
+    DISPATCHED = "dispatched", "Dispatched"
+    RUNNING = "running", "Running"
+    PUBLISHING = "publishing", "Publishing"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    CANCELING = "canceling", "Canceling"
+    CANCELED = "canceled", "Canceled"
+    SKIPPED = "skipped", "Skipped"
+
+
+_S = RunState
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    _S.WAITING: frozenset({_S.QUEUED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
+    _S.QUEUED: frozenset({_S.DISPATCHED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
+    # Back to queued when the gateway it was sent to is gone; canceled at once since nothing runs yet.
+    _S.DISPATCHED: frozenset({_S.RUNNING, _S.QUEUED, _S.CANCELED, _S.FAILED}),
+    # Back to queued is another attempt: after a failure of the platform, or of the code where retries are left.
+    _S.RUNNING: frozenset({_S.PUBLISHING, _S.FAILED, _S.CANCELING, _S.QUEUED}),
+    # What is being published is finished, by whoever finds it; it cannot be canceled any more.
+    _S.PUBLISHING: frozenset({_S.SUCCEEDED, _S.FAILED}),
+    _S.CANCELING: frozenset({_S.CANCELED}),
+    _S.SUCCEEDED: frozenset(),
+    _S.FAILED: frozenset({_S.QUEUED}),
+    _S.CANCELED: frozenset({_S.QUEUED}),
+    _S.SKIPPED: frozenset({_S.QUEUED}),
+}
+TERMINAL_STATES = (_S.SUCCEEDED, _S.FAILED, _S.CANCELED, _S.SKIPPED)
+# These take a slot.
+ACTIVE_STATES = (_S.DISPATCHED, _S.RUNNING, _S.PUBLISHING, _S.CANCELING)
+
+
+class PartitionState(TextChoices):
+    """What last became of a slice. That a run holds it now is said by ``held_by`` alone."""
+
+    MISSING = "missing", "Missing"
+    MATERIALIZED = "materialized", "Materialized"
+    FAILED = "failed", "Failed"
+    CANCELED = "canceled", "Canceled"
+    SKIPPED = "skipped", "Skipped"
+
+
+class Trigger(TextChoices):
+    SCHEDULE = "schedule", "Schedule"
+    UPSTREAM = "upstream", "Upstream"
+    MANUAL = "manual", "Manual"
+    BACKFILL = "backfill", "Backfill"
+
+
+class Queue(TextChoices):
+    SCHEDULED = "scheduled", "Scheduled"
+    BACKFILL = "backfill", "Backfill"
+
+
+class GroupKind(TextChoices):
+    REQUEST = "request", "Request"
+    BACKFILL = "backfill", "Backfill"
+
+
+class AttemptOutcome(TextChoices):
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    CANCELED = "canceled", "Canceled"
+    LOST = "lost", "Lost"
+
+
+class FailureKind(TextChoices):
+    """Whose fault it was: the asset's code, or the platform, which has retries of its own."""
+
+    CODE = "code", "The asset's code"
+    PLATFORM = "platform", "The platform"
+
+
+class SkipReason(TextChoices):
+    IN_FLIGHT = "in_flight", "Another run is making it"
+    EXISTS = "exists", "It is there already"
+    UPSTREAM_FAILED = "upstream_failed", "An upstream partition failed"
+    UPSTREAM_MISSING = "upstream_missing", "An upstream partition is missing"
+    WAIT_TIMEOUT = "wait_timeout", "It waited too long"
+    NO_SUCH_PARTITION = "no_such_partition", "There is no such partition"

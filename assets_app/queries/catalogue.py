@@ -1,0 +1,16 @@
+"""Shapes in which assets are read."""
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+if TYPE_CHECKING:
+    from assets_app.models import Asset  # noqa: F401
+
+
+class AssetQuerySet(models.QuerySet["Asset"]):
+    """Assets, with what lists and pages show of them."""
+
+    def declared(self) -> "AssetQuerySet":
+        """Those that a loaded file declares now, with what is needed to work with their partitions."""
+        return self.filter(active=True).select_related("partition_definition", "producer")

@@ -1,0 +1,108 @@
+"""What the partition grid of an asset is drawn from: two or three statements, whatever the history."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models.functions import TruncDate, TruncDay, TruncMonth, TruncYear
+
+from assets_app.models import Asset, AssetPartition, PartitionCount
+from partitions_app.grid import GridRequest, Layout, draw, layout
+from partitions_app.grid_cells import Bucketed, Grid, SliceFact
+from partitions_app.grid_time import Clock, midnight
+
+_MOST_FOUND_AT_RUNTIME = 1000
+
+
+def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
+    """One page of the asset's grid."""
+    clock = clock_of(asset, now)
+    page = layout(asset.definition, request, clock, _found_at_runtime(asset))
+    if page.counts_unit:
+        return draw(page, {}, _counts(asset, page))
+    return draw(page, slice_facts(asset, page.keys), {})
+
+
+def clock_of(asset: Asset, now: datetime) -> Clock:
+    """Now, and since when partitions are expected: activation, or the earliest one there is.
+
+    Only a definition without a start needs to look.
+    """
+    definition = asset.definition
+    rule = None if definition is None else definition.time_dimension
+    if rule is None or rule.start is not None:
+        return Clock(now, asset.activated_at)
+    window = rule.window_at(asset.activated_at)
+    active = window.start if window else asset.activated_at
+    earliest = _slices(asset).aggregate(at=Min("window_start"))["at"]
+    return Clock(now, min(active, earliest or active))
+
+
+def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, SliceFact]:
+    """How the partitions of these keys stand, those that have a row."""
+    rows = _slices(asset).filter(key__in=keys)
+    return {
+        key: SliceFact(state, run_state)
+        for key, state, run_state in rows.values_list("key", "state", "held_by__state")
+    }
+
+
+def _counts(asset: Asset, page: Layout) -> Bucketed:
+    """Per stretch of time and segment: settled states, with what a run holds now counted as held."""
+    assert page.period is not None and page.time is not None  # noqa: S101
+    found: dict[tuple[date, str], dict[str, int]] = {}
+    counted = PartitionCount.objects.filter(
+        asset=asset, identity=asset.identity, bucket__gte=page.period.first,
+        bucket__lt=page.period.stop,
+    )  # fmt: skip
+    held = _slices(asset).filter(
+        held_by__isnull=False,
+        window_start__gte=midnight(page.period.first, page.time.timezone),
+        window_start__lt=midnight(page.period.stop, page.time.timezone),
+    )
+    for at, segment, state, number in _grouped(counted, page, Sum("count")):
+        found.setdefault((at, segment), {})[state] = number
+    for at, segment, state, number in _grouped(held, page, Count("pk")):
+        states = found.setdefault((at, segment), {})
+        states[state] = states.get(state, 0) - number
+        states["held"] = states.get("held", 0) + number
+    return found
+
+
+def _grouped(rows: QuerySet[Any], page: Layout, number: Count | Sum) -> QuerySet[Any]:
+    truncate = {"day": TruncDay, "month": TruncMonth, "year": TruncYear}[page.counts_unit or "day"]
+    if page.has_segments:
+        rows = rows.filter(segment__in=page.segments)
+    # Truncating a date gives a date; of a day it is the bucket itself.
+    at = TruncDate("bucket") if page.counts_unit == "day" else truncate("bucket")
+    return rows.values_list(at, "segment", "state").annotate(number=number).order_by()
+
+
+def _slices(asset: Asset) -> QuerySet[AssetPartition]:
+    return AssetPartition.objects.filter(asset=asset, identity=asset.identity)
+
+
+def _found_at_runtime(asset: Asset) -> list[str]:
+    definition = asset.definition
+    if definition is None or definition.kind != "runtime":
+        return []
+    keys = _slices(asset).order_by("key").values_list("key", flat=True)
+    return list(keys[:_MOST_FOUND_AT_RUNTIME])
+
+
+def expected_count(asset: Asset, now: datetime, since: datetime | None = None) -> int | None:
+    """How many partitions should exist by now; None where only runs can know. Arithmetic alone."""
+    definition = asset.definition
+    if definition is None:
+        return 1
+    if definition.kind == "runtime":
+        return None
+    rule = definition.time_dimension
+    if rule is None or rule.start is not None:
+        total: int = definition.count(until=now) if rule is not None else definition.count()
+        return total
+    window = rule.window_at(asset.activated_at)
+    start = min(one for one in (window and window.start, since, asset.activated_at) if one)
+    bounded: int = definition.count(start, now) if start < now else 0
+    return bounded

@@ -1,0 +1,125 @@
+"""How assets stand, many at once: counts per state, the latest partitions, the last success."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import connection
+from django.db.models import Count, OuterRef, Subquery, Sum
+
+from assets_app.models import Asset, AssetPartition, PartitionCount, Run, RunState
+from assets_app.queries.grid import expected_count
+from partitions_app.looks import Look, look_of_partition
+
+STRIP_LENGTH = 40
+_LATEST = """
+    SELECT wanted.id, latest.key, latest.state, run.state
+    FROM unnest(%s::bigint[], %s::text[]) AS wanted (id, identity)
+    CROSS JOIN LATERAL (
+        SELECT key, state, held_by_id, window_start, segment FROM {slices}
+        WHERE asset_id = wanted.id AND identity = wanted.identity AND window_start IS NOT NULL
+        ORDER BY window_start DESC, segment DESC LIMIT %s
+    ) AS latest
+    LEFT JOIN {runs} AS run ON run.id = latest.held_by_id
+    ORDER BY wanted.id, latest.window_start, latest.segment
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One asset and how it stands. ``expected`` is None where only runs know which partitions there are."""
+
+    asset: Asset
+    counts: dict[str, int]
+    held: int
+    expected: int | None
+    last_success: datetime | None
+    strip: list[tuple[Look, str]]
+
+    @property
+    def materialized(self) -> int:
+        """Partitions whose last run made them."""
+        return self.counts.get("materialized", 0)
+
+    @property
+    def failed(self) -> int:
+        """Partitions whose last run failed."""
+        return self.counts.get("failed", 0)
+
+    @property
+    def missing(self) -> int:
+        """Partitions that should be there and never were, or were given up."""
+        if self.expected is None:
+            return self.counts.get("missing", 0)
+        known = sum(number for state, number in self.counts.items() if state != "missing")
+        return max(self.expected - known, 0)
+
+    @property
+    def settled(self) -> list[tuple[str, int]]:
+        """States with their numbers, in the order of the pages; none that is empty."""
+        order = ("materialized", "failed", "canceled", "skipped")
+        counted = [(state, self.counts.get(state, 0)) for state in order]
+        return [pair for pair in [*counted, ("missing", self.missing)] if pair[1]]
+
+
+def standings(assets: Sequence[Asset]) -> list[Standing]:
+    """How each of the assets stands: four statements for all of them."""
+    now = datetime.now(UTC)
+    counts, held, strips = _counts(assets), _held(assets), _strips(assets)
+    moments = _moments(assets)
+    return [
+        Standing(
+            asset,
+            counts.get(asset.pk, {}),
+            held.get(asset.pk, 0),
+            expected_count(asset, now, moments[asset.pk][0]),
+            moments[asset.pk][1],
+            strips.get(asset.pk, []),
+        )
+        for asset in assets
+    ]
+
+
+def _counts(assets: Sequence[Asset]) -> dict[int, dict[str, int]]:
+    identities = {asset.pk: asset.identity for asset in assets}
+    rows = (
+        PartitionCount.objects.filter(asset__in=identities, identity__in=set(identities.values()))
+        .values_list("asset", "identity", "state")
+        .annotate(number=Sum("count"))
+        .order_by()
+    )
+    counts: dict[int, dict[str, int]] = {}
+    for asset, identity, state, number in rows:
+        if identities[asset] == identity:
+            counts.setdefault(asset, {})[state] = number
+    return counts
+
+
+def _held(assets: Sequence[Asset]) -> dict[int, int]:
+    rows = AssetPartition.objects.filter(asset__in=assets, held_by__isnull=False)
+    return dict(rows.order_by().values_list("asset").annotate(number=Count("pk")))
+
+
+def _moments(assets: Sequence[Asset]) -> dict[int, tuple[datetime | None, datetime | None]]:
+    """The start of the earliest partition, and when the last run succeeded: each one look in an index."""
+    slices = AssetPartition.objects.filter(
+        asset=OuterRef("pk"),
+        identity=OuterRef("partition_definition__identity"),
+        window_start__isnull=False,
+    )
+    runs = Run.objects.filter(asset=OuterRef("pk"), state=RunState.SUCCEEDED)
+    first = Subquery(slices.order_by("window_start").values("window_start")[:1])
+    success = Subquery(runs.order_by("-id").values("ended_at")[:1])
+    rows = Asset.objects.filter(pk__in=[asset.pk for asset in assets])
+    return {pk: (start, at) for pk, start, at in rows.values_list("pk", first, success)}
+
+
+def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[Look, str]]]:
+    query = _LATEST.format(slices=AssetPartition._meta.db_table, runs=Run._meta.db_table)
+    strips: dict[int, list[tuple[Look, str]]] = {}
+    with connection.cursor() as cursor:
+        ids, identities = [one.pk for one in assets], [one.identity for one in assets]
+        cursor.execute(query, [ids, identities, STRIP_LENGTH])
+        for asset, key, state, run_state in cursor.fetchall():
+            strips.setdefault(asset, []).append((look_of_partition(state, run_state), key))
+    return strips

@@ -1,0 +1,93 @@
+"""What the pages of one asset, one partition and one run read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from assets_app.models import (
+    Asset,
+    AssetDependency,
+    AssetPartition,
+    AttemptInput,
+    Bundle,
+    Materialization,
+    Run,
+    RunLog,
+    RunPartition,
+)
+
+LOG_PIECES_PER_PAGE = 200
+Cursor = tuple[int, int]
+
+
+def neighbours(asset: Asset) -> tuple[list[AssetDependency], list[AssetDependency]]:
+    """Edges to upstream assets, and to downstream ones: one statement."""
+    edges = AssetDependency.objects.filter(Q(upstream=asset) | Q(downstream=asset))
+    rows = list(edges.select_related("upstream", "downstream").order_by("pk"))
+    up = [edge for edge in rows if edge.downstream_id == asset.pk]
+    return up, [edge for edge in rows if edge.upstream_id == asset.pk]
+
+
+def import_error_of(asset: Asset) -> dict[str, Any] | None:
+    """What keeps the file that declares the asset from being loaded now, if anything does."""
+    version = asset.bundle.current_version
+    producer = asset.producer
+    if version is None or producer is None or producer.current_version is None:
+        return None
+    file = producer.current_version.file
+    errors: list[dict[str, Any]] = version.import_errors
+    return next((error for error in errors if error["path"] == file), None)
+
+
+def broken_bundles() -> list[Bundle]:
+    """Bundles that could not be loaded, whole or in part, with the version in force."""
+    broken = ~Q(error="") | (Q(current_version__isnull=False) & ~Q(current_version__import_errors=[]))
+    return list(bundles().filter(broken))
+
+
+def bundles() -> QuerySet[Bundle]:
+    """All bundles with the version in force, without its archive."""
+    rows = Bundle.objects.select_related("current_version").defer("current_version__archive")
+    return rows.order_by("name")
+
+
+def slice_of(asset: Asset, key: str) -> AssetPartition | None:
+    """The row of a partition, if anything ever happened to it."""
+    rows = AssetPartition.objects.select_related("held_by", "last_run")
+    return rows.filter(asset=asset, identity=asset.identity, key=key).first()
+
+
+def materializations_of(part: AssetPartition, most: int = 50) -> list[Materialization]:
+    """Newest first, with their runs."""
+    return list(part.materializations.select_related("run", "producer_version")[:most])
+
+
+def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
+    """Upstream partitions that the attempt found, at the versions it found."""
+    rows = AttemptInput.objects.filter(attempt=materialization.attempt_id)
+    return list(rows.select_related("slice__asset").order_by("slice__asset__name", "pk")[:most])
+
+
+def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:
+    """Runs that were to make it, newest first."""
+    return list(part.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most])
+
+
+def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:
+    """The next pieces of what the run's attempts printed, in order."""
+    number, sequence = after
+    later = Q(attempt__number__gt=number) | Q(attempt__number=number, sequence__gt=sequence)
+    rows = RunLog.objects.filter(later, attempt__run=run).select_related("attempt")
+    return list(rows.order_by("attempt__number", "sequence")[:LOG_PIECES_PER_PAGE])
+
+
+def log_tail(run: Run) -> Sequence[RunLog]:
+    """The last pieces, in order."""
+    rows = RunLog.objects.filter(attempt__run=run).select_related("attempt")
+    return list(rows.order_by("-attempt__number", "-sequence")[:LOG_PIECES_PER_PAGE])[::-1]
+
+
+def whole_log(run: Run) -> QuerySet[RunLog]:
+    """Everything that the run's attempts printed, in order."""
+    return RunLog.objects.filter(attempt__run=run).order_by("attempt__number", "sequence")

@@ -1,0 +1,16 @@
+"""Shapes in which runs are read."""
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+if TYPE_CHECKING:
+    from assets_app.models import Run  # noqa: F401
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    """Runs, with what lists and pages show of them."""
+
+    def listed(self) -> "RunQuerySet":
+        """With the rows that a line of a list names."""
+        return self.select_related("asset", "group", "requested_by")

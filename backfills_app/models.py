@@ -1,0 +1,213 @@
+"""Requests to materialize partitions of the past (the backfill table of the source design, and the intent per slice)."""
+
+from django.conf import settings
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunGroup, SkipReason
+from backfills_app.queries import BackfillQuerySet
+
+
+class BackfillState(models.TextChoices):
+    CREATING = "creating", "Creating"
+    SCHEDULED = "scheduled", "Scheduled"
+    RUNNING = "running", "Running"
+    PAUSED = "paused", "Paused"
+    CANCELING = "canceling", "Canceling"
+    CANCELED = "canceled", "Canceled"
+    SUCCEEDED = "succeeded", "Succeeded"
+    PARTIALLY_FAILED = "partially_failed", "Partially failed"
+    FAILED = "failed", "Failed"
+
+
+ENDED_STATES = (
+    BackfillState.CANCELED,
+    BackfillState.SUCCEEDED,
+    BackfillState.PARTIALLY_FAILED,
+    BackfillState.FAILED,
+)
+
+
+class ExistingPolicy(models.TextChoices):
+    """Which partitions of the range a backfill makes."""
+
+    MISSING = "missing", "Only those never made"
+    MISSING_AND_FAILED = "missing_and_failed", "Missing and failed ones"
+    ALL = "all", "All, also those that are there"
+
+
+class Backfill(models.Model):
+    """One person's request for a range of partitions. Column names are those of the source design where it has them."""
+
+    name = models.CharField(max_length=250, unique=True)
+    # The asset asked for; downstream ones that follow are in BackfillAsset too.
+    asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="backfills")
+    state = models.CharField(
+        max_length=16, choices=BackfillState, default=BackfillState.CREATING, db_collation="C"
+    )
+    description = models.CharField(max_length=1000, blank=True)
+    # Half-open hull of the windows asked for.
+    start_date = models.DateTimeField()
+    end_date = models.DateTimeField()
+    # The partitions asked for, as text of the selection grammar.
+    logical_dates = models.TextField()
+    params = models.JSONField(default=dict)
+    max_active_runs = models.PositiveIntegerField(validators=[MinValueValidator(1)])
+    # As the asset has it at submission, or as the request says: "partition", "range" or a number.
+    strategy = models.JSONField()
+    existing = models.CharField(
+        max_length=20, choices=ExistingPolicy, default=ExistingPolicy.MISSING_AND_FAILED
+    )
+    scheduled_date = models.DateTimeField(null=True)
+    delete_date = models.DateTimeField(null=True)
+    relative_fileloc = models.CharField(max_length=1000, blank=True)
+    # Source text as frozen at submission; what runs is the version in BackfillAsset.
+    origin_code = models.TextField(blank=True)
+    submitted_at = models.DateTimeField()
+    submitted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="backfills"
+    )
+    updated_at = models.DateTimeField(auto_now=True)
+    deleted = models.BooleanField(default=False)
+    run_start_date = models.DateTimeField(null=True)
+    run_end_date = models.DateTimeField(null=True)
+    group = models.OneToOneField(RunGroup, on_delete=models.PROTECT, related_name="backfill")
+    error = models.TextField(blank=True)
+
+    objects = BackfillQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(state__in=BackfillState.values), name="backfill_state_known"
+            ),
+            models.CheckConstraint(condition=Q(max_active_runs__gt=0), name="backfill_active_runs"),
+            models.CheckConstraint(
+                condition=Q(start_date__lt=models.F("end_date")), name="backfill_range_not_empty"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=ENDED_STATES, run_end_date__isnull=False)
+                | (~Q(state__in=ENDED_STATES) & Q(run_end_date__isnull=True)),
+                name="backfill_ended_when_terminal",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("id",), condition=~Q(state__in=ENDED_STATES), name="backfill_unfinished"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it by itself."""
+        return self.state in ENDED_STATES
+
+
+class BackfillAsset(models.Model):
+    """One asset of a backfill, at the version frozen at submission, and how its partitions stand.
+
+    The counts are kept with every transition, in its transaction; the check makes a backfill that
+    says more than its partitions impossible.
+    """
+
+    backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="assets")
+    asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="+")
+    producer_version = models.ForeignKey(ProducerVersion, on_delete=models.PROTECT, related_name="+")
+    position = models.PositiveIntegerField(default=0)
+    # How many partitions the request names, and how many of these are rows by now.
+    total = models.PositiveIntegerField(default=0)
+    expanded = models.PositiveIntegerField(default=0)
+    waiting = models.PositiveIntegerField(default=0)
+    active = models.PositiveIntegerField(default=0)
+    succeeded = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    canceled = models.PositiveIntegerField(default=0)
+    skipped = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=("backfill", "asset"), name="backfill_asset_once"),
+            models.CheckConstraint(
+                condition=Q(
+                    expanded=models.F("waiting")
+                    + models.F("active")
+                    + models.F("succeeded")
+                    + models.F("failed")
+                    + models.F("canceled")
+                    + models.F("skipped")
+                ),
+                name="backfill_counts_add_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(expanded__lte=models.F("total")), name="backfill_expanded_within_total"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.backfill_id} {self.asset_id}"
+
+    @property
+    def done(self) -> int:
+        """Partitions that need nothing more."""
+        return self.succeeded + self.failed + self.canceled + self.skipped
+
+
+class BackfillPartition(models.Model):
+    """The intent to make one partition: a row from expansion on, a claim and a run only from admission on."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        ACTIVE = "active", "Active"
+        SUCCEEDED = "succeeded", "Succeeded"
+        FAILED = "failed", "Failed"
+        CANCELED = "canceled", "Canceled"
+        SKIPPED = "skipped", "Skipped"
+
+    backfill_asset = models.ForeignKey(
+        BackfillAsset, on_delete=models.CASCADE, related_name="partitions", db_index=False
+    )
+    # Place in the order of the asset's partitions.
+    position = models.PositiveIntegerField()
+    key = models.CharField(max_length=1000, db_collation="C")
+    window_start = models.DateTimeField(null=True)
+    window_end = models.DateTimeField(null=True)
+    segment = models.CharField(max_length=1000, db_collation="C", blank=True, default="")
+    bucket = models.DateField(null=True)
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_collation="C")
+    reason = models.CharField(max_length=20, choices=SkipReason, blank=True, default="")
+    slice = models.ForeignKey(
+        AssetPartition, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
+    run = models.ForeignKey(
+        Run, null=True, on_delete=models.SET_NULL, related_name="backfill_partitions", db_index=False
+    )
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("backfill_asset", "position"), name="backfill_partition_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="skipped") ^ Q(reason=""), name="backfill_skip_has_reason"
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("backfill_asset", "position"),
+                condition=Q(state="waiting"),
+                name="backfill_partition_waiting",
+            ),
+            models.Index(
+                fields=("run",), condition=Q(run__isnull=False), name="backfill_partition_run"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.backfill_asset_id} {self.key}"

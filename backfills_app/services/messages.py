@@ -1,0 +1,12 @@
+"""Nudges to the control worker about backfills."""
+
+from django.db import transaction
+
+from assets_app.execution.messages import send
+
+ADVANCE = "backfills_app.tasks.advance"
+
+
+def nudge_advance() -> None:
+    """Once the present transaction is committed, have backfills looked at without waiting for the beat."""
+    transaction.on_commit(lambda: send(ADVANCE, queue="control", expires=5), robust=True)

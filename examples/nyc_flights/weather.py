@@ -1,0 +1,30 @@
+"""The weather at the three airports."""
+
+from places import DAILY_BY_AIRPORT, HOURLY_BY_AIRPORT, LAKE, NEW_YORK
+from source import weather as weather_source
+
+from slicewise import asset
+
+LOCAL_DAY = f"date_format(from_utc_timestamp(time_hour, '{NEW_YORK}'), 'yyyy-MM-dd')"
+
+
+@asset(uri=LAKE / "weather", partition=DAILY_BY_AIRPORT, strategy="range", group="source")
+def weather(spark, context):
+    """One day at one airport: its hourly readings."""
+    days = [key["date"].text for key in context["partition"].keys]
+    return (
+        weather_source(spark)
+        .selectExpr("*", f"{LOCAL_DAY} AS date")
+        .where(f"date BETWEEN '{min(days)}' AND '{max(days)}'")
+    )
+
+
+@asset(uri=LAKE / "observations", partition=HOURLY_BY_AIRPORT, strategy="range", group="reports")
+def observations(weather, context):
+    """One hour at one airport, for the first three days of the year."""
+    hours = context["partition"].interval
+    return (
+        weather.read()
+        .where(f"time_hour >= '{hours.start:%F %T}' AND time_hour < '{hours.end:%F %T}'")
+        .selectExpr("origin", "time_hour", "temp", "wind_speed", "precip", "visib", "time_hour AS hour")
+    )
