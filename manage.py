@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's command line for Slicewise; `slicewise` is the same with the running stack's settings."""
+"""Django's command line; `slicewise` is the same with the running stack's settings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The command `slicewise`.
 
-`up`, `doctor`, `exec` and `definitions check` need no Django; everything else is a `manage.py` command,
-run with the settings of the stack that is running on the data folder.
+`up`, `demo`, `doctor`, `exec` and `definitions check` need no Django; everything else is a
+`manage.py` command, run with the settings of the stack that is running on the data folder.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ slicewise: partition-aware data assets
 
   slicewise up [--bundle NAME=FOLDER]… [--port PORT] [--slots N]
                                   start everything on this machine; Ctrl-C ends it
+  slicewise demo [--once]         the same, and make the flights of 2013
+  slicewise demo [--once]         backfill the flights of 2013, show what was made, serve the pages
   slicewise doctor [--json]       what is there, and what to do about what is not
   slicewise exec -- COMMAND…      run a command with the settings of the running stack
   slicewise definitions check FOLDER
@@ -24,7 +26,8 @@ slicewise: partition-aware data assets
                                   commands of the running stack; each has --help
 
 The data folder is .slicewise/ in the project (for root, below /var/lib/slicewise); SLICEWISE_DATA
-names another one. DATABASE_URL, REDIS_URL and SPARK_REMOTE name servers to use instead of embedded ones.
+names another one. DATABASE_URL, REDIS_URL and SPARK_REMOTE name servers to use instead of
+embedded ones.
 """
 BAD_USAGE = 2
 
@@ -38,8 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, *rest = words
     from config.stack.errors import StackError
 
+    own = OWN.get(command)
     try:
-        return OWN.get(command, lambda _: _manage(words))(rest)
+        return own(rest) if own else _manage(words)
     except StackError as error:
         print(f"slicewise: {error}", file=sys.stderr)
         return 1
@@ -51,10 +55,22 @@ def _up(rest: list[str]) -> int:
     return up.main(rest)
 
 
+def _demo(rest: list[str]) -> int:
+    from config.demo.main import main as demo
+
+    return demo(rest)
+
+
 def _doctor(rest: list[str]) -> int:
     from config import doctor
 
     return doctor.main(rest)
+
+
+def _demo(rest: list[str]) -> int:
+    from config.demo import main as demo
+
+    return demo.main(rest)
 
 
 def _exec(rest: list[str]) -> int:
@@ -82,6 +98,8 @@ def _manage(words: list[str]) -> int:
 
 OWN: dict[str, Callable[[list[str]], int]] = {
     "up": _up,
+    "demo": _demo,
+    "demo": _demo,
     "doctor": _doctor,
     "exec": _exec,
     "definitions": _definitions,

@@ -1,4 +1,4 @@
-"""`slicewise definitions check FOLDER`: loads a bundle without a server and prints what it declares."""
+"""`slicewise definitions check FOLDER`: loads a bundle and prints what it declares; no server."""
 
 from __future__ import annotations
 

@@ -86,7 +86,11 @@ def _java(env: Mapping[str, str]) -> Finding:
 
 def _spark(env: Mapping[str, str]) -> Finding:
     return _server(
-        "Spark", "SPARK_REMOTE", env, machine.find_spark(), "Run `make setup`, which brings pyspark."
+        "Spark",
+        "SPARK_REMOTE",
+        env,
+        machine.find_spark(),
+        "Run `make setup`: it brings pyspark.",
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from structlog.typing import Processor
 
-SHARED = [
+SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
@@ -52,7 +53,7 @@ def configure(level: str, as_json: bool) -> dict[str, Any]:
     }
 
 
-def _renderers(as_json: bool) -> list[Any]:
+def _renderers(as_json: bool) -> list[Processor]:
     if as_json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     return [structlog.dev.ConsoleRenderer(colors=False)]

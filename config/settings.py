@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
 
-# Lets `ModelAdmin[User]` and the like be written where Django's classes are not generic at run time.
+# Lets `ModelAdmin[User]` and the like be written; at run time Django's classes are not generic.
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent

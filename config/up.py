@@ -137,7 +137,11 @@ def _bundle(text: str) -> tuple[str, Path]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slicewise up", description=main.__doc__)
     parser.add_argument(
-        "--bundle", action="append", default=[], type=_bundle, metavar="NAME=FOLDER",
+        "--bundle",
+        action="append",
+        default=[],
+        type=_bundle,
+        metavar="NAME=FOLDER",
         help="a folder of definition files; may be given several times",
     )
     parser.add_argument("--port", type=int, default=PORT, help="for the pages, if it is free")

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from django.core.wsgi import get_wsgi_application
 
+from config.stack.tether import die_with_parent
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+if "SLICEWISE_TETHERED" in os.environ:
+    # granian serves from a child, which would go on serving when granian itself is killed.
+    die_with_parent(signal.SIGKILL, os.getppid())
 
 application = get_wsgi_application()

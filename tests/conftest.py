@@ -36,7 +36,7 @@ def data_folder() -> Iterator[Path]:
 def stack(data_folder: Path) -> Iterator[Stack]:
     """All of Slicewise, running as separate processes on the flights example.
 
-    It shares nothing with the servers of the other tests. Its assets lie below `stack.data / "lake"`.
+    It shares nothing with the servers of other tests. Its assets lie below `stack.data / "lake"`.
     """
     whole = Stack(
         data_folder,

@@ -1,4 +1,4 @@
-"""The embedded stack: PostgreSQL, Redis, Spark, and our own processes, on one machine, from wheels."""
+"""The embedded stack: PostgreSQL, Redis, Spark and our own processes, on one machine."""
 
 from __future__ import annotations
 

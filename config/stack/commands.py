@@ -1,7 +1,7 @@
 """The commands of our own processes, the same in the embedded stack and in docker-compose.yml.
 
-What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT, SLICEWISE_SLOTS
-and the settings. The first word, `python`, is the virtual environment's.
+What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT,
+SLICEWISE_SLOTS and the settings. The first word, `python`, is the virtual environment's.
 """
 
 from __future__ import annotations

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class StackError(Exception):
-    """Something of the machine or the data folder stands in the way; the message says what to do."""
+    """Something of the machine or data folder stands in the way; the message says what to do."""

@@ -1,7 +1,7 @@
 """The data folder: everything the embedded stack keeps, in one place.
 
-An ordinary user's is `.slicewise/` in the project. Root's lies outside the clone: PostgreSQL refuses to
-run as root, so another user must be able to reach its data, and a clone is often below /root.
+An ordinary user's is `.slicewise/` in the project. Root's lies outside the clone: PostgreSQL
+refuses to run as root, so another user must reach its data, and a clone is often below /root.
 """
 
 from __future__ import annotations

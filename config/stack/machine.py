@@ -1,4 +1,4 @@
-"""What this machine has of what the stack needs, and where it lies. Nothing is started but `java -version`."""
+"""What this machine has of what the stack needs, and where it lies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """PostgreSQL from the binaries that a wheel carries, with a cluster of our own.
 
-The wheel's Python part is not used: it trusts everybody who connects and, as root, changes the modes of
-every parent folder. Here passwords are required, nobody but loopback can connect, and there is no
-socket file.
+The wheel's Python part is not used: it trusts everybody who connects and, as root, changes the
+modes of every parent folder. Here passwords are required, nobody but loopback can connect, and
+there is no socket file.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class PostgreSQL:
         return self.folder / "cluster"
 
     def _copy_of(self, carried: Path) -> Path:
-        """The wheel's binaries where any account can execute them; a venv often lies below /root."""
+        """The wheel's binaries where any account can run them; a venv often lies below /root."""
         package = carried.parent
         copy = self.folder / "server"
         if not copy.exists():
@@ -183,7 +183,7 @@ class PostgreSQL:
             raise StackError(f"initdb failed:\n{done.stdout}{done.stderr}")
 
     def _clear_stale_pid(self, cluster: Path) -> None:
-        """Remove postmaster.pid unless its process is PostgreSQL: the number may be another's now."""
+        """Remove postmaster.pid unless its process is PostgreSQL: the number may be reused."""
         file = cluster / "postmaster.pid"
         try:
             pid = int(file.read_text().split("\n", 1)[0])

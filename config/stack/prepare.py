@@ -1,6 +1,6 @@
 """What must be there before the first page: tables, the first account, the declared assets.
 
-`python -m config.stack.prepare`, once, before web, beat and workers; doing it again changes nothing.
+`python -m config.stack.prepare`, once, before web, beat and workers; again, it changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def make_first_account() -> None:
-    """Make the account that DJANGO_SUPERUSER_USERNAME and _PASSWORD describe, if there is none at all."""
+    """Make the account of DJANGO_SUPERUSER_USERNAME and _PASSWORD, if there is none at all."""
     from django.contrib.auth import get_user_model
 
     if "DJANGO_SUPERUSER_PASSWORD" in os.environ and not get_user_model().objects.exists():

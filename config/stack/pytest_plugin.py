@@ -1,11 +1,12 @@
 """Real servers for the tests: `pytest -p config.stack.pytest_plugin` (see pyproject.toml).
 
-The settings need addresses before any test is collected, so ports and passwords are settled at once; a
-server is started when the first test needs it. Tests of pure arithmetic start none.
+The settings need addresses before any test is collected, so ports and passwords are settled at
+once; a server is started when the first test needs it. Tests of pure arithmetic start none.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -59,7 +60,8 @@ def spark_remote(services: Services) -> str:
     return services.environment()["SPARK_REMOTE"]
 
 
-def pytest_unconfigure() -> None:
-    """End the servers and remove their data."""
+@atexit.register
+def end_servers() -> None:
+    """End the servers and remove their data, also when no test could be collected."""
     _services.stop()
     shutil.rmtree(_services.folder.path, ignore_errors=True)

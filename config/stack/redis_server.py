@@ -9,6 +9,8 @@ import os
 import signal
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from config.stack import machine, ports
 from config.stack.errors import StackError
@@ -49,7 +51,7 @@ class RedisServer:
         binary = machine.find_redis(os.environ)
         if binary is None:
             raise StackError(
-                "There is no redis-server: none came with the installation and none is on the PATH. "
+                "There is no redis-server: none came with the installation, none is on the PATH. "
                 "Install Redis 6.2 or newer, or set REDIS_URL to one of your own."
             )
         return Process(
@@ -63,7 +65,8 @@ class RedisServer:
     def is_ready(self) -> bool:
         """Whether it answers."""
         try:
-            with redis.Redis.from_url(self.url, socket_timeout=2) as client:
+            once = Retry(NoBackoff(), retries=0)
+            with redis.Redis.from_url(self.url, socket_timeout=2, retry=once) as client:
                 return bool(client.ping())
         except redis.RedisError:
             return False

@@ -1,4 +1,4 @@
-"""A Spark Connect server of the pyspark wheel: loopback only, with a token, knowing no secret of ours."""
+"""A Spark Connect server of the pyspark wheel: loopback only, with a token, knowing no secret."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SparkServer:
     name = "spark"
 
     def __init__(self, folder: DataFolder, port: int, ui_port: int, passed: Mapping[str, str]):
-        """`passed` are the variables that people let their code see; its Python workers get them."""
+        """`passed` are the variables that people let their code see; UDFs get them."""
         self.folder = folder.path / "spark"
         self.port = port
         self.ui_port = ui_port

@@ -1,9 +1,7 @@
-"""The whole of Slicewise on one machine: the servers, and the same commands that production runs."""
+"""The whole of Slicewise on one machine: the servers, and the commands that production runs."""
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,13 +11,14 @@ from pathlib import Path
 from config.stack import machine, ports
 from config.stack.commands import COMMANDS, PREPARE
 from config.stack.errors import StackError
-from config.stack.folder import PROJECT
+from config.stack.folder import PROJECT, DataFolder
 from config.stack.process import Process
 from config.stack.services import Services
 from config.stack.supervision import wait_for
 
 GROUP = "slicewise"
 ADMIN = "admin"
+EMBEDDED = {"PYTHONUNBUFFERED": "1", "SLICEWISE_TETHERED": "1"}
 
 
 class Stack:
@@ -96,7 +95,7 @@ class Stack:
         return {**settings, **self.services.passed()}
 
     def pid_of(self, name: str) -> int:
-        """The process id of "web", "beat", "worker-scheduled", "postgresql" …; 0 when it is down."""
+        """The process id of "web", "worker-scheduled", "postgresql" …; 0 when it is down."""
         return self.services.pid_of(name)
 
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -113,10 +112,9 @@ class Stack:
         self.services.reserve()
         if self._port is None or not ports.is_free(self._port):
             (self._port,) = ports.pick(1)
-        env = {**self.services.env, **self.environment(), "PYTHONUNBUFFERED": "1"}
+        env = {**self.services.env, **self.environment(), **EMBEDDED}
         processes = [
-            Process(name=name, argv=runnable(command), env=env, cwd=PROJECT,
-                    death_signal=signal.SIGKILL)
+            Process(name=name, argv=runnable(command), env=env, cwd=PROJECT)
             for name, command in COMMANDS.items()
         ]
         self.services.start(wait=False, others={GROUP: processes})
@@ -167,10 +165,8 @@ def runnable(command: list[str]) -> list[str]:
 
 def running_environment(data: Path) -> dict[str, str] | None:
     """The settings of the stack that runs on a data folder, or None."""
-    from config.stack.folder import DataFolder
-
     folder = DataFolder(data)
-    if os.path.exists(folder.path) and folder.in_use():
+    if folder.in_use():
         environment: dict[str, str] = folder.state().get("environment", {})
         return environment or None
     return None

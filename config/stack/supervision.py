@@ -1,7 +1,7 @@
 """supervisord, told what to keep alive.
 
-It is a process of its own and starts nothing by itself: `launch` says when. What was launched and ends is
-started again. Everything below it ends when it ends, however it ends (see `tether.py`).
+It is a process of its own and starts nothing by itself: `launch` says when. What was launched and
+ends is started again. Everything below it ends when it ends, however it ends (see `tether.py`).
 """
 
 from __future__ import annotations
@@ -184,9 +184,7 @@ class Supervisor:
         noted = self._folder.state()
         pid = noted.get("supervisor")
         if private := noted.get("private"):
-            wait_for(
-                lambda: not _is_supervisord(pid), "the end of an earlier stack", seconds=90
-            )
+            wait_for(lambda: not _is_supervisord(pid), "the end of an earlier stack", seconds=90)
             shutil.rmtree(private, ignore_errors=True)
 
 
@@ -197,7 +195,7 @@ def wait_for(
     seconds: float,
     broken: Callable[[], str | None] = lambda: None,
 ) -> None:
-    """Wait until `ready`; a StackError when it takes longer, or as soon as `broken` says why not."""
+    """Wait until `ready`; a StackError when it takes longer or `broken` says why not."""
     end = time.monotonic() + seconds
     while not ready():
         if (reason := broken()) is not None:

@@ -1,7 +1,7 @@
 """Becomes another program, tied to the life of whoever started it.
 
-Run as a file, `python -I -S tether.py DESCRIPTION.json`, before nearly every process of the stack. Linux
-sends the death signal when the parent dies, even by SIGKILL, so no process outlives its supervisor.
+Run as a file, `python -I -S tether.py DESCRIPTION.json`, before every process of the stack. Linux
+sends the death signal when the parent dies, even by SIGKILL: no process outlives its supervisor.
 The description also carries the whole environment: secrets stay off command lines, and a program
 finds nothing but what it was given.
 """
@@ -29,7 +29,7 @@ def main(description: str) -> None:
     # After the change of user, which would clear it.
     die_with_parent(what["death_signal"], parent)
     os.chdir(what["cwd"])
-    os.execve(what["argv"][0], what["argv"], what["env"])
+    os.execve(what["argv"][0], what["argv"], what["env"])  # noqa: S606 (our own file names it)
 
 
 def die_with_parent(number: int, parent: int) -> None:

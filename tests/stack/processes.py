@@ -1,0 +1,50 @@
+"""What runs, read from /proc."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes below one, however deep."""
+    parents = _parents()
+    found: set[int] = set()
+    fresh = {pid}
+    while fresh:
+        fresh = {child for child, parent in parents.items() if parent in fresh} - found
+        found |= fresh
+    return found
+
+
+def are_gone(pids: set[int], seconds: float = 15) -> bool:
+    """Whether none of these runs any more, given some time; a zombie does not run."""
+    end = time.monotonic() + seconds
+    while any(is_alive(pid) for pid in pids):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] != "Z"
+
+
+def _parents() -> dict[int, int]:
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        fields = _stat(int(folder.name))
+        if fields is not None:
+            found[int(folder.name)] = int(fields[1])
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    """State, parent and so on: what follows the command, which may hold blanks."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None

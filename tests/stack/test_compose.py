@@ -1,0 +1,43 @@
+"""Production and the embedded stack run the same commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.stack.commands import COMMANDS, PREPARE
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def containers() -> dict[str, Any]:
+    composed = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+    services: dict[str, Any] = composed["services"]
+    return services
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_container_runs_the_command_of_the_embedded_process(
+    containers: dict[str, Any], name: str
+) -> None:
+    assert containers[name]["command"] == COMMANDS[name]
+
+
+def test_the_database_is_prepared_by_the_same_command(containers: dict[str, Any]) -> None:
+    assert containers["prepare"]["command"] == PREPARE
+
+
+def test_every_container_of_ours_has_a_counterpart(containers: dict[str, Any]) -> None:
+    servers = {"postgresql", "redis", "spark-master", "spark-worker", "spark-connect", "prepare"}
+    assert set(containers) - servers == set(COMMANDS)
+
+
+def test_no_secret_stands_in_the_file_itself(containers: dict[str, Any]) -> None:
+    for container in containers.values():
+        for name, value in container.get("environment", {}).items():
+            if name.endswith(("PASSWORD", "SECRET_KEY")):
+                assert value.startswith("${")

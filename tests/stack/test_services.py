@@ -1,0 +1,170 @@
+"""PostgreSQL and Redis under the supervisor: who may connect, and what happens to the killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from config.stack import Services, StackError, ports
+from config.stack.pytest_plugin import DATABASE_SERVERS
+from config.stack.supervision import wait_for
+from tests.stack.processes import are_gone, descendants, is_alive
+
+ONCE = Retry(NoBackoff(), retries=0)
+
+
+@pytest.fixture
+def own(folder: Path) -> Services:
+    return Services(folder, env={})
+
+
+def test_postgresql_lets_nobody_in_without_the_password(services: Services) -> None:
+    parts = urlsplit(services.environment()["DATABASE_URL"])
+    for user in ("slicewise", "postgres"):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(host=parts.hostname, port=parts.port, user=user, dbname="slicewise")
+
+
+def test_our_database_role_is_no_superuser(services: Services) -> None:
+    with psycopg.connect(services.environment()["DATABASE_URL"]) as connection:
+        row = connection.execute("SELECT current_setting('is_superuser'), version()").fetchone()
+    assert row is not None
+    assert row[0] == "off"
+    assert "PostgreSQL" in row[1]
+
+
+def test_redis_lets_nobody_in_without_the_password(services: Services) -> None:
+    url = services.environment()["REDIS_URL"]
+    assert redis.Redis.from_url(url).ping()
+    parts = urlsplit(url)
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis(host=str(parts.hostname), port=int(parts.port or 0), retry=ONCE).ping()
+
+
+def test_servers_find_no_secret_of_others_in_their_environment(services: Services) -> None:
+    for name in DATABASE_SERVERS:
+        environment = Path(f"/proc/{services.pid_of(name)}/environ").read_bytes().decode()
+        assert "SECRET_KEY" not in environment
+        assert "DATABASE_URL" not in environment
+
+
+def test_secrets_are_readable_by_their_owner_alone(services: Services) -> None:
+    files = [path for path in services.folder.processes.iterdir() if path.is_file()]
+    files.append(services.folder.path / "credentials.json")
+    assert len(files) > 3
+    assert all(path.stat().st_mode & 0o077 == 0 for path in files)
+
+
+def test_a_second_start_on_the_same_folder_is_refused(services: Services) -> None:
+    with pytest.raises(StackError, match="already running"):
+        Services(services.folder.path, env={}).start()
+
+
+def test_a_killed_server_comes_back(own: Services) -> None:
+    own.start(["redis"])
+    client = redis.Redis.from_url(own.environment()["REDIS_URL"], retry=ONCE)
+    try:
+        first = own.pid_of("redis")
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: _pings(client), "redis", seconds=15)
+        assert own.pid_of("redis") not in (0, first)
+    finally:
+        own.stop()
+
+
+def test_stopping_leaves_no_process(own: Services) -> None:
+    own.start(DATABASE_SERVERS)
+    supervisor = own.supervisor.pid
+    everything = descendants(supervisor) | {supervisor}
+    assert len(everything) > 5
+    own.stop()
+    assert are_gone(everything, seconds=1)
+
+
+def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(own: Services) -> None:
+    own.start(DATABASE_SERVERS)
+    supervisor = own.supervisor.pid
+    everything = descendants(supervisor)
+    os.kill(supervisor, signal.SIGKILL)
+    assert are_gone(everything)
+    own.stop()
+    own.start(DATABASE_SERVERS)
+    own.stop()
+
+
+def test_a_killed_postgresql_comes_back_with_its_data(own: Services) -> None:
+    own.start(["postgresql"])
+    url = own.environment()["DATABASE_URL"]
+    try:
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+        os.kill(own.pid_of("postgresql"), signal.SIGKILL)
+        wait_for(lambda: _reads(url), "postgresql", seconds=30)
+    finally:
+        own.stop()
+
+
+def test_the_pid_file_of_a_server_long_gone_does_not_prevent_a_start(own: Services) -> None:
+    own.start(["postgresql"])
+    own.stop()
+    # After a power cut the number in the file may belong to anybody, here to this test.
+    cluster = own.folder.path / "postgresql" / "cluster"
+    stale = cluster / "postmaster.pid"
+    stale.write_text(f"{os.getpid()}\n{cluster}\n1\n5432\n\n127.0.0.1\n")
+    os.chown(stale, cluster.stat().st_uid, cluster.stat().st_gid)
+    own.start(["postgresql"])
+    own.stop()
+
+
+def test_a_database_that_the_environment_names_is_used_and_none_is_started(
+    services: Services, folder: Path
+) -> None:
+    url = services.environment()["DATABASE_URL"]
+    beside = Services(folder, env={"DATABASE_URL": url})
+    try:
+        beside.start(["redis", "postgresql"])
+        assert beside.environment()["DATABASE_URL"] == url
+        assert not (folder / "postgresql").exists()
+        assert is_alive(beside.pid_of("redis"))
+    finally:
+        beside.stop()
+
+
+def test_a_folder_that_the_servers_user_cannot_enter_is_refused_in_words(folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives PostgreSQL to another user")
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    own = Services(closed / "data", env={})
+    with pytest.raises(StackError, match="cannot enter"):
+        own.start(["postgresql"])
+    own.stop()
+
+
+def test_ports_are_free_and_differ() -> None:
+    picked = ports.pick(5)
+    assert len(set(picked)) == 5
+    assert all(ports.is_free(port) for port in picked)
+
+
+def _pings(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+def _reads(url: str) -> bool:
+    try:
+        with psycopg.connect(url, connect_timeout=2) as connection:
+            return connection.execute("SELECT one FROM kept").fetchone() == (1,)
+    except psycopg.OperationalError:
+        return False
