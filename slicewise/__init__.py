@@ -1,0 +1,52 @@
+"""Slicewise: partition-aware data assets. What definition files import."""
+
+from slicewise.assets import Asset, asset
+from slicewise.by_interval import PartitionByInterval
+from slicewise.by_product import PartitionByProduct
+from slicewise.by_sequence import PartitionAtRuntime, PartitionBySequence
+from slicewise.columns import partition_column
+from slicewise.context import PartitionError, RunContext, get_current_context
+from slicewise.definitions import Dimension, PartitionDefinition
+from slicewise.errors import (
+    DefinitionError,
+    PartitionKeyError,
+    SelectionError,
+    UnboundedPartitionsError,
+)
+from slicewise.frames import RowsError
+from slicewise.handles import AssetHandle, MissingPartitionsError
+from slicewise.intervals import Interval
+from slicewise.keys import PartitionKey, ProductKey
+from slicewise.mapping import downstream_partitions, upstream_partitions
+from slicewise.partition_set import PartitionRange, PartitionSet
+from slicewise.uris import normalize_uri
+
+__all__ = [
+    "Asset",
+    "AssetHandle",
+    "DefinitionError",
+    "Dimension",
+    "Interval",
+    "MissingPartitionsError",
+    "PartitionAtRuntime",
+    "PartitionByInterval",
+    "PartitionByProduct",
+    "PartitionBySequence",
+    "PartitionDefinition",
+    "PartitionError",
+    "PartitionKey",
+    "PartitionKeyError",
+    "PartitionRange",
+    "PartitionSet",
+    "ProductKey",
+    "RowsError",
+    "RunContext",
+    "SelectionError",
+    "UnboundedPartitionsError",
+    "asset",
+    "downstream_partitions",
+    "get_current_context",
+    "normalize_uri",
+    "partition_column",
+    "upstream_partitions",
+]

@@ -1,0 +1,137 @@
+"""Partitions by product: combinations of the keys of several dimensions."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Self
+
+from slicewise.by_interval import PartitionByInterval
+from slicewise.by_sequence import PartitionBySequence
+from slicewise.definitions import Dimension, Json, PartitionDefinition
+from slicewise.errors import DefinitionError, PartitionKeyError
+from slicewise.keys import SEPARATOR, PartitionKey, ProductKey
+from slicewise.names import check_name
+from slicewise.segments import Segments
+from slicewise.space import Space
+
+Dimensions = Mapping[str, PartitionDefinition] | Iterable[PartitionDefinition]
+
+
+class PartitionByProduct(PartitionDefinition, kind="product"):
+    """One partition for each combination of keys (AIP-76).
+
+    Takes a mapping of names to definitions, or a list: its dimensions are called by their `name`,
+    else `time`, `segment`, `segment_2`, …. At most one may be by interval, the others by sequence.
+    Raises DefinitionError.
+    """
+
+    _dimensions: tuple[Dimension, ...]
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        if isinstance(dimensions, Mapping):
+            named = [Dimension(name, each) for name, each in dimensions.items()]
+        else:
+            named = _with_names(list(dimensions))
+        _check(named)
+        vars(self).update(_dimensions=tuple(named), name=None)
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions in order."""
+        return self._dimensions
+
+    @cached_property
+    def space(self) -> Space:
+        """Windows times segments, as numbers."""
+        time = self.time_dimension
+        lists = [
+            each.definition.values
+            for each in self._dimensions
+            if isinstance(each.definition, PartitionBySequence)
+        ]
+        kinds = [each.definition.kind for each in self._dimensions]
+        return Space(
+            tuple(each.name for each in self._dimensions),
+            None if time is None else time.space.windows,
+            0 if time is None else kinds.index("interval"),
+            Segments(lists),
+            product=True,
+        )
+
+    def parse(self, text: str) -> ProductKey:
+        """The key of a key text, `2024-01-01|marketing`. Raises PartitionKeyError."""
+        texts = text.split(SEPARATOR)
+        if len(texts) != len(self._dimensions):
+            names = SEPARATOR.join(self.space.names)
+            raise PartitionKeyError(f"{text!r} is no key of {names}: it has {len(texts)} parts")
+        parts: list[PartitionKey] = [
+            each.definition.parse(part) for each, part in zip(self._dimensions, texts, strict=True)
+        ]
+        return ProductKey.of_parts(self.space.names, tuple(parts))
+
+    def to_json(self) -> Json:
+        """Kind and dimensions."""
+        return {"kind": self.kind, "dimensions": self._listed(lambda each: each.to_json())}
+
+    def canonical(self) -> Json:
+        """JSON that is the same for equal definitions."""
+        return {
+            "kind": self.kind,
+            "dimensions": self._listed(lambda each: {**each.canonical(), "name": None}),
+        }
+
+    def _listed(self, write: Any) -> list[Json]:
+        return [
+            {"name": name, "definition": write(definition)} for name, definition in self._dimensions
+        ]
+
+    def shape(self) -> str:
+        """Never asked for: a product's identity is that of its dimensions."""
+        return self.kind
+
+    @classmethod
+    def _from_json(cls, spec: Mapping[str, Any]) -> Self:
+        return cls(
+            {
+                each["name"]: PartitionDefinition.from_json(each["definition"])
+                for each in spec["dimensions"]
+            }
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name!r}: {definition!r}" for name, definition in self._dimensions)
+        return f"PartitionByProduct({{{shown}}})"
+
+
+def _with_names(definitions: list[PartitionDefinition]) -> list[Dimension]:
+    """Names for a list: its definitions' own, else time, segment, segment_2, …."""
+    named, segments = [], 0
+    for each in definitions:
+        _check_definition(each)
+        if each.kind == "interval":
+            default = "time"
+        else:
+            segments += 1
+            default = "segment" if segments == 1 else f"segment_{segments}"
+        named.append(Dimension(each.name or default, each))
+    return named
+
+
+def _check(dimensions: list[Dimension]) -> None:
+    for name, definition in dimensions:
+        check_name(name)
+        _check_definition(definition)
+    if not dimensions:
+        raise DefinitionError("a product has at least one dimension")
+    times = [name for name, each in dimensions if isinstance(each, PartitionByInterval)]
+    if len(times) > 1:
+        raise DefinitionError(f"a product has at most one time dimension, not {', '.join(times)}")
+    # Spark tells columns apart without regard to case.
+    if len({name.casefold() for name, _ in dimensions}) < len(dimensions):
+        names = ", ".join(name for name, _ in dimensions)
+        raise DefinitionError(f"two dimensions of a product have one name: {names}")
+
+
+def _check_definition(definition: object) -> None:
+    if not isinstance(definition, PartitionByInterval | PartitionBySequence):
+        kind = getattr(definition, "kind", type(definition).__name__)
+        raise DefinitionError(f"a product takes intervals and sequences, not {kind}")

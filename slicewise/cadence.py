@@ -1,0 +1,163 @@
+"""How often a partition begins: a preset, a cron expression or a timedelta (AIP-76)."""
+
+import itertools
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import Literal
+
+from croniter import CroniterBadCronError, CroniterBadDateError, croniter
+
+from slicewise.errors import DefinitionError
+from slicewise.wall_ticks import WallTicks, picked_days
+from slicewise.zones import DAY
+
+PRESETS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@quarterly": "0 0 1 1,4,7,10 *",
+    "@yearly": "0 0 1 1 *",
+}
+CalendarUnit = Literal["minute", "hour", "day", "week", "month", "quarter", "year", "other"]
+CadenceJson = str | dict[str, int]
+# croniter would draw R and H anew, or from a hash: boundaries must follow from the text alone.
+_DRAWN = re.compile(r"[hr](\(|/|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StepCadence:
+    """Elapsed time: a tick every so many seconds."""
+
+    seconds: int
+
+    def to_json(self) -> CadenceJson:
+        """The cadence as JSON, as it was written."""
+        return {"seconds": self.seconds}
+
+    @property
+    def canonical(self) -> CadenceJson:
+        """The same for cadences that tick alike."""
+        return self.to_json()
+
+    @property
+    def typical_width(self) -> int:
+        """Seconds of a usual window."""
+        return self.seconds
+
+    def __str__(self) -> str:
+        return f"every {timedelta(seconds=self.seconds)}"
+
+
+@dataclass(frozen=True)
+class CronCadence:
+    """Ticks on the local clock, by a preset or a five-field cron expression."""
+
+    text: str
+
+    @cached_property
+    def expression(self) -> str:
+        """The five fields."""
+        return PRESETS.get(self.text, self.text)
+
+    @cached_property
+    def _cron(self) -> croniter:
+        return croniter(self.expression)
+
+    @property
+    def follows_elapsed_time(self) -> bool:
+        """Whether the hour field leaves no hour out (calendar rule 5)."""
+        return bool(self._cron.expanded[1] == ["*"])
+
+    @cached_property
+    def wall_ticks(self) -> WallTicks:
+        """The ticks on a clock without a zone."""
+        minutes, hours = (
+            range(size) if field == ["*"] else [int(value) for value in field]
+            for field, size in zip(self._cron.expanded[:2], (60, 24), strict=True)
+        )
+        times = [hour * 3600 + minute * 60 for hour in hours for minute in minutes]
+        return WallTicks(picked_days(*self.expression.split()[2:]), times)
+
+    def to_json(self) -> CadenceJson:
+        """The cadence as JSON, as it was written."""
+        return self.text
+
+    @cached_property
+    def canonical(self) -> CadenceJson:
+        """The same for expressions that differ in spelling only: @daily and 00 0 * * *."""
+        fields = (",".join(map(str, field)) for field in self._cron.expanded)
+        special = self._cron.nth_weekday_of_month
+        nth = "".join(f" {day}#{sorted(map(str, special[day]))}" for day in sorted(special))
+        nearest = "".join(f" {day}W" for day in sorted(self._cron.nearest_weekday))
+        return " ".join(fields) + nth + nearest
+
+    @cached_property
+    def typical_width(self) -> int:
+        """Seconds of a usual window: the middle one of twenty-five."""
+        ticks = self.wall_ticks.ticks(0, 26)
+        return sorted(b - a for a, b in itertools.pairwise(ticks))[12]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Cadence = StepCadence | CronCadence
+
+
+def read_cadence(value: object) -> Cadence:
+    """The cadence that a preset, cron text, timedelta or JSON value stands for.
+
+    Raises DefinitionError, which says what would be right.
+    """
+    if isinstance(value, dict) and isinstance(value.get("seconds"), int):
+        value = timedelta(seconds=value["seconds"])
+    if isinstance(value, timedelta):
+        if value <= timedelta(0) or value % timedelta(seconds=1):
+            raise DefinitionError(
+                f"a cadence takes a positive number of whole seconds, not {value}"
+            )
+        return StepCadence(value // timedelta(seconds=1))
+    if not isinstance(value, str):
+        raise DefinitionError(f"a cadence is a preset, a cron text or a timedelta, not {value!r}")
+    return read_cron(value)
+
+
+def read_cron(text: str) -> CronCadence:
+    """The cadence of a preset or cron text. Raises DefinitionError."""
+    text = " ".join(text.split())
+    if text.startswith("@") and text not in PRESETS:
+        raise DefinitionError(f"unknown preset {text!r}: use one of {', '.join(PRESETS)}")
+    fields = PRESETS.get(text, text).split()
+    if len(fields) != 5:
+        raise DefinitionError(f"a cron expression has five fields, {text!r} has {len(fields)}")
+    if any(_DRAWN.match(field) for field in fields):
+        raise DefinitionError(
+            f"R and H are refused in {text!r}: their ticks are drawn, not written"
+        )
+    try:
+        croniter(" ".join(fields)).get_next()
+    except CroniterBadDateError:
+        raise DefinitionError(f"the cron expression {text!r} never ticks") from None
+    except CroniterBadCronError as error:
+        raise DefinitionError(f"bad cron expression {text!r}: {error}") from None
+    return CronCadence(text)
+
+
+def calendar_unit(width: int) -> CalendarUnit:
+    """The unit of the calendar in which windows of so many seconds are best drawn."""
+    days = width / DAY
+    if width < 3600:
+        return "minute"
+    if days < 0.9:
+        return "hour"
+    units: dict[CalendarUnit, tuple[float, float]] = {
+        "week": (7, 7),
+        "day": (0.9, 7),
+        "month": (28, 31),
+        "quarter": (89, 92),
+        "year": (365, 366),
+    }
+    return next((unit for unit, (low, high) in units.items() if low <= days <= high), "other")

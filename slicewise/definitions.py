@@ -1,0 +1,216 @@
+"""What every partition definition can do (AIP-76, "Partition")."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+
+from slicewise.cadence import CalendarUnit
+from slicewise.errors import DefinitionError
+from slicewise.keys import PartitionKey
+from slicewise.moments import Moment
+from slicewise.space import Space
+from slicewise.windows import Bound, WindowSequence
+
+if TYPE_CHECKING:
+    from slicewise.by_interval import PartitionByInterval
+    from slicewise.partition_set import PartitionSet
+
+Json = dict[str, Any]
+DEFAULT_NAME = "partition"
+
+
+class Dimension(NamedTuple):
+    """One axis of a definition: its name, and the definition that cuts it."""
+
+    name: str
+    definition: "PartitionDefinition"
+
+
+class PartitionDefinition(ABC):
+    """The rule that says which partitions of an asset exist. Frozen, hashable, comparable.
+
+    Definitions with equal partitions and dimension names are equal, however they were spelled.
+    """
+
+    kind: ClassVar[str]
+    name: str | None
+    _kinds: ClassVar[dict[str, type["PartitionDefinition"]]] = {}
+
+    def __init_subclass__(cls, kind: str = "", **others: object) -> None:
+        super().__init_subclass__(**others)
+        if not kind:
+            return
+        if kind in PartitionDefinition._kinds:
+            raise TypeError(f"two classes of partition definitions call themselves {kind!r}")
+        cls.kind = kind
+        PartitionDefinition._kinds[kind] = cls
+
+    # -- what a kind of definition says of itself
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The named axes; a lone definition is one, called by its name or `partition`."""
+
+    @cached_property
+    @abstractmethod
+    def space(self) -> Space:
+        """The keys as numbers: what sets and mappings reckon with."""
+
+    @abstractmethod
+    def to_json(self) -> Json:
+        """The definition as JSON, as it was written."""
+
+    @abstractmethod
+    def canonical(self) -> Json:
+        """JSON that is the same for equal definitions."""
+
+    @abstractmethod
+    def shape(self) -> Json | str:
+        """Cadence, zone and alignment; without bounds, exclusions and lists of keys."""
+
+    @classmethod
+    @abstractmethod
+    def _from_json(cls, spec: Mapping[str, Any]) -> Self: ...
+
+    @abstractmethod
+    def parse(self, text: str) -> PartitionKey:
+        """The key of a key text. Raises PartitionKeyError where it names no partition."""
+
+    # -- what follows from that
+
+    @staticmethod
+    def from_json(spec: Mapping[str, Any]) -> "PartitionDefinition":
+        """The definition that `to_json` wrote. Raises DefinitionError for anything else."""
+        kind = spec.get("kind")
+        found = PartitionDefinition._kinds.get(str(kind))
+        if found is None:
+            raise DefinitionError(f"unknown kind of partition definition: {kind!r}")
+        try:
+            return found._from_json(spec)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DefinitionError(f"bad JSON of a partition definition: {error!r}") from error
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of the canonical JSON."""
+        return _digest(self.canonical())
+
+    @cached_property
+    def identity(self) -> str:
+        """16 hexadecimal digits, equal for definitions that cut alike.
+
+        Bounds, exclusions and lists of keys do not count: a wider definition keeps what was made.
+        """
+        return _digest([[each.name, each.definition.shape()] for each in self.dimensions])[:16]
+
+    @property
+    def time_dimension(self) -> "PartitionByInterval | None":
+        """The definition that cuts time, if there is one."""
+        from slicewise.by_interval import PartitionByInterval
+
+        found = (each.definition for each in self.dimensions)
+        return next((each for each in found if isinstance(each, PartitionByInterval)), None)
+
+    @property
+    def segment_dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions that are not time."""
+        return tuple(each for each in self.dimensions if each.definition.kind != "interval")
+
+    @property
+    def calendar_unit(self) -> CalendarUnit | None:
+        """The unit in which pages draw the time dimension, None without one."""
+        time = self.time_dimension
+        return None if time is None else time.calendar_unit
+
+    def keys(self, since: Moment | None = None, until: Moment | None = None) -> Sequence[Any]:
+        """All keys in order (window start, then segment), made when they are looked at.
+
+        `since` and `until` bound the windows and are read like `start` and `end`. Raises
+        UnboundedPartitionsError where neither they nor the definition bound a side.
+        """
+        return KeySequence(self.space, *self.space.between(*self._bounds(since, until)))
+
+    def count(self, since: Moment | None = None, until: Moment | None = None) -> int:
+        """How many keys `keys` gives, without listing them."""
+        numbers = self.space.between(*self._bounds(since, until))
+        return self.space.count(*numbers) * self.space.segments.count
+
+    def select(
+        self, text: str, *, since: Moment | None = None, until: Moment | None = None
+    ) -> "PartitionSet":
+        """The partitions that a selection names, within [since, until) where given.
+
+        Raises SelectionError, which points at the character.
+        """
+        from slicewise.selection import select
+
+        return select(self, text, *self._bounds(since, until))
+
+    def text(self, key: object) -> str:
+        """The key text of a key or plain value. Raises PartitionKeyError where it is no key."""
+        return self.space.text(*self.space.numbers(key))
+
+    def __contains__(self, key: object) -> bool:
+        return self.space.locate(key) is not None
+
+    def _bounds(self, since: Moment | None, until: Moment | None) -> tuple[Bound, Bound]:
+        time = self.time_dimension
+        return (None, None) if time is None else time.read_bounds(since, until)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartitionDefinition):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a partition definition is frozen: {name} cannot be set")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PartitionDefinition.from_json, (self.to_json(),)
+
+
+class KeySequence(Sequence[PartitionKey]):
+    """Keys of a range of windows times all segments, made when they are looked at."""
+
+    def __init__(self, space: Space, first: int, stop: int) -> None:
+        self._space, self._first, self._stop = space, first, stop
+        self._windows = WindowSequence(space.windows, first, stop) if space.windows else None
+        self._length = space.count(first, stop) * space.segments.count
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> PartitionKey: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PartitionKey]: ...
+    def __getitem__(self, index: int | slice) -> PartitionKey | Sequence[PartitionKey]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(self._length)[index]]
+        row, segment = divmod(range(self._length)[index], self._space.segments.count)
+        window = self._windows[row] if self._windows is not None else None
+        return self._space.assemble(window, segment)
+
+    def __iter__(self) -> Iterator[PartitionKey]:
+        segments = range(self._space.segments.count)
+        for window in self._windows if self._windows is not None else (None,):
+            yield from self._space.keys(window, segments)
+
+    def __contains__(self, key: object) -> bool:
+        numbers = self._space.locate(key)
+        return numbers is not None and self._first <= numbers[0] < self._stop
+
+    def __repr__(self) -> str:
+        return f"<{self._length} keys>"
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,147 @@
+"""The key of a partition by interval: a window of time."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache, total_ordering
+from itertools import pairwise
+
+from slicewise.errors import PartitionKeyError
+from slicewise.keys import PartitionKey
+from slicewise.zones import DAY, EPOCH, Zone, to_instant, zone
+
+
+@total_ordering
+class Interval(PartitionKey):
+    """A half-open window of time, [start, end).
+
+    `start` and `end` are aware datetimes (any zone, whole seconds) and come back in UTC. `timezone`
+    serves printing only: intervals of equal start and end are equal whatever their zone.
+    Raises PartitionKeyError for naive datetimes, fractions of a second and end before start.
+    """
+
+    __slots__ = ("first_second", "offsets", "stop_second")
+    first_second: int
+    stop_second: int
+    offsets: Zone
+
+    def __init__(self, start: datetime, end: datetime, timezone: str = "UTC") -> None:
+        for moment in (start, end):
+            if moment.tzinfo is None or moment.microsecond:
+                raise PartitionKeyError(f"{moment} is not an aware datetime in whole seconds")
+        self.first_second, self.stop_second = to_instant(start), to_instant(end)
+        self.offsets = zone(timezone)
+        if self.first_second >= self.stop_second:
+            raise PartitionKeyError(f"a window ends after it starts: {start} to {end}")
+
+    @property
+    def start(self) -> datetime:
+        """When the window begins, in UTC."""
+        return EPOCH + timedelta(seconds=self.first_second)
+
+    @property
+    def end(self) -> datetime:
+        """When the window is over, in UTC; not part of it."""
+        return EPOCH + timedelta(seconds=self.stop_second)
+
+    @property
+    def time(self) -> "Interval":
+        """The window itself."""
+        return self
+
+    @property
+    def segment(self) -> str:
+        """Empty: a window is all time."""
+        return ""
+
+    @property
+    def local_start(self) -> datetime:
+        """When the window begins, with the offset in force then in its zone."""
+        return self.start.astimezone(self.offsets.tzinfo_at(self.first_second))
+
+    @property
+    def local_end(self) -> datetime:
+        """When the window is over, with the offset in force then in its zone."""
+        return self.end.astimezone(self.offsets.tzinfo_at(self.stop_second))
+
+    @property
+    def duration(self) -> timedelta:
+        """Elapsed time between start and end."""
+        return timedelta(seconds=self.stop_second - self.first_second)
+
+    @property
+    def zone(self) -> str:
+        """Name of the time zone in which the window is written."""
+        return self.offsets.name
+
+    @property
+    def text(self) -> str:
+        """`2024-01-01` where both ends begin a local date, else `2024-11-03T01:00-04:00`."""
+        return window_text(self.first_second, self.stop_second, self.offsets)
+
+    def __contains__(self, moment: datetime) -> bool:
+        return self.start <= moment < self.end
+
+    def __repr__(self) -> str:
+        return f"Interval({self.start.isoformat()}, {self.end.isoformat()}, {self.zone!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return (self.first_second, self.stop_second) == (other.first_second, other.stop_second)
+
+    def __lt__(self, other: "Interval") -> bool:
+        return (self.first_second, self.stop_second) < (other.first_second, other.stop_second)
+
+    def __hash__(self) -> int:
+        return hash((self.first_second, self.stop_second))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Interval, (self.start, self.end, self.zone)
+
+
+def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
+    """The window between two instants that are known to be in order."""
+    interval = Interval.__new__(Interval)
+    interval.first_second = first_second
+    interval.stop_second = stop_second
+    interval.offsets = zone
+    return interval
+
+
+def make_intervals(ticks: Iterable[int], zone: Zone) -> Iterator[Interval]:
+    """The windows between consecutive ticks. Written out: calls would double its time."""
+    new = Interval.__new__
+    for start, stop in pairwise(ticks):
+        interval = new(Interval)
+        interval.first_second = start
+        interval.stop_second = stop
+        interval.offsets = zone
+        yield interval
+
+
+def window_text(start: int, stop: int, zone: Zone) -> str:
+    """The key text of a window, from the seconds of its ends."""
+    offset = zone.offset_at(start)
+    day, second = divmod(start + offset, DAY)
+    if zone.is_day_start(start) and zone.is_day_start(stop):
+        return _date_text(day)
+    minutes, seconds = divmod(second, 60)
+    clock = f"T{minutes // 60:02}:{minutes % 60:02}"
+    if seconds:
+        clock += f":{seconds:02}"
+    return _date_text(day) + clock + _offset_text(offset, zone.name)
+
+
+@lru_cache(maxsize=4096)
+def _date_text(day: int) -> str:
+    return (EPOCH + timedelta(days=day)).date().isoformat()
+
+
+@lru_cache(maxsize=1024)
+def _offset_text(offset: int, zone_name: str) -> str:
+    if zone_name == "UTC":
+        return "Z"
+    sign = "-" if offset < 0 else "+"
+    minutes, seconds = divmod(abs(offset), 60)
+    text = f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+    return f"{text}:{seconds:02}" if seconds else text

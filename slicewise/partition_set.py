@@ -1,0 +1,232 @@
+"""Sets of partitions of one definition that stay small where keys are contiguous."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, pairwise
+from typing import NamedTuple
+
+from slicewise.definitions import PartitionDefinition
+from slicewise.errors import PartitionKeyError
+from slicewise.intervals import Interval, make_interval
+from slicewise.keys import PartitionKey
+from slicewise.space import WHOLE_SPACE, Space
+from slicewise.windows import WindowSequence
+
+Segments = frozenset[int]
+NO_SEGMENTS: Segments = frozenset()
+
+
+class Slab(NamedTuple):
+    """Windows numbered first to stop - 1, each with the same segments."""
+
+    first: int
+    stop: int
+    segments: Segments
+
+
+class PartitionRange(NamedTuple):
+    """Neighbouring windows (None without a time dimension), each with the same segments' texts."""
+
+    first: Interval | None
+    last: Interval | None
+    segments: tuple[str, ...]
+
+
+class Nonexistent(NamedTuple):
+    """What a mapping needs but the definition does not have: merged spans of time, and segments."""
+
+    spans: tuple[Interval, ...] = ()
+    segments: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.spans or self.segments)
+
+
+class PartitionSet(Collection[PartitionKey]):
+    """Some partitions of one definition (None: the one partition of what is not partitioned).
+
+    Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Made by
+    `definition.select`, by mappings, and by `PartitionSet.of`.
+    """
+
+    def __init__(
+        self,
+        definition: PartitionDefinition | None,
+        slabs: Iterable[Slab],
+        nonexistent: Nonexistent | None = None,
+    ) -> None:
+        self.definition = definition
+        self.space = WHOLE_SPACE if definition is None else definition.space
+        self.slabs = tuple(_merged(self.space, _disjoint(list(slabs))))
+        self.nonexistent = nonexistent or Nonexistent()
+
+    @classmethod
+    def of(cls, definition: PartitionDefinition | None, keys: Iterable[object]) -> "PartitionSet":
+        """The set of those keys. Raises PartitionKeyError for what is no key of the definition."""
+        space = WHOLE_SPACE if definition is None else definition.space
+        rows: dict[int, set[int]] = {}
+        for key in keys:
+            number, segment = space.numbers(key)
+            rows.setdefault(number, set()).add(segment)
+        slabs = (Slab(number, number + 1, frozenset(rows[number])) for number in sorted(rows))
+        return cls(definition, slabs)
+
+    def __len__(self) -> int:
+        return sum(
+            self.space.count(slab.first, slab.stop) * len(slab.segments) for slab in self.slabs
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.slabs)
+
+    def __iter__(self) -> Iterator[PartitionKey]:
+        for slab in self.slabs:
+            segments = sorted(slab.segments)
+            for window in self.windows(slab):
+                yield from self.space.keys(window, segments)
+
+    def __contains__(self, key: object) -> bool:
+        numbers = self.space.locate(key)
+        if numbers is None:
+            return False
+        number, segment = numbers
+        place = _last_at_or_before(self.slabs, number)
+        return place is not None and number < place.stop and segment in place.segments
+
+    def windows(self, slab: Slab) -> Sequence[Interval | None]:
+        """The windows of a slab; one None without a time dimension."""
+        windows = self.space.windows
+        return (None,) if windows is None else WindowSequence(windows, slab.first, slab.stop)
+
+    @property
+    def ranges(self) -> tuple[PartitionRange, ...]:
+        """The partitions as the fewest ranges, in order; excluded windows do not break one."""
+        return tuple(
+            PartitionRange(
+                self._window(slab.first),
+                self._window(slab.stop - 1),
+                tuple(self.space.segments.text(segment) for segment in sorted(slab.segments)),
+            )
+            for slab in self.slabs
+        )
+
+    def _window(self, number: int) -> Interval | None:
+        return self.space.windows.window(number) if self.space.windows else None
+
+    @property
+    def hull(self) -> Interval | None:
+        """From the start of the first window to the end of the last; None without any."""
+        windows = self.space.windows
+        if windows is None or not self.slabs:
+            return None
+        start, stop = self.slabs[0].first, self.slabs[-1].stop
+        return make_interval(windows.ticks.tick(start), windows.ticks.tick(stop), windows.zone)
+
+    @cached_property
+    def text(self) -> str:
+        """The set as a selection, which `select` reads back; the empty set has the empty text."""
+        from slicewise.selection_text import selection_text
+
+        return selection_text(self)
+
+    def __or__(self, other: "PartitionSet") -> "PartitionSet":
+        return self._with(other, lambda left, right: left | right)
+
+    def __and__(self, other: "PartitionSet") -> "PartitionSet":
+        return self._with(other, lambda left, right: left & right)
+
+    def __sub__(self, other: "PartitionSet") -> "PartitionSet":
+        return self._with(other, lambda left, right: left - right)
+
+    def _with(
+        self, other: "PartitionSet", pick: Callable[[Segments, Segments], Segments]
+    ) -> "PartitionSet":
+        if not isinstance(other, PartitionSet):
+            return NotImplemented
+        if self.definition != other.definition:
+            raise PartitionKeyError("sets of different partition definitions cannot be combined")
+        return PartitionSet(self.definition, _combined(self.slabs, other.slabs, pick))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartitionSet):
+            return NotImplemented
+        return self.slabs == other.slabs and self.definition == other.definition
+
+    def __hash__(self) -> int:
+        return hash((self.definition, self.slabs))
+
+    def __repr__(self) -> str:
+        shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"
+        return f"<PartitionSet of {len(self)}: {shown}>"
+
+
+def _last_at_or_before(slabs: tuple[Slab, ...], number: int) -> Slab | None:
+    low, high = 0, len(slabs)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if slabs[middle].first <= number else (low, middle)
+    return slabs[low - 1] if low else None
+
+
+def _combined(
+    left: Iterable[Slab], right: Iterable[Slab], pick: Callable[[Segments, Segments], Segments]
+) -> Iterator[Slab]:
+    """Walk both lists edge by edge; between two edges each side has one set of segments."""
+    left, right = list(left), list(right)
+    edges = sorted({edge for slab in chain(left, right) for edge in slab[:2]})
+    sides = _segments_at(left, edges), _segments_at(right, edges)
+    for (low, high), one, two in zip(pairwise(edges), *sides, strict=False):
+        if picked := pick(one, two):
+            yield Slab(low, high, picked)
+
+
+def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[Segments]:
+    """The segments that disjoint slabs have from each edge on."""
+    coming = iter(slabs)
+    slab = next(coming, None)
+    for edge in edges:
+        while slab is not None and slab.stop <= edge:
+            slab = next(coming, None)
+        yield slab.segments if slab is not None and slab.first <= edge else NO_SEGMENTS
+
+
+def _disjoint(slabs: list[Slab]) -> Iterable[Slab]:
+    """The same partitions as slabs in order that do not overlap."""
+    slabs = [slab for slab in slabs if slab.first < slab.stop and slab.segments]
+    if all(before.stop <= after.first for before, after in pairwise(slabs)):
+        return slabs
+    if all(slab.segments == slabs[0].segments for slab in slabs):
+        return _flattened(sorted(slabs))
+    half = len(slabs) // 2
+    halves = _disjoint(slabs[:half]), _disjoint(slabs[half:])
+    return list(_combined(*halves, lambda left, right: left | right))
+
+
+def _flattened(slabs: list[Slab]) -> list[Slab]:
+    """Slabs of equal segments, ordered by their first window, without overlap."""
+    flat = [slabs[0]]
+    for slab in slabs[1:]:
+        if slab.first <= flat[-1].stop:
+            flat[-1] = flat[-1]._replace(stop=max(flat[-1].stop, slab.stop))
+        else:
+            flat.append(slab)
+    return flat
+
+
+def _merged(space: Space, slabs: Iterable[Slab]) -> Iterator[Slab]:
+    """The one way to write a set: no excluded window at an edge, neighbours of a kind in one."""
+    held: Slab | None = None
+    for slab in slabs:
+        if space.windows is not None:
+            slab = Slab(*space.windows.trim(slab.first, slab.stop), slab.segments)
+            if slab.first == slab.stop:
+                continue
+        if held is None:
+            held = slab
+        elif held.segments == slab.segments and not space.count(held.stop, slab.first):
+            held = held._replace(stop=slab.stop)
+        else:
+            yield held
+            held = slab
+    if held is not None:
+        yield held

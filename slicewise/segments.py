@@ -1,0 +1,82 @@
+"""The segments of a definition: the keys of its sequences, and their combinations, numbered."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from math import prod
+
+from slicewise.errors import DefinitionError, PartitionKeyError
+from slicewise.keys import SEPARATOR, PartitionKey
+
+
+class SegmentList:
+    """The keys of one sequence in order, found by text or by value."""
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self.keys: tuple[PartitionKey, ...] = tuple(PartitionKey.of(value) for value in values)
+        self.texts = tuple(key.text for key in self.keys)
+        self.places = {text: place for place, text in enumerate(self.texts)}
+        if not self.keys:
+            raise DefinitionError("a sequence has at least one key")
+        if len(self.places) < len(self.texts):
+            twice = next(text for i, text in enumerate(self.texts) if self.places[text] != i)
+            raise DefinitionError(f"two keys of the sequence have the text {twice!r}")
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def place(self, value: object) -> int | None:
+        """Where a key or plain value stands, None where it is none of these."""
+        try:
+            key = PartitionKey.of(value)
+        except PartitionKeyError:
+            return None
+        place = self.places.get(key.text)
+        # Texts alone do not do: 1 and "1" have the same.
+        return place if place is not None and self.keys[place] == key else None
+
+
+class Segments:
+    """All combinations of some sequences, numbered in order; of no sequence, there is one."""
+
+    def __init__(self, lists: Sequence[SegmentList]) -> None:
+        self.lists = tuple(lists)
+        self._sizes = [len(each) for each in lists]
+        self.count = prod(self._sizes)
+
+    @cached_property
+    def all(self) -> frozenset[int]:
+        """The numbers of all combinations."""
+        return frozenset(range(self.count))
+
+    def places(self, number: int) -> tuple[int, ...]:
+        """Where each sequence's key stands in it, for the combination of that number."""
+        places = []
+        for size in reversed(self._sizes):
+            number, place = divmod(number, size)
+            places.append(place)
+        return tuple(reversed(places))
+
+    def number(self, places: Iterable[int]) -> int:
+        """The number of the combination of the keys at those places."""
+        number = 0
+        for size, place in zip(self._sizes, places, strict=True):
+            number = number * size + place
+        return number
+
+    def locate(self, values: Sequence[object]) -> int | None:
+        """The number of a combination of keys or plain values, None where there is none."""
+        places = []
+        for each, value in zip(self.lists, values, strict=True):
+            if (place := each.place(value)) is None:
+                return None
+            places.append(place)
+        return self.number(places)
+
+    def parts(self, number: int) -> tuple[PartitionKey, ...]:
+        """The keys that make the combination of that number."""
+        places = self.places(number)
+        return tuple(each.keys[place] for each, place in zip(self.lists, places, strict=True))
+
+    def text(self, number: int) -> str:
+        """Their texts, joined by `|`."""
+        return SEPARATOR.join(part.text for part in self.parts(number))

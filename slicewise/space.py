@@ -1,0 +1,127 @@
+"""Every key of a definition as a pair of numbers: of its window, and of its segments.
+
+A definition without a time dimension has the one window number 0, one without sequences the one
+segment number 0. Sets, selections and mappings are arithmetic on these pairs.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from slicewise.errors import PartitionKeyError
+from slicewise.intervals import Interval, window_text
+from slicewise.keys import WHOLE, PartitionKey, ProductKey
+from slicewise.segments import Segments
+from slicewise.windows import Bound, Windows
+
+
+class Space:
+    """The keys of one definition (or of none: the one key of what is not partitioned).
+
+    `names` are the dimensions' in order; `time_place` says which of them is time.
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        windows: Windows | None,
+        time_place: int,
+        segments: Segments,
+        product: bool,
+    ) -> None:
+        self.names, self.windows, self.segments = names, windows, segments
+        self._time_place, self._product = time_place, product
+        self._parts = lru_cache(maxsize=65_536)(segments.parts)
+
+    @property
+    def segment_names(self) -> tuple[str, ...]:
+        """Names of the dimensions that are not time, in order."""
+        if self.windows is None:
+            return self.names
+        return self.names[: self._time_place] + self.names[self._time_place + 1 :]
+
+    @property
+    def time_name(self) -> str | None:
+        """The name of the time dimension."""
+        return self.names[self._time_place] if self.windows else None
+
+    @property
+    def time(self) -> Windows:
+        """The windows of a space that is known to have some."""
+        if self.windows is None:
+            raise TypeError(f"there is no time dimension among {self.names}")
+        return self.windows
+
+    def between(self, since: Bound, until: Bound) -> tuple[int, int]:
+        """Numbers of the windows inside [since, until)."""
+        return self.windows.between(since, until) if self.windows else (0, 1)
+
+    def count(self, first: int, stop: int) -> int:
+        """How many windows there are in a range of numbers."""
+        return self.windows.count(first, stop) if self.windows else max(0, stop - first)
+
+    def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """A range of window numbers without excluded ones, as unbroken ranges."""
+        return self.windows.runs(first, stop) if self.windows else iter([(first, stop)])
+
+    def key(self, number: int, segment: int) -> PartitionKey:
+        """The key of a window and a segment number."""
+        return self.assemble(self.windows.window(number) if self.windows else None, segment)
+
+    def keys(self, window: Interval | None, segments: Sequence[int]) -> Iterator[PartitionKey]:
+        """The keys of one window, segment by segment."""
+        return (self.assemble(window, segment) for segment in segments)
+
+    def assemble(self, window: Interval | None, segment: int) -> PartitionKey:
+        """The key made of a window and the segments of that number."""
+        parts = self._parts(segment)
+        if window is not None:
+            if not self._product:
+                return window
+            parts = (*parts[: self._time_place], window, *parts[self._time_place :])
+        if self._product:
+            return ProductKey.of_parts(self.names, parts)
+        return parts[0] if parts else WHOLE
+
+    def text(self, number: int, segment: int) -> str:
+        """The key text of a window and a segment number."""
+        return self.key(number, segment).text
+
+    def window_text(self, number: int) -> str:
+        """The key text of the window of that number."""
+        ticks = self.time.ticks
+        return window_text(ticks.tick(number), ticks.tick(number + 1), self.time.zone)
+
+    def locate(self, key: object) -> tuple[int, int] | None:
+        """The numbers of a key, None where it is none of the definition's."""
+        if not self._product:
+            if self.windows is not None:
+                return self._at(key, ())
+            return self._at(None, (key,)) if self.names else self._whole(key)
+        if not isinstance(key, ProductKey) or key.names != self.names:
+            return None
+        if self.windows is None:
+            return self._at(None, key.parts)
+        place = self._time_place
+        return self._at(key.parts[place], (*key.parts[:place], *key.parts[place + 1 :]))
+
+    def numbers(self, key: object) -> tuple[int, int]:
+        """The numbers of a key. Raises PartitionKeyError where it is none of the definition's."""
+        found = self.locate(key)
+        if found is None:
+            raise PartitionKeyError(f"{key!s} names no partition")
+        return found
+
+    def _whole(self, key: object) -> tuple[int, int] | None:
+        return (0, 0) if key == WHOLE else None
+
+    def _at(self, window: object, parts: Sequence[object]) -> tuple[int, int] | None:
+        number: int | None = 0
+        if self.windows is not None:
+            if not isinstance(window, Interval):
+                return None
+            number = self.windows.number_of(window.first_second, window.stop_second)
+        segment = self.segments.locate(parts)
+        return None if number is None or segment is None else (number, segment)
+
+
+WHOLE_SPACE = Space((), None, 0, Segments(()), product=False)

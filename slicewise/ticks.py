@@ -1,0 +1,147 @@
+"""Ticks of a cadence as instants, numbered in order: the boundaries of windows.
+
+Numbers never depend on now, on a range asked for, or on what was asked before (calendar rule 3).
+Ticks are found by arithmetic: a zone is a list of periods of constant offset, and within a period
+instants follow the wall clock one to one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
+
+from slicewise.cadence import Cadence, CronCadence, StepCadence
+from slicewise.wall_ticks import WallTicks
+from slicewise.zones import DAY, HORIZON, OffsetTable, Zone
+
+
+class Ticks(Protocol):
+    """Instants in order, each with a number."""
+
+    def rank(self, instant: int) -> int:
+        """The number of the first tick at or after the instant."""
+
+    def tick(self, number: int) -> int:
+        """The instant of the tick of that number."""
+
+    def ticks(self, first: int, stop: int) -> Sequence[int]:
+        """Instants of the ticks numbered first to stop - 1."""
+
+
+class EvenTicks:
+    """A tick every `step` seconds, aligned to an instant (calendar rule 7)."""
+
+    def __init__(self, step: int, anchor: int) -> None:
+        self._step = step
+        self._phase = anchor % step
+
+    def rank(self, instant: int) -> int:
+        """The number of the first tick at or after the instant."""
+        return -((self._phase - instant) // self._step)
+
+    def tick(self, number: int) -> int:
+        """The instant of the tick of that number."""
+        return self._phase + number * self._step
+
+    def ticks(self, first: int, stop: int) -> Sequence[int]:
+        """Instants of the ticks numbered first to stop - 1."""
+        return range(self.tick(first), self.tick(max(first, stop)), self._step)
+
+
+class PlacedTicks:
+    """Wall ticks placed on instants by the offsets of one table (calendar rules 4 and 5)."""
+
+    def __init__(self, wall: WallTicks, table: OffsetTable, elapsed: bool) -> None:
+        self._wall = wall
+        self._starts, self._offsets = table.starts, table.offsets
+        # Of each period: the number of its first tick; the wall number its clock begins with; and
+        # whether the instant it begins at is a tick that the wall clock skipped (a gap).
+        low = wall.rank(table.starts[0] + table.offsets[0])
+        self._first, self._low, self._in_gap = [low], [low], [0]
+        for index in range(1, len(table.starts)):
+            start, old, new = table.starts[index], *table.offsets[index - 1 : index + 1]
+            ended = max(wall.rank(start + old), low)
+            number = self._first[-1] + self._in_gap[-1] + ended - low
+            begins, reached = start + new, table.reach[index - 1]
+            low, in_gap = wall.rank(begins), 0
+            if not elapsed and reached > begins:  # a fold: only what was never read before ticks
+                low = wall.rank(reached)
+            elif not elapsed and wall.rank(reached) < low:
+                in_gap = int(wall.tick(low) != begins)
+            self._first.append(number)
+            self._low.append(low)
+            self._in_gap.append(in_gap)
+
+    def rank(self, instant: int) -> int:
+        """The number of the first tick at or after the instant."""
+        index = max(0, bisect_right(self._starts, instant) - 1)
+        start = self._starts[index]
+        if instant == start:
+            return self._first[index]
+        passed = self._wall.rank(instant + self._offsets[index]) - self._low[index]
+        if index:
+            passed = max(0, passed) + self._in_gap[index]
+        return self._first[index] + passed
+
+    def tick(self, number: int) -> int:
+        """The instant of the tick of that number."""
+        index = max(0, bisect_right(self._first, number) - 1)
+        passed = number - self._first[index] - self._in_gap[index]
+        if passed < 0 and index:
+            return self._starts[index]
+        return self._wall.tick(self._low[index] + passed) - self._offsets[index]
+
+    def ticks(self, first: int, stop: int) -> Sequence[int]:
+        """Instants of the ticks numbered first to stop - 1."""
+        found: list[int] = []
+        while first < stop:
+            index = max(0, bisect_right(self._first, first) - 1)
+            ended = self._first[index + 1] if index + 1 < len(self._first) else stop
+            upto = min(stop, ended)
+            if first == self._first[index] and self._in_gap[index]:
+                found.append(self._starts[index])
+                first += 1
+            shift = self._low[index] - self._first[index] - self._in_gap[index]
+            offset = self._offsets[index]
+            found += [wall - offset for wall in self._wall.ticks(first + shift, upto + shift)]
+            first = upto
+        return found
+
+
+class CronTicks:
+    """Ticks of a cron cadence in a zone, with the far future placed only when it is asked for."""
+
+    def __init__(self, cadence: CronCadence, zone: Zone, elapsed: bool) -> None:
+        self._cadence, self._zone, self._elapsed = cadence, zone, elapsed
+        self._near = self._placed(zone.near)
+        self._border = HORIZON - 7 * DAY
+        self._last_near = self._near.rank(self._border)
+
+    @cached_property
+    def _far(self) -> PlacedTicks:
+        return self._placed(self._zone.far) if self._zone.changes_for_ever else self._near
+
+    def _placed(self, table: OffsetTable) -> PlacedTicks:
+        return PlacedTicks(self._cadence.wall_ticks, table, self._elapsed)
+
+    def rank(self, instant: int) -> int:
+        """The number of the first tick at or after the instant."""
+        return (self._near if instant < self._border else self._far).rank(instant)
+
+    def tick(self, number: int) -> int:
+        """The instant of the tick of that number."""
+        return (self._near if number < self._last_near else self._far).tick(number)
+
+    def ticks(self, first: int, stop: int) -> Sequence[int]:
+        """Instants of the ticks numbered first to stop - 1."""
+        return (self._near if stop <= self._last_near else self._far).ticks(first, stop)
+
+
+def place(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:
+    """The ticks of a cadence in a zone; a step of elapsed time aligns to the anchor.
+
+    `elapsed` makes a cron follow rule 5 or 4 where its own hour field is not to decide.
+    """
+    if isinstance(cadence, StepCadence):
+        return EvenTicks(cadence.seconds, anchor)
+    return CronTicks(cadence, zone, cadence.follows_elapsed_time if elapsed is None else elapsed)

@@ -1,0 +1,204 @@
+"""The windows of one definition, numbered: bounds, exclusions, lookup (calendar rules 2, 8, 9)."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from itertools import chain
+from typing import overload
+
+from slicewise.cadence import Cadence, CronCadence
+from slicewise.errors import UnboundedPartitionsError
+from slicewise.intervals import Interval, make_interval, make_intervals
+from slicewise.ticks import Ticks, place
+from slicewise.zones import DAY, Zone
+
+_CHUNK = 4096
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+Bound = int | None
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """Which windows are left out: those that start at a cron's tick, on a date, at an instant."""
+
+    crons: tuple[CronCadence, ...] = ()
+    dates: tuple[date, ...] = ()
+    instants: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.crons or self.dates or self.instants)
+
+
+class Windows:
+    """Window n runs from tick n to tick n + 1 of the cadence. Numbers span all time.
+
+    Those of a definition are the ones numbered `lowest` up to `highest` (excluded; None: without
+    end), minus the excluded.
+    """
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        zone: Zone,
+        start: Bound,
+        end: Bound,
+        exclusions: Exclusions,
+    ) -> None:
+        self.zone = zone
+        self.ticks = place(cadence, zone, start or 0)
+        self.lowest = None if start is None else self.ticks.rank(start)
+        self.highest = None if end is None else self.last_before(end)
+        self._exclusions = exclusions
+        self._elapsed = not isinstance(cadence, CronCadence) or cadence.follows_elapsed_time
+
+    def last_before(self, end: int) -> int:
+        """The number after that of the last window that ends at or before the instant."""
+        return self.ticks.rank(end + 1) - 1
+
+    def number_at(self, instant: int) -> int:
+        """The number of the window that contains the instant, be it of the definition or not."""
+        return self.ticks.rank(instant + 1) - 1
+
+    def window(self, number: int) -> Interval:
+        """The window of that number."""
+        return make_interval(self.ticks.tick(number), self.ticks.tick(number + 1), self.zone)
+
+    def clip(self, first: int, stop: int) -> tuple[int, int]:
+        """The part of a range of numbers that is within the bounds; empty ones have first=stop."""
+        if self.lowest is not None:
+            first = max(first, self.lowest)
+        if self.highest is not None:
+            stop = min(stop, self.highest)
+        return first, max(first, stop)
+
+    def between(self, since: Bound, until: Bound) -> tuple[int, int]:
+        """Numbers of the windows wholly inside both [since, until) and the bounds.
+
+        Raises UnboundedPartitionsError where neither bounds a side.
+        """
+        first = self.lowest if since is None else self.ticks.rank(since)
+        stop = self.highest if until is None else self.last_before(until)
+        if first is None or stop is None:
+            side, word = ("start", "since") if first is None else ("end", "until")
+            raise UnboundedPartitionsError(
+                f"the definition has no {side}: give it one, or say {word}="
+            )
+        return self.clip(first, stop)
+
+    def has(self, number: int) -> bool:
+        """Whether the definition has the window of that number."""
+        return self.clip(number, number + 1) == (number, number + 1) and not self.excluded(
+            number, number + 1
+        )
+
+    def number_of(self, start: int, stop: int) -> int | None:
+        """The number of the window with those ends, None where the definition has none."""
+        number = self.ticks.rank(start)
+        exact = self.ticks.tick(number) == start and self.ticks.tick(number + 1) == stop
+        return number if exact and self.has(number) else None
+
+    def count(self, first: int, stop: int) -> int:
+        """How many windows of a range of numbers are not excluded."""
+        return max(0, stop - first) - len(self.excluded(first, stop))
+
+    def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The range without excluded windows, as unbroken ranges."""
+        for gap in chain(self.excluded(first, stop), (stop,)):
+            if first < gap:
+                yield first, gap
+            first = gap + 1
+
+    def trim(self, first: int, stop: int) -> tuple[int, int]:
+        """The same windows, with no excluded one at either end."""
+        excluded = set(self.excluded(first, stop))
+        while first < stop and first in excluded:
+            first += 1
+        while first < stop and stop - 1 in excluded:
+            stop -= 1
+        return first, stop
+
+    def excluded(self, first: int, stop: int) -> Sequence[int]:
+        """Numbers of the excluded windows in a range of numbers, in order."""
+        if not self._exclusions or first >= stop:
+            return ()
+        since, until = self.ticks.tick(first), self.ticks.tick(stop - 1) + 1
+        starts = {start for start in self._exclusions.instants if since <= start < until}
+        for ticks in self._exclusion_ticks:
+            starts.update(ticks.ticks(ticks.rank(since), ticks.rank(until)))
+        found = {
+            number for start in starts if self.ticks.tick(number := self.ticks.rank(start)) == start
+        }
+        for day in self._exclusions.dates:
+            midnights = (self._midnight(day.toordinal() + days) for days in (0, 1))
+            low, high = (self.ticks.rank(midnight) for midnight in midnights)
+            found.update(range(max(low, first), min(high, stop)))
+        return sorted(found)
+
+    def _midnight(self, ordinal: int) -> int:
+        return self.zone.first_instant((ordinal - _EPOCH_DAY) * DAY)
+
+    @cached_property
+    def _exclusion_ticks(self) -> tuple[Ticks, ...]:
+        return tuple(
+            place(cron, self.zone, 0, elapsed=self._elapsed) for cron in self._exclusions.crons
+        )
+
+
+class WindowSequence(Sequence[Interval]):
+    """Windows of a range of numbers, made when they are looked at; slices are sequences again."""
+
+    def __init__(self, windows: Windows, first: int, stop: int) -> None:
+        self._windows, self._first, self._stop = windows, first, stop
+        self._excluded = windows.excluded(first, stop)
+
+    def __len__(self) -> int:
+        return max(0, self._stop - self._first) - len(self._excluded)
+
+    @overload
+    def __getitem__(self, index: int) -> Interval: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Interval]: ...
+    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
+        if isinstance(index, int):
+            return self._windows.window(self._number(range(len(self))[index]))
+        places = range(len(self))[index]
+        if not places:
+            return WindowSequence(self._windows, self._first, self._first)
+        if places.step != 1:
+            return [self[place] for place in places]
+        return WindowSequence(self._windows, self._number(places[0]), self._number(places[-1]) + 1)
+
+    def __iter__(self) -> Iterator[Interval]:
+        for first, stop in self._windows.runs(self._first, self._stop):
+            for low in range(first, stop, _CHUNK):
+                ticks = self._windows.ticks.ticks(low, min(low + _CHUNK, stop) + 1)
+                yield from make_intervals(ticks, self._windows.zone)
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, Interval):
+            return False
+        number = self._windows.number_of(key.first_second, key.stop_second)
+        return number is not None and self._first <= number < self._stop
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} windows>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, which have no hash
+
+    def _number(self, place: int) -> int:
+        """The number of the window at a place: excluded ones before it shift it."""
+        if not self._excluded:
+            return self._first + place
+        passed = bisect_right(
+            range(len(self._excluded)),
+            place,
+            key=lambda index: self._excluded[index] - self._first - index,
+        )
+        return self._first + place + passed

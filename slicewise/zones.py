@@ -1,0 +1,205 @@
+"""Offsets of a time zone as arithmetic, read from the tzdata package.
+
+Instants are whole seconds since 1970-01-01T00:00Z, wall times whole seconds since 1970-01-01T00:00
+on the local clock. The machine's own database is never used: it may be years older than the locked
+package, and then two hosts would cut the same day differently.
+"""
+
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from slicewise.errors import DefinitionError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = 86_400
+BEGIN = -62_135_596_800  # 0001-01-01T00:00Z
+END = 253_402_300_799  # the last second of year 9999
+# Tables reach this far at once; what lies beyond is rarely asked for and costs far more.
+HORIZON = 2_524_608_000  # 2050-01-01T00:00Z
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_FOLDER = Path(str(files("tzdata") / "zoneinfo"))
+
+
+def to_instant(moment: datetime) -> int:
+    """Seconds since the epoch of an aware datetime; a fraction of a second is cut off."""
+    return (moment - EPOCH) // timedelta(seconds=1)
+
+
+def to_datetime(instant: int) -> datetime:
+    """The instant as a datetime in UTC."""
+    return EPOCH + timedelta(seconds=instant)
+
+
+def to_wall(moment: datetime) -> int:
+    """Wall seconds of what a datetime reads, whatever its zone."""
+    return to_instant(moment.replace(tzinfo=UTC))
+
+
+class OffsetTable(NamedTuple):
+    """Periods of constant offset: period i runs from starts[i] to starts[i + 1]."""
+
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...]
+    # The latest local reading up to the end of period i: what rule 4 of the calendar searches.
+    reach: tuple[int, ...]
+
+    @classmethod
+    def of(cls, changes: list[tuple[int, int]], end: int) -> "OffsetTable":
+        """Build from (instant, offset) pairs in order, dropping those that change nothing."""
+        kept = [changes[0]]
+        kept += [new for old, new in pairwise(changes) if old[1] != new[1]]
+        starts = tuple(start for start, _ in kept)
+        offsets = tuple(offset for _, offset in kept)
+        ends = (*starts[1:], end)
+        reach = accumulate((stop + off for stop, off in zip(ends, offsets, strict=True)), max)
+        return cls(starts, offsets, tuple(reach))
+
+
+class Zone:
+    """A time zone of the tzdata package. Use `zone(name)`, which keeps one object per name."""
+
+    def __init__(self, name: str) -> None:
+        path = _FOLDER / name
+        if not _is_zone_name(name) or not path.is_file():
+            raise DefinitionError(f"unknown time zone {name!r}: use an IANA name, 'Europe/Berlin'")
+        self.name = name
+        self._written, self._rule = _read_tzif(path.read_bytes())
+        self.near = OffsetTable.of(self._changes(HORIZON), HORIZON)
+
+    def __repr__(self) -> str:
+        return f"zone({self.name!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return zone, (self.name,)
+
+    @cached_property
+    def far(self) -> OffsetTable:
+        """Offsets until the end of year 9999."""
+        return OffsetTable.of(self._changes(END), END) if self.changes_for_ever else self.near
+
+    @property
+    def changes_for_ever(self) -> bool:
+        """Whether a rule goes on changing the offset after the last change on record."""
+        return "," in self._rule
+
+    def table(self, instant: int) -> OffsetTable:
+        """The table that covers an instant (or a wall time: the horizon keeps a week's margin)."""
+        return self.near if instant < HORIZON - 7 * DAY else self.far
+
+    def offset_at(self, instant: int) -> int:
+        """Seconds east of UTC at the instant."""
+        table = self.table(instant)
+        return table.offsets[bisect_right(table.starts, instant, 1) - 1]
+
+    def tzinfo_at(self, instant: int) -> tzinfo:
+        """The offset at the instant as a fixed tzinfo: both passes of a fold stay distinct."""
+        return timezone(timedelta(seconds=self.offset_at(instant)))
+
+    def first_instant(self, wall: int) -> int:
+        """The first instant at which the local clock reads `wall` or later (calendar rule 4)."""
+        table = self.table(wall)
+        index = min(bisect_right(table.reach, wall), len(table.starts) - 1)
+        return max(table.starts[index], wall - table.offsets[index])
+
+    def instants(self, wall: int) -> list[int]:
+        """Every instant at which the local clock reads `wall`: none in a gap, two in a fold."""
+        table = self.table(wall)
+        nearby = range(
+            max(0, bisect_right(table.starts, wall - 2 * DAY) - 1),
+            bisect_right(table.starts, wall + 2 * DAY),
+        )
+        found = (wall - table.offsets[index] for index in nearby)
+        return sorted({instant for instant in found if instant + self.offset_at(instant) == wall})
+
+    def is_day_start(self, instant: int) -> bool:
+        """Whether a local date begins at this instant."""
+        table = self.table(instant)
+        index = max(0, bisect_right(table.starts, instant) - 1)
+        wall = instant + table.offsets[index]
+        if wall % DAY and table.starts[index] != instant:
+            return False
+        return self.first_instant(wall - wall % DAY) == instant
+
+    def _changes(self, end: int) -> list[tuple[int, int]]:
+        if not self.changes_for_ever:
+            return self._written
+        last = self._written[-1][0]
+        years = range(to_datetime(last).year, to_datetime(end).year + 1)
+        coming = _changes_by_rule(self._rule, years)
+        return [*self._written, *(change for change in coming if last < change[0] < end)]
+
+
+@cache
+def zone(name: str) -> Zone:
+    """The zone of that IANA name. Raises DefinitionError where tzdata has none."""
+    return Zone(name)
+
+
+_NAME = r"(?:[A-Za-z]+|<[^>]+>)"
+_TIME = r"[+-]?\d+(?::\d+){0,2}"
+_CHANGE = rf"M(\d+)\.(\d)\.(\d)(?:/({_TIME}))?"
+_RULE = re.compile(rf"{_NAME}({_TIME}){_NAME}({_TIME})?,{_CHANGE},{_CHANGE}")
+
+
+def _changes_by_rule(rule: str, years: range) -> Iterator[tuple[int, int]]:
+    """Changes of those years by a TZ rule such as EST5EDT,M3.2.0,M11.1.0 (POSIX, RFC 8536)."""
+    match = _RULE.fullmatch(rule)
+    if match is None:
+        raise DefinitionError(f"the time zone rule {rule!r} is not understood")
+    standard = -_seconds(match[1])  # POSIX counts west
+    summer = -_seconds(match[2]) if match[2] else standard + 3600
+    to_summer = tuple(map(int, match.group(3, 4, 5))), _seconds(match[6] or "2")
+    to_standard = tuple(map(int, match.group(7, 8, 9))), _seconds(match[10] or "2")
+    for year in years:
+        start = _weekday_of_month(year, *to_summer[0]) * DAY + to_summer[1] - standard
+        end = _weekday_of_month(year, *to_standard[0]) * DAY + to_standard[1] - summer
+        yield from sorted([(start, summer), (end, standard)])
+
+
+def _seconds(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    parts = [int(part) for part in text.lstrip("+-").split(":")] + [0, 0]
+    return sign * (parts[0] * 3600 + parts[1] * 60 + parts[2])
+
+
+def _weekday_of_month(year: int, month: int, week: int, weekday: int) -> int:
+    """Days since the epoch of, say, the second Sunday (2, 0) of a month; week 5 is the last."""
+    first = date(year, month, 1).toordinal()
+    day = first + (weekday - first) % 7 + 7 * (week - 1)
+    if week == 5 and date.fromordinal(day).month != month:
+        day -= 7
+    return day - _EPOCH_DAY
+
+
+def _is_zone_name(name: str) -> bool:
+    parts = name.split("/")
+    return all(part and part[0].isalpha() and part.isprintable() for part in parts)
+
+
+def _read_tzif(data: bytes) -> tuple[list[tuple[int, int]], str]:
+    """Changes and closing rule of a compiled zone file (RFC 8536): its second, 64-bit block."""
+    if data[:4] != b"TZif" or data[4:5] < b"2":
+        raise DefinitionError("not a time zone: no version 2 TZif data")
+    utc, standard, leap, times, types, letters = struct.unpack(">6l", data[20:44])
+    block = 44 + times * 5 + types * 6 + letters + leap * 8 + standard + utc
+    utc, standard, leap, times, types, letters = struct.unpack(">6l", data[block + 20 : block + 44])
+    at = block + 44
+    moments = struct.unpack(f">{times}q", data[at : at + 8 * times])
+    indices = data[at + 8 * times : at + 9 * times]
+    at += 9 * times
+    offsets = [
+        int(struct.unpack(">l", data[at + 6 * index : at + 6 * index + 4])[0])
+        for index in range(types)
+    ]
+    at += types * 6 + letters + leap * 12 + standard + utc
+    changes = [(BEGIN - 2 * DAY, offsets[0])]
+    changes += [(moment, offsets[i]) for moment, i in zip(moments, indices, strict=True)]
+    return [change for change in changes if change[0] >= changes[0][0]], data[at:].decode().strip()
