@@ -15,7 +15,6 @@ slicewise: partition-aware data assets
 
   slicewise up [--bundle NAME=FOLDER]… [--port PORT] [--slots N]
                                   start everything on this machine; Ctrl-C ends it
-  slicewise demo [--once]         the same, and make the flights of 2013
   slicewise demo [--once]         backfill the flights of 2013, show what was made, serve the pages
   slicewise doctor [--json]       what is there, and what to do about what is not
   slicewise exec -- COMMAND…      run a command with the settings of the running stack
@@ -67,12 +66,6 @@ def _doctor(rest: list[str]) -> int:
     return doctor.main(rest)
 
 
-def _demo(rest: list[str]) -> int:
-    from config.demo import main as demo
-
-    return demo.main(rest)
-
-
 def _exec(rest: list[str]) -> int:
     from config import up
 
@@ -98,7 +91,6 @@ def _manage(words: list[str]) -> int:
 
 OWN: dict[str, Callable[[list[str]], int]] = {
     "up": _up,
-    "demo": _demo,
     "demo": _demo,
     "doctor": _doctor,
     "exec": _exec,

@@ -9,7 +9,7 @@ import logging
 import os
 
 import django
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +22,8 @@ def main() -> None:
     make_first_account()
     try:
         call_command("sync")
-    except CommandError as error:
-        # A broken definition file must not keep the pages away, which show what is wrong with it.
-        log.warning("not everything could be synced: %s", error)
+    except Exception:  # whatever it is, the pages must come up to show it; beat tries again
+        log.exception("not everything could be synced")
 
 
 def make_first_account() -> None:
