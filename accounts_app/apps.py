@@ -13,7 +13,7 @@ class AccountsConfig(AppConfig):
 
 
 def create_roles(*, using: str, **_: Any) -> None:
-    """Make the groups that stand for roles, so that people can be put into them from the first start."""
+    """Make the groups that stand for roles: people can be put into them from the first start."""
     from django.contrib.auth.models import Group
 
     from accounts_app.policy import Role

@@ -1,4 +1,7 @@
-"""What a service raises when a request cannot be granted; every door (page, API, command) turns it into its own answer."""
+"""What a service raises when a request cannot be granted.
+
+Every door (page, API, command) turns it into its own answer.
+"""
 
 from collections.abc import Mapping, Sequence
 

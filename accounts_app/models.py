@@ -10,7 +10,7 @@ class User(AbstractUser):
 
 
 class AuditEntry(models.Model):
-    """One write that somebody made: who, what, to what, when and from where. Never changed, never deleted."""
+    """One write by somebody: who, what, to what, when, from where. Never changed or deleted."""
 
     at = models.DateTimeField(auto_now_add=True)
     actor = models.ForeignKey(
@@ -34,7 +34,7 @@ class AuditEntry(models.Model):
 
 
 class IdempotentRequest(models.Model):
-    """A write that came with an ``Idempotency-Key``, and the answer it got: the same again gets the same.
+    """A write that came with an ``Idempotency-Key``, and the answer that the same again gets.
 
     Inserted before the write and committed with it, so that the unique key makes a second request
     wait for the first, and a first that failed leaves nothing.

@@ -20,7 +20,9 @@ class Whole(serializers.IntegerField):
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
-            raise serializers.ValidationError(f"This must be a whole number, not {json_kind(data)}.")
+            raise serializers.ValidationError(
+                f"This must be a whole number, not {json_kind(data)}."
+            )
         return super().to_internal_value(data)
 
 

@@ -96,7 +96,9 @@ class AssetDetailSerializer(AssetSerializer):
         return expected
 
     def get_upstream(self, asset: Asset) -> list[str]:
-        return sorted(edge.upstream.name for edge in asset.upstream_edges.select_related("upstream"))
+        return sorted(
+            edge.upstream.name for edge in asset.upstream_edges.select_related("upstream")
+        )
 
     def get_downstream(self, asset: Asset) -> list[str]:
         edges = asset.downstream_edges.select_related("downstream")

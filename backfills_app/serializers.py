@@ -9,33 +9,41 @@ from assets_app.serializers import StrategyField
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, ExistingPolicy
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
+_NO_POLICY = f"{{input!r}} is none of {', '.join(ExistingPolicy.values)}."
 
 
 class BackfillRequestSerializer(StrictSerializer):
-    """What to backfill. ``start`` and ``end`` name the first and the last partition, both included."""
+    """What to backfill: ``start`` and ``end`` name the first and last partition, both included."""
 
     asset = Text(max_length=250)
     start = Text(max_length=1000)
     end = Text(max_length=1000)
-    description = Text(required=False, default="", allow_blank=True, max_length=1000)
-    max_active_runs = Whole(required=False, default=3, min_value=1, max_value=2**31 - 1)
-    strategy = StrategyField(required=False, allow_null=True, default=None)
+    description = Text(required=False, allow_blank=True)
+    max_active_runs = Whole(required=False, help_text="How many of its runs may run at once.")
+    strategy = StrategyField(required=False, allow_null=True)
     existing = serializers.ChoiceField(
-        required=False, default=ExistingPolicy.MISSING_AND_FAILED, choices=ExistingPolicy.choices
+        required=False,
+        choices=ExistingPolicy.choices,
+        error_messages={"invalid_choice": _NO_POLICY},
     )
-    params = JSONObject(required=False, default=dict)
+    params = JSONObject(required=False)
 
 
 class BackfillPlanSerializer(serializers.Serializer[Any]):
     """What a backfill would do."""
 
     total = serializers.IntegerField(help_text="Partitions in the range.")
+    to_make = serializers.IntegerField(help_text="Of the range, those that it would make.")
     runs = serializers.IntegerField(help_text="Runs that would be needed.")
     first_key = serializers.CharField()
     last_key = serializers.CharField()
     selection = serializers.CharField()
     materialized = serializers.IntegerField(help_text="Of the range, those that are there.")
+    failed = serializers.IntegerField(help_text="Of the range, those whose last run failed.")
     in_flight = serializers.IntegerField(help_text="Of the range, those that other runs hold.")
+    start_date = serializers.DateTimeField(help_text="Start of the first window, in UTC.")
+    end_date = serializers.DateTimeField(help_text="End of the last window, not included.")
+    strategy = StrategyField()
 
 
 class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):

@@ -1,5 +1,6 @@
 """The API's description, for programs (OpenAPI 3.1) and for people."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,6 +59,9 @@ def _media(part: dict[str, Any]) -> dict[str, Any]:
         return {
             "media_type": media_type,
             "schema": reference.rpartition("/")[2],
-            "examples": list(content.get("examples", {}).values()),
+            "examples": [
+                {"summary": name, "value": json.dumps(example["value"], indent=2)}
+                for name, example in content.get("examples", {}).items()
+            ],
         }
     return {}

@@ -35,9 +35,7 @@ class HealthView(ApiView):
         summary="Health",
         auth=[],
         responses={200: Health, 503: Health},
-        examples=[
-            OpenApiExample("Well", {"status": "ok", "database": "ok", "broker": "ok"}, True)
-        ],
+        examples=[OpenApiExample("Well", {"status": "ok", "database": "ok", "broker": "ok"}, True)],
     )
     def get(self, request: Request) -> Response:
         """503 when the database or the broker does not answer. Why is in the server's log alone."""

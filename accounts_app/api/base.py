@@ -20,7 +20,6 @@ from accounts_app.api.problems import answer_exception, problem
 from accounts_app.models import User
 from accounts_app.policy import Action, may
 
-
 _Row = TypeVar("_Row", bound=Model)
 
 

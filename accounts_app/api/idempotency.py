@@ -1,4 +1,4 @@
-"""``Idempotency-Key``: a POST that is sent again, because its answer got lost, is not done again."""
+"""``Idempotency-Key``: a POST sent again, because its answer got lost, is not done again."""
 
 import hashlib
 import json
@@ -58,7 +58,7 @@ def _earlier_answer(user: User, key: str, fingerprint: str) -> Response:
     earlier = IdempotentRequest.objects.get(user=user, key=key)
     if earlier.fingerprint != fingerprint:
         raise KeyReused(
-            f"The {HEADER} {key!r} came before, with another request. Use a new key for a new request."
+            f"The {HEADER} {key!r} came before, with another request: use a new one for this."
         )
     headers = {"Idempotency-Replayed": "true"}
     if earlier.location:

@@ -1,4 +1,4 @@
-"""Cursor pages: ``next`` leads on, whatever is inserted meanwhile, and no page costs more than the first."""
+"""Cursor pages: ``next`` leads on, whatever is inserted meanwhile."""
 
 import base64
 import binascii
@@ -42,8 +42,11 @@ def encode_cursor(position: object) -> str:
 def read_cursor(request: Request) -> Any:
     """The position that the request's cursor names, None without one; nonsense is refused."""
     text = request.query_params.get("cursor")
-    if not text:
-        return None
+    return decode_cursor(text) if text else None
+
+
+def decode_cursor(text: str) -> Any:
+    """The position that a cursor stands for; InvalidRequest for nonsense."""
     try:
         return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (binascii.Error, ValueError, RecursionError):
@@ -60,7 +63,9 @@ def read_page_size(request: Request) -> int:
     text = request.query_params.get("page_size")
     if text is None:
         return PAGE_SIZE
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_PAGE_SIZE):
+    if not (
+        text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_PAGE_SIZE
+    ):
         raise InvalidRequest({"page_size": f"Give a whole number from 1 to {MAX_PAGE_SIZE}."})
     return int(text)
 
@@ -84,7 +89,7 @@ def page_response(request: Request, results: list[Any], position: object | None)
 
 
 class KeysetPages(BasePagination):
-    """Pages by one unique column, which the view names in ``page_order`` (``-id`` for newest first)."""
+    """Pages by one unique column, which the view names in ``page_order`` (``-id`` by default)."""
 
     def paginate_queryset(
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None

@@ -23,9 +23,7 @@ class BoundedJSONParser(JSONParser):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body = stream.read(limit + 1)
         if len(body) > limit:
-            raise TooLarge(
-                f"The body has more than {limit:,} bytes (DATA_UPLOAD_MAX_MEMORY_SIZE)."
-            )
+            raise TooLarge(f"The body has more than {limit:,} bytes (DATA_UPLOAD_MAX_MEMORY_SIZE).")
         try:
             return super().parse(io.BytesIO(body), media_type, parser_context)
         except RecursionError:

@@ -31,7 +31,7 @@ class KeyReused(exceptions.APIException):
 def problem(
     status: int, detail: str, errors: Errors | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The answer for an error; ``errors`` holds sentences per field, ``""`` being the whole request."""
+    """The answer for an error; ``errors`` per field, ``""`` standing for the whole request."""
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,

@@ -64,9 +64,7 @@ class TokensView(ApiView):
         responses={201: TokenSerializer} | problems(400, 401, 429),
         auth=[],
         examples=[
-            OpenApiExample(
-                "Sign in", {"username": "ada", "password": "…"}, request_only=True
-            ),
+            OpenApiExample("Sign in", {"username": "ada", "password": "…"}, request_only=True),
             OpenApiExample(
                 "A token",
                 {"token": "5f0c…", "expiry": "2027-01-01T00:00:00Z"},

@@ -135,9 +135,7 @@ class PartitionsView(ApiView):
             ),
             OpenApiParameter("state", str, enum=STATES),
             *(
-                OpenApiParameter(
-                    each["name"], each["schema"], description=each["description"]
-                )
+                OpenApiParameter(each["name"], each["schema"], description=each["description"])
                 for each in PARAMETERS
             ),
         ],
@@ -169,7 +167,9 @@ class MaterializeView(ApiView):
         request=MaterializeSerializer,
         responses={201: RequestSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
         examples=[
-            OpenApiExample("Three days", {"selection": "2013-01-01..2013-01-03"}, request_only=True),
+            OpenApiExample(
+                "Three days", {"selection": "2013-01-01..2013-01-03"}, request_only=True
+            ),
             OpenApiExample("An asset that is not partitioned", {}, request_only=True),
             OpenApiExample(
                 "Runs",

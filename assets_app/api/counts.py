@@ -28,7 +28,7 @@ class StateCounts:
         self._held = dict(held.values_list("asset").annotate(Count("id")))
 
     def settled(self, asset: Asset) -> dict[str, int]:
-        """Partitions by what last became of them; those that nothing happened to are not counted."""
+        """Partitions by what last became of them; those never touched are not counted."""
         return dict(sorted(self._settled[asset.pk].items()))
 
     def held(self, asset: Asset) -> int:

@@ -1,4 +1,4 @@
-"""Pages of an asset's partitions: keys come from the definition, states from rows, a page at a time.
+"""Pages of an asset's partitions: keys come from the definition, states from rows.
 
 No page walks more than a bounded number of keys, so one may hold fewer results than asked for,
 even none, and still lead on.
@@ -7,6 +7,7 @@ even none, and still lead on.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, islice
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -15,6 +16,7 @@ from accounts_app.api.pages import bad_cursor
 from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState, RunState
 from slicewise import PartitionSet, UnboundedPartitionsError
+from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow, partition_rows
 
 CHUNK = 1000
@@ -42,7 +44,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionQuery:
-    """Which partitions of an asset, from where, and how many; without ``selection`` those over by ``now``."""
+    """Which partitions of an asset, from where, how many; by default all that are over by ``now``."""
 
     asset: Asset
     now: datetime
@@ -58,7 +60,9 @@ def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position
     Raises InvalidRequest on ``selection``, ``state`` or ``cursor``.
     """
     if query.state and query.state not in STATES:
-        raise InvalidRequest({"state": f"{query.state!r} is no state; there are {', '.join(STATES)}."})
+        raise InvalidRequest(
+            {"state": f"{query.state!r} is no state; there are {', '.join(STATES)}."}
+        )
     if query.position is not None and (type(query.position) is not int or query.position < 0):
         raise bad_cursor()
     if query.state in ("", "missing"):
@@ -83,12 +87,14 @@ def chosen_keys(query: PartitionQuery) -> Sequence[Any] | PartitionSet:
 def _keys_so_far(query: PartitionQuery) -> Sequence[Any]:
     definition = query.asset.definition
     if definition is None:
-        return [None]
+        return [WHOLE]
     try:
         keys: Sequence[Any] = definition.keys(until=query.now)
     except UnboundedPartitionsError:
         # Without a start the first partition is the first that anything happened to.
-        first = _rows(query.asset).filter(window_start__isnull=False).order_by("window_start").first()
+        first = (
+            _rows(query.asset).filter(window_start__isnull=False).order_by("window_start").first()
+        )
         if first is None:
             return []
         keys = definition.keys(since=first.window_start, until=query.now)
@@ -100,7 +106,7 @@ def _by_key(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
     lines: list[PartitionLine] = []
     size = query.size if not query.state else CHUNK
     for _ in range(CHUNKS_PER_PAGE if query.state else 1):
-        for line in _lines(query.asset, keys[at : at + size]):
+        for line in _lines(query.asset, _part(keys, at, size)):
             at += 1
             if not query.state or line.state == query.state:
                 lines.append(line)
@@ -111,8 +117,30 @@ def _by_key(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
     return lines, at if at < len(keys) else None
 
 
+def _part(keys: Sequence[Any] | PartitionSet, start: int, size: int) -> Sequence[Any]:
+    """The keys from place ``start`` on; what lies before is passed over without being listed."""
+    if not isinstance(keys, PartitionSet):
+        return keys[start : start + size]
+    part: list[Any] = []
+    for slab in keys.slabs:
+        segments, windows = sorted(slab.segments), keys.windows(slab)
+        count = len(windows) * len(segments)
+        if start < count:
+            wanted = size - len(part)
+            first, skip = divmod(start, len(segments))
+            until = -(-(start + wanted) // len(segments))
+            listed = chain.from_iterable(
+                keys.space.keys(window, segments) for window in windows[first:until]
+            )
+            part += islice(listed, skip, skip + wanted)
+            if len(part) == size:
+                break
+        start = max(0, start - count)
+    return part
+
+
 def _lines(asset: Asset, keys: Sequence[Any]) -> Iterator[PartitionLine]:
-    known = list(partition_rows(asset.definition, keys if asset.definition else None))
+    known = list(partition_rows(asset.definition, PartitionSet.of(asset.definition, keys)))
     there = {row.key: row for row in _rows(asset).filter(key__in=[row.key for row in known])}
     for row in known:
         yield _line(row, there.get(row.key))
@@ -193,9 +221,7 @@ def _in_state(rows: QuerySet[AssetPartition], state: str) -> QuerySet[AssetParti
     return rows.filter(held_by__isnull=True, state=PartitionState(state))
 
 
-def _after(
-    row: AssetPartition | None, rows: QuerySet[AssetPartition]
-) -> QuerySet[AssetPartition]:
+def _after(row: AssetPartition | None, rows: QuerySet[AssetPartition]) -> QuerySet[AssetPartition]:
     if row is not None:
         later = Q(segment__gt=row.segment) | Q(segment=row.segment, pk__gt=row.pk)
         if row.window_start is not None:

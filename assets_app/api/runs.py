@@ -57,9 +57,7 @@ def log_page(run: Run, position: Any) -> dict[str, Any]:
             Q(attempt__number__gt=attempt) | Q(attempt__number=attempt, sequence__gt=sequence)
         )
     # The state was read before the log, so that what an ended run printed is complete.
-    entries = list(
-        logs.values("attempt__number", "sequence", "at", "text")[:LOG_PIECES_PER_PAGE]
-    )
+    entries = list(logs.values("attempt__number", "sequence", "at", "text")[:LOG_PIECES_PER_PAGE])
     if entries:
         position = [entries[-1]["attempt__number"], entries[-1]["sequence"]]
     return {

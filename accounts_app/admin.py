@@ -1,0 +1,124 @@
+"""Admin for people and the audit trail, and the base of all other admins: the policy decides."""
+
+from typing import Any, TypeVar
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import Model
+from django.http import HttpRequest
+from knox.models import AuthToken
+
+from accounts_app import audit
+from accounts_app.models import AuditEntry, User
+from accounts_app.policy import Action, may
+
+_Row = TypeVar("_Row", bound=Model)
+
+
+class ReadOnlyAdmin(admin.ModelAdmin[_Row]):
+    """To look at; writes belong to services."""
+
+    show_full_result_count = False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, Action.VIEW)
+
+    def has_view_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
+        return may(request.user, Action.VIEW)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
+        return False
+
+
+class AdministeredAdmin(admin.ModelAdmin[_Row]):
+    """To be changed by admins, with an entry in the audit trail for each change."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, Action.ADMINISTER)
+
+    def has_view_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
+        return may(request.user, Action.ADMINISTER)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, Action.ADMINISTER)
+
+    def has_change_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
+        return may(request.user, Action.ADMINISTER)
+
+    def has_delete_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
+        return may(request.user, Action.ADMINISTER)
+
+    def log_addition(self, request: HttpRequest, obj: _Row, message: Any) -> Any:
+        _record(request, "create", obj)
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: _Row, message: Any) -> Any:
+        _record(request, "change", obj, {"changed": message})
+        return super().log_change(request, obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        for obj in queryset:
+            _record(request, "delete", obj)
+        return super().log_deletions(request, queryset)
+
+
+def _record(
+    request: HttpRequest, action: str, obj: Model, detail: dict[str, Any] | None = None
+) -> None:
+    if isinstance(request.user, User):
+        audit.record(request.user, action, obj._meta.model_name or "", str(obj), detail)
+
+
+admin.site.unregister(Group)
+admin.site.unregister(AuthToken)
+
+
+@admin.register(User)
+class PeopleAdmin(AdministeredAdmin[User], UserAdmin):
+    """Who may sign in, and in which role: groups are roles."""
+
+    list_display = ("username", "email", "roles", "is_active", "is_superuser", "last_login")
+    list_filter = ("groups", "is_active", "is_superuser")
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).prefetch_related("groups")
+
+    @admin.display
+    def roles(self, user: User) -> str:
+        return ", ".join(group.name for group in user.groups.all())
+
+
+@admin.register(Group)
+class RolesAdmin(AdministeredAdmin[Group], GroupAdmin):
+    """Roles, and groups of one's own."""
+
+
+@admin.register(AuthToken)
+class TokenAdmin(AdministeredAdmin[Any]):
+    """Tokens of programs: to see who has some, and to revoke them. Made by the API alone."""
+
+    list_display = ("token_key", "user", "created", "expiry")
+    list_select_related = ("user",)
+    list_filter = ("created",)
+    search_fields = ("user__username", "token_key")
+    fields = readonly_fields = ("token_key", "user", "created", "expiry")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
+    """Who did what, to what, when and from where."""
+
+    list_display = ("at", "actor_name", "action", "subject_type", "subject", "address")
+    list_filter = ("action", "subject_type", "at")
+    search_fields = ("actor_name", "subject")
+    list_select_related = ("actor",)

@@ -1,0 +1,172 @@
+"""What the commands have in common: who acts, how results are shown, and what the exit code says.
+
+Exit codes: 0, 1 for work that failed, 2 for a request that is refused or cannot be read.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import IO, Any, cast
+
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.http import Http404
+from rest_framework.renderers import JSONRenderer
+from rich.console import Console
+from rich.table import Table
+
+from accounts_app import policy
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+
+USER_VARIABLE = "SLICEWISE_USER"
+# Wide enough that nothing is cut where the output goes to a file or another program.
+FILE_WIDTH = 400
+Act = Callable[..., None]
+
+
+class Refused(CommandError):
+    """The request is wrong or not allowed; nothing was done. Django prints it with this name."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, returncode=2)
+
+
+class Failed(CommandError):
+    """The request was right, and the work did not succeed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, returncode=1)
+
+
+class SlicewiseCommand(BaseCommand):
+    """Base of commands with verbs: ``assets list``, ``backfill create``.
+
+    A verb is a method that takes its options by name; ``--json`` and ``--as`` come with each.
+    """
+
+    requires_system_checks = []
+
+    def add_verbs(self, parser: CommandParser) -> "argparse._SubParsersAction[CommandParser]":
+        """Where the verbs go."""
+        verbs = parser.add_subparsers(metavar="VERB", required=True, title="verbs")
+        return cast("argparse._SubParsersAction[CommandParser]", verbs)
+
+    def add_verb(
+        self, verbs: "argparse._SubParsersAction[CommandParser]", name: str, act: Act, about: str
+    ) -> CommandParser:
+        """Add a verb that is done by ``act``."""
+        parser = verbs.add_parser(name, help=about, description=about)
+        self.add_common(parser, act)
+        return parser
+
+    def add_common(self, parser: CommandParser, act: Act) -> None:
+        """The options that every command has."""
+        parser.set_defaults(act=act)
+        parser.add_argument("--json", action="store_true", help="print JSON, as the API has it")
+        parser.add_argument(
+            "--as",
+            dest="acting_as",
+            metavar="USERNAME",
+            help=f"act as this user (else the environment's {USER_VARIABLE},"
+            " else the first active superuser)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.json: bool = options["json"]
+        self.acting_as: str | None = options["acting_as"]
+        names = set(options) - _OF_DJANGO
+        try:
+            self.user = self.find_user()
+            if self.user is not None:
+                policy.require(self.user, policy.Action.VIEW)
+            options["act"](**{name: options[name] for name in names})
+        except InvalidRequest as error:
+            raise Refused(_sentences(error)) from error
+        except (PermissionDenied, Http404) as error:
+            raise Refused(str(error)) from error
+
+    def find_user(self) -> User | None:
+        """Whoever acts, as ``--as`` describes."""
+        name = self.acting_as or os.environ.get(USER_VARIABLE)
+        users = User.objects.filter(is_active=True)
+        if name:
+            user = users.filter(username=name).first()
+            if user is None:
+                raise Refused(f"There is no active user {name!r}.")
+            return user
+        return users.filter(is_superuser=True).order_by("pk").first()
+
+    @property
+    def actor(self) -> User:
+        """Whoever acts; refused where there is nobody, since every write has an author."""
+        if self.user is None:
+            raise Refused(
+                f"Nobody to act as: name one by --as or {USER_VARIABLE},"
+                " or make a superuser by createsuperuser."
+            )
+        return self.user
+
+    # ------------------------------------------------------------ output
+
+    def console(self) -> Console:
+        """Where tables go."""
+        wide = None if self.stdout.isatty() else FILE_WIDTH
+        return Console(
+            file=cast(IO[str], self.stdout), width=wide, markup=False, emoji=False, highlight=False
+        )
+
+    def print_json(self, data: Any) -> None:
+        plain = json.loads(JSONRenderer().render(data))
+        self.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False))
+
+    def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Numbers and text under headings; None is left empty."""
+        table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+        for row in rows:
+            table.add_row(*("" if cell is None else str(cell) for cell in row))
+        self.console().print(table)
+
+    def print_facts(self, facts: dict[str, object]) -> None:
+        """One thing, a fact a line; what is empty is left out."""
+        told = [(name, value) for name, value in facts.items() if value not in (None, "", [], {})]
+        width = max(len(name) for name, _ in told)
+        for name, value in told:
+            self.stdout.write(f"{name:<{width}}  {value}")
+
+    def note(self, text: str) -> None:
+        """Something for people, which no program should read."""
+        self.stderr.write(text, lambda said: said)
+
+
+_OF_DJANGO = {
+    "act", "acting_as", "json", "verbosity", "settings", "pythonpath", "traceback", "no_color",
+    "force_color", "skip_checks", "stdout", "stderr",
+}  # fmt: skip
+
+
+def _sentences(error: InvalidRequest) -> str:
+    return "\n".join(
+        f"{field}: {sentence}" if field else sentence
+        for field, said in error.errors.items()
+        for sentence in said
+    )
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """For ``type=`` of an option that takes a JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError('an object is needed, for example {"name": 1}')
+    return value
+
+
+def at_least_zero(text: str) -> int:
+    """For ``type=`` of an option that takes a count; 0 means all."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)

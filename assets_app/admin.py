@@ -1,0 +1,176 @@
+"""Admin for the catalogue, materializations, runs and gateways. Writes go through the services."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from accounts_app.admin import ReadOnlyAdmin
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from accounts_app.policy import Action, may
+from assets_app.catalogue.services import set_paused
+from assets_app.execution.control import cancel_run
+from assets_app.models import (
+    Asset,
+    Bundle,
+    BundleVersion,
+    Gateway,
+    Materialization,
+    Run,
+    RunAttempt,
+)
+from assets_app.serializers import masked
+
+
+def acting(request: HttpRequest) -> User:
+    """The user of an action; the admin lets nobody else in."""
+    if not isinstance(request.user, User):
+        raise TypeError("The admin is for people who are signed in.")
+    return request.user
+
+
+@admin.register(Asset)
+class AssetAdmin(ReadOnlyAdmin[Asset]):
+    """Declared in definition files."""
+
+    list_display = ("name", "bundle", "kind", "group", "paused", "active")
+    list_filter = ("active", "paused", "bundle", "kind", "group")
+    search_fields = ("name", "description", "canonical_uri")
+    list_select_related = ("bundle",)
+    exclude = ("uri",)
+    readonly_fields = ("uri_without_password",)
+    actions = ("pause", "unpause")
+
+    @admin.display(description="URI")
+    def uri_without_password(self, asset: Asset) -> str:
+        return masked(asset.uri)
+
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, Action.PAUSE)
+
+    @admin.action(description="Pause: no scheduled writes", permissions=["pause"])
+    def pause(self, request: HttpRequest, assets: QuerySet[Asset]) -> None:
+        self._set_paused(request, assets, True)
+
+    @admin.action(description="Unpause", permissions=["pause"])
+    def unpause(self, request: HttpRequest, assets: QuerySet[Asset]) -> None:
+        self._set_paused(request, assets, False)
+
+    def _set_paused(self, request: HttpRequest, assets: QuerySet[Asset], paused: bool) -> None:
+        for asset in assets:
+            set_paused(asset, paused, user=acting(request))
+        state = "paused" if paused else "not paused any more"
+        messages.success(request, f"{', '.join(asset.name for asset in assets)}: {state}.")
+
+
+@admin.register(Materialization)
+class MaterializationAdmin(ReadOnlyAdmin[Materialization]):
+    """What was made, when, and by which run."""
+
+    list_display = ("id", "asset", "key", "version", "run", "rows", "bytes", "created_at")
+    list_filter = ("created_at",)
+    search_fields = ("=slice__key", "=slice__asset__name")
+    list_select_related = ("slice__asset", "run")
+
+    @admin.display
+    def asset(self, materialization: Materialization) -> str:
+        return materialization.slice.asset.name
+
+    @admin.display
+    def key(self, materialization: Materialization) -> str:
+        return materialization.slice.key
+
+
+class AttemptsInline(admin.TabularInline[RunAttempt, Run]):
+    """The tries at a run."""
+
+    model = RunAttempt
+    fields = readonly_fields = (
+        "number", "gateway", "engine", "outcome", "error", "started_at", "ended_at",
+    )  # fmt: skip
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request.user, Action.VIEW)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin[Run]):
+    """What ran, runs, or is to run."""
+
+    list_display = (
+        "id", "asset", "selection", "partition_count", "state", "trigger", "queue", "created_at",
+        "ended_at",
+    )  # fmt: skip
+    list_filter = ("state", "trigger", "queue", "created_at")
+    search_fields = ("=id", "=asset__name")
+    list_select_related = ("asset",)
+    inlines = (AttemptsInline,)
+    actions = ("cancel",)
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, Action.CANCEL)
+
+    @admin.action(description="Cancel", permissions=["cancel"])
+    def cancel(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        for run in runs.select_related("asset"):
+            try:
+                messages.success(request, f"{cancel_run(run, user=acting(request))} is canceled.")
+            except InvalidRequest as error:
+                messages.error(request, str(error))
+
+
+@admin.register(Gateway)
+class GatewayAdmin(ReadOnlyAdmin[Gateway]):
+    """Workers that execute runs, and when they were last heard."""
+
+    list_display = ("name", "host", "queue", "slots", "last_seen", "draining")
+    list_filter = ("queue", "draining")
+    search_fields = ("name", "host")
+
+
+class VersionsInline(admin.TabularInline[BundleVersion, Bundle]):
+    """The snapshots of a bundle."""
+
+    model = BundleVersion
+    fk_name = "bundle"
+    fields = readonly_fields = ("digest", "created_at", "broken_files")
+    extra = 0
+    can_delete = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BundleVersion]:
+        # An archive may have megabytes, and nobody reads it here.
+        return super().get_queryset(request).defer("archive")
+
+    @admin.display
+    def broken_files(self, version: BundleVersion) -> int:
+        return len(version.import_errors)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request.user, Action.VIEW)
+
+
+@admin.register(Bundle)
+class BundleAdmin(ReadOnlyAdmin[Bundle]):
+    """Folders of definition files."""
+
+    list_display = ("name", "path", "checked_at", "error")
+    search_fields = ("name", "path")
+    fields = ("name", "path", "current_version", "checked_at", "error")
+    list_select_related = ("current_version",)
+    inlines = (VersionsInline,)

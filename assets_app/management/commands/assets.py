@@ -1,0 +1,137 @@
+"""``assets``: the catalogue, and making partitions by hand."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.db.models import Sum
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.management.command import Failed, SlicewiseCommand, json_object
+from accounts_app.management.progress import Standing, wait_until_ended
+from assets_app.api.assets import asset_detail, asset_named, request_detail
+from assets_app.api.counts import StateCounts
+from assets_app.catalogue.services import set_paused
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
+from assets_app.serializers import AssetSerializer
+
+
+class Command(SlicewiseCommand):
+    help = "List, show, materialize, pause and unpause assets."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = self.add_verbs(parser)
+        self.add_verb(verbs, "list", self.list, "List what is declared, with counts by state.")
+        show = self.add_verb(verbs, "show", self.show, "Show one asset.")
+        make = self.add_verb(verbs, "materialize", self.materialize, "Make partitions now.")
+        pause = self.add_verb(verbs, "pause", self.pause, "Stop scheduled writes of an asset.")
+        unpause = self.add_verb(verbs, "unpause", self.unpause, "Resume them.")
+        for one in (show, make, pause, unpause):
+            one.add_argument("asset", metavar="ASSET")
+        make.add_argument(
+            "--partition",
+            dest="selection",
+            metavar="SELECTION",
+            default="",
+            help="which ones: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*';"
+            " leave it out for an asset that is not partitioned",
+        )
+        make.add_argument("--params", type=json_object, default={}, metavar="JSON")
+        make.add_argument(
+            "--strategy", help="partition, range, or how many partitions a run makes at most"
+        )
+        make.add_argument(
+            "--wait", action="store_true", help="wait for the end; exit with 1 if anything failed"
+        )
+
+    def list(self) -> None:
+        assets = list(Asset.objects.declared().select_related("bundle"))
+        counts = StateCounts(assets)
+        if self.json:
+            self.print_json(AssetSerializer(assets, many=True, context={"counts": counts}).data)
+            return
+        self.print_table(
+            ("asset", "partitions", "group", "paused", "in flight", "made", "failed"),
+            (
+                (
+                    asset.name,
+                    asset.partition_definition.kind if asset.partition_definition else "-",
+                    asset.group,
+                    "paused" if asset.paused else "",
+                    counts.held(asset),
+                    counts.settled(asset).get("materialized", 0),
+                    counts.settled(asset).get("failed", 0),
+                )
+                for asset in assets
+            ),
+        )
+
+    def show(self, asset: str) -> None:
+        detail = asset_detail(asset_named(asset))
+        if self.json:
+            self.print_json(detail)
+        else:
+            self.print_facts(detail)
+
+    def pause(self, asset: str) -> None:
+        self._set_paused(asset, True)
+
+    def unpause(self, asset: str) -> None:
+        self._set_paused(asset, False)
+
+    def materialize(
+        self,
+        asset: str,
+        selection: str,
+        params: dict[str, Any],
+        strategy: str | None,
+        wait: bool,
+    ) -> None:
+        request = MaterializeRequest(
+            asset=_asset(asset), selection=selection, params=params, strategy=strategy
+        )
+        group = materialize(request, user=self.actor)
+        detail = request_detail(group)
+        if not self.json:
+            self.note(f"{detail['run_count']} runs for {detail['partition_count']} partitions.")
+            if detail["in_flight"]:
+                self.note(f"Left out, being made already: {', '.join(detail['in_flight'])}")
+        standing = wait_until_ended(asset, lambda: standing_of(group)) if wait else None
+        if self.json:
+            self.print_json(detail | ({"states": run_states(group)} if wait else {}))
+        if standing and standing.failed:
+            raise Failed(f"{standing.failed} of {standing.total} partitions were not made.")
+
+    def _set_paused(self, name: str, paused: bool) -> None:
+        asset = set_paused(_asset(name), paused, user=self.actor)
+        if self.json:
+            self.print_json(asset_detail(asset))
+        else:
+            self.stdout.write(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
+
+
+def run_states(group: RunGroup) -> dict[str, int]:
+    """Partitions of a request's runs, by the state of the run."""
+    states = group.runs.order_by().values_list("state").annotate(Sum("partition_count"))
+    return dict(states)
+
+
+def standing_of(group: RunGroup) -> Standing:
+    """How far the runs of a request are."""
+    states = run_states(group)
+    done = sum(count for state, count in states.items() if state in TERMINAL_STATES)
+    total = sum(states.values())
+    return Standing(
+        total=total,
+        done=done,
+        failed=done - states.get(RunState.SUCCEEDED, 0),
+        state="",
+        ended=done == total,
+    )
+
+
+def _asset(name: str) -> Asset:
+    asset = Asset.objects.declared().filter(name=name).first()
+    if asset is None:
+        raise InvalidRequest({"asset": f"There is no asset {name!r}; see: assets list."})
+    return asset

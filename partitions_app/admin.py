@@ -1,0 +1,15 @@
+"""Admin for the rules that say which partitions exist."""
+
+from django.contrib import admin
+
+from accounts_app.admin import ReadOnlyAdmin
+from partitions_app.models import PartitionDefinition
+
+
+@admin.register(PartitionDefinition)
+class PartitionDefinitionAdmin(ReadOnlyAdmin[PartitionDefinition]):
+    """Made by loading definition files; never changed."""
+
+    list_display = ("id", "kind", "identity", "fingerprint")
+    list_filter = ("kind",)
+    search_fields = ("fingerprint", "identity")
