@@ -27,11 +27,11 @@ def upstream_partitions(
 ) -> PartitionSet:
     """The upstream partitions that some downstream partitions need.
 
-    `keys` is one key of the downstream definition or a PartitionSet of it; a definition of None
-    is that of an asset that is not partitioned. Windows need all that overlap them, segments the
-    equal ones, and a dimension that only one side has is needed whole: of time, the part in
-    [since, until) and the upstream's bounds, UnboundedPartitionsError where neither bounds a side.
-    What is needed and does not exist is in `.nonexistent`.
+    `keys` is one key of the downstream definition, a list of keys or a PartitionSet; a definition
+    of None is that of an asset that is not partitioned. Windows need all that overlap them,
+    segments the equal ones, and a dimension that only one side has is needed whole: of time, the
+    part in [since, until) and the upstream's bounds; UnboundedPartitionsError where neither bounds
+    a side. What is needed and does not exist is in `.nonexistent`.
     """
     return _related(downstream, upstream, keys, since, until)
 
@@ -71,6 +71,8 @@ def _related(
 
 
 def _as_set(definition: Definition, keys: object) -> PartitionSet:
+    if isinstance(keys, list):
+        return PartitionSet.of(definition, keys)
     if not isinstance(keys, PartitionSet):
         return PartitionSet.of(definition, [keys])
     if keys.definition != definition:

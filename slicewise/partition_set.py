@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError
@@ -92,6 +92,53 @@ class PartitionSet(Collection[PartitionKey]):
         number, segment = numbers
         place = _last_at_or_before(self.slabs, number)
         return place is not None and number < place.stop and segment in place.segments
+
+    @overload
+    def __getitem__(self, place: int) -> PartitionKey: ...
+    @overload
+    def __getitem__(self, place: slice) -> "PartitionSet": ...
+    def __getitem__(self, place: int | slice) -> "PartitionKey | PartitionSet":
+        """The key at a place, or the set of the keys from one place up to another."""
+        if isinstance(place, int):
+            wanted = range(len(self))[place]
+            return next(iter(self[wanted : wanted + 1]))
+        places = range(len(self))[place]
+        if places.step != 1:
+            raise ValueError("a set of partitions is sliced without a step")
+        return PartitionSet(self.definition, self._cut(places.start, places.stop))
+
+    def _cut(self, start: int, stop: int) -> Iterator[Slab]:
+        for slab in self.slabs:
+            windows, segments = self.windows(slab), sorted(slab.segments)
+            size = len(windows) * len(segments)
+            if start < size and stop > 0:
+                yield from self._cut_slab(windows, segments, max(start, 0), min(stop, size))
+            start, stop = start - size, stop - size
+
+    def _cut_slab(
+        self, windows: Sequence[Interval | None], segments: list[int], start: int, stop: int
+    ) -> Iterator[Slab]:
+        """Places of one slab: whole windows, and those at either end with some segments only."""
+
+        def slab(first: int, last: int, low: int, high: int) -> Slab:
+            numbers = [self._number(windows[row]) for row in (first, last)]
+            return Slab(numbers[0], numbers[1] + 1, frozenset(segments[low:high]))
+
+        width = len(segments)
+        (top, left), (bottom, right) = divmod(start, width), divmod(stop, width)
+        if top == bottom:
+            yield slab(top, top, left, right)
+            return
+        if left:
+            yield slab(top, top, left, width)
+            top += 1
+        if top < bottom:
+            yield slab(top, bottom - 1, 0, width)
+        if right:
+            yield slab(bottom, bottom, 0, right)
+
+    def _number(self, window: Interval | None) -> int:
+        return 0 if window is None else self.space.time.number_at(window.first_second)
 
     def windows(self, slab: Slab) -> Sequence[Interval | None]:
         """The windows of a slab; one None without a time dimension."""

@@ -1,14 +1,17 @@
 """The partitions of a set as rows to be stored and drawn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from slicewise.definitions import PartitionDefinition
-from slicewise.intervals import Interval, window_text
-from slicewise.keys import SEPARATOR
-from slicewise.partition_set import PartitionSet
-from slicewise.zones import DAY, EPOCH, Zone
+from slicewise.intervals import window_text
+from slicewise.keys import SEPARATOR, WHOLE
+from slicewise.partition_set import PartitionSet, Slab
+from slicewise.windows import Windows
+from slicewise.zones import DAY, EPOCH, to_datetime
 
 _FINE_UNITS = {"minute", "hour"}
 
@@ -28,24 +31,27 @@ class PartitionRow(NamedTuple):
 
 
 def partition_rows(
-    definition: PartitionDefinition | None, partitions: PartitionSet
+    definition: PartitionDefinition | None, partitions: PartitionSet | Iterable[object] | None
 ) -> Iterator[PartitionRow]:
-    """A row for each partition of the set, ordered by window start, then segment."""
+    """A row for each partition of a set or of a list of keys, by window start, then segment.
+
+    None stands for the one partition of what is not partitioned. Raises PartitionKeyError.
+    """
+    if not isinstance(partitions, PartitionSet):
+        partitions = PartitionSet.of(definition, (WHOLE,) if partitions is None else partitions)
     space = partitions.space
+    place = space.names.index(space.time_name) if space.time_name is not None else 0
     by_day = definition is not None and definition.calendar_unit in _FINE_UNITS
-    time_name = space.time_name
-    before = space.names.index(time_name) if time_name is not None else 0
     for slab in partitions.slabs:
         segments = [
-            _Segment.of([part.text for part in space.segments.parts(number)], before)
+            _Segment.of([part.text for part in space.segments.parts(number)], place)
             for number in sorted(slab.segments)
         ]
-        for window in partitions.windows(slab):
-            if window is None:
-                for segment in segments:
-                    yield PartitionRow(segment.text, None, None, segment.text, None)
-            else:
-                yield from _window_rows(window, segments, by_day)
+        if space.windows is None:
+            for segment in segments:
+                yield PartitionRow(segment.text, None, None, segment.text, None)
+        else:
+            yield from _window_rows(space.windows, slab, segments, by_day)
 
 
 class _Segment(NamedTuple):
@@ -63,17 +69,20 @@ class _Segment(NamedTuple):
 
 
 def _window_rows(
-    window: Interval, segments: list[_Segment], by_day: bool
+    windows: Windows, slab: Slab, segments: list[_Segment], by_day: bool
 ) -> Iterator[PartitionRow]:
-    zone = window.offsets
-    text = window_text(window.first_second, window.stop_second, zone)
-    start, end = window.start, window.end
-    bucket = _bucket(window.first_second, zone, by_day)
-    for segment in segments:
-        key = segment.before + text + segment.after
-        yield PartitionRow(key, start, end, segment.text, bucket)
+    zone = windows.zone
+    for ticks in windows.boundaries(slab.first, slab.stop):
+        end = to_datetime(ticks[0])
+        for first, stop in pairwise(ticks):
+            start, end = end, to_datetime(stop)
+            text = window_text(first, stop, zone)
+            bucket = _bucket((first + zone.offset_at(first)) // DAY, by_day)
+            for segment_text, before, after in segments:
+                yield PartitionRow(before + text + after, start, end, segment_text, bucket)
 
 
-def _bucket(instant: int, zone: Zone, by_day: bool) -> date:
-    day = (EPOCH + timedelta(days=(instant + zone.offset_at(instant)) // DAY)).date()
-    return day if by_day else day.replace(day=1)
+@lru_cache(maxsize=4096)
+def _bucket(day: int, by_day: bool) -> date:
+    local = (EPOCH + timedelta(days=day)).date()
+    return local if by_day else local.replace(day=1)

@@ -110,6 +110,12 @@ class Windows:
                 yield first, gap
             first = gap + 1
 
+    def boundaries(self, first: int, stop: int) -> Iterator[Sequence[int]]:
+        """Instants between which the windows of a range lie, some thousand at a time."""
+        for start, end in self.runs(first, stop):
+            for low in range(start, end, _CHUNK):
+                yield self.ticks.ticks(low, min(low + _CHUNK, end) + 1)
+
     def trim(self, first: int, stop: int) -> tuple[int, int]:
         """The same windows, with no excluded one at either end."""
         excluded = set(self.excluded(first, stop))
@@ -171,10 +177,8 @@ class WindowSequence(Sequence[Interval]):
         return WindowSequence(self._windows, self._number(places[0]), self._number(places[-1]) + 1)
 
     def __iter__(self) -> Iterator[Interval]:
-        for first, stop in self._windows.runs(self._first, self._stop):
-            for low in range(first, stop, _CHUNK):
-                ticks = self._windows.ticks.ticks(low, min(low + _CHUNK, stop) + 1)
-                yield from make_intervals(ticks, self._windows.zone)
+        for ticks in self._windows.boundaries(self._first, self._stop):
+            yield from make_intervals(ticks, self._windows.zone)
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, Interval):
