@@ -8,13 +8,35 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from celery import Celery
+from celery import Celery, bootsteps
 from celery.signals import setup_logging
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+LOOK_SECONDS = 0.02
+
+
+class LookAgain(bootsteps.StartStopStep):
+    """Lets a worker that was full ask for the next message as soon as it has room.
+
+    Without prefetch a full worker stops asking. Its event loop learns nothing of a thread that has
+    finished and would sleep up to a second: one task per second and slot, however short.
+    """
+
+    requires = {"celery.worker.components:Hub"}
+
+    def start(self, worker: Any) -> None:
+        """Wake the event loop often; an idle turn costs some 20 microseconds."""
+        worker.hub.call_repeatedly(LOOK_SECONDS, _nothing)
+
+
+def _nothing() -> None:
+    """The turn of the loop is what matters: it asks the broker when there is room."""
+
+
 app = Celery("slicewise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+app.steps["worker"].add(LookAgain)
 
 
 @setup_logging.connect

@@ -48,6 +48,7 @@ def configure(level: str, as_json: bool) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
+            "celery.worker.request": {"level": "WARNING"},
             "django.server": {"level": level},
         },
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 WEB = [
     *["python", "-m", "granian", "--interface", "wsgi", "--workers", "1"],
-    *["--blocking-threads", "8", "--respawn-failed-workers", "config.wsgi:application"],
+    *["--blocking-threads", "4", "--respawn-failed-workers", "config.wsgi:application"],
 ]
 BEAT = ["python", "-m", "celery", "-A", "config", "beat"]
 

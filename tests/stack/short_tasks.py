@@ -1,0 +1,24 @@
+"""A Celery app with the worker step of ours and one short task, for the test beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import redis
+from celery import Celery
+
+from config.celery import LookAgain
+
+DONE = "short-tasks-done"
+
+app = Celery("short_tasks", broker=os.environ["REDIS_URL"])
+app.conf.update(task_ignore_result=True, worker_disable_prefetch=True, task_default_queue="short")
+app.steps["worker"].add(LookAgain)
+
+
+@app.task
+def short(number: int) -> None:
+    """Take a moment, then count."""
+    time.sleep(0.01)
+    redis.Redis.from_url(os.environ["REDIS_URL"]).rpush(DONE, number)

@@ -1,0 +1,155 @@
+"""The whole stack from outside: started, used, killed, ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.stack import Stack
+from config.stack.commands import COMMANDS
+from config.stack.folder import PROJECT
+from config.stack.process import scrubbed
+from config.stack.supervision import wait_for
+from tests.stack.processes import are_gone, descendants, is_alive
+
+pytestmark = pytest.mark.slow
+START_SECONDS = 150
+
+
+def test_every_process_runs_and_the_pages_answer(stack: Stack) -> None:
+    for name in (*COMMANDS, "postgresql", "redis", "spark"):
+        assert is_alive(stack.pid_of(name)), name
+    with urllib.request.urlopen(f"{stack.web_url}/api/v1/health/", timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_a_killed_worker_comes_back(stack: Stack) -> None:
+    killed = stack.pid_of("worker-backfill")
+    below = descendants(killed)
+    os.kill(killed, signal.SIGKILL)
+    assert are_gone(below)
+    wait_for(lambda: stack.pid_of("worker-backfill") not in (0, killed), "worker", seconds=20)
+
+
+def test_a_killed_web_server_leaves_no_child_and_comes_back(stack: Stack) -> None:
+    killed = stack.pid_of("web")
+    below = descendants(killed)
+    assert below
+    os.kill(killed, signal.SIGKILL)
+    assert are_gone(below)
+    wait_for(lambda: _answers(stack.web_url), "web", seconds=60)
+
+
+def test_spark_finds_no_secret_of_ours(stack: Stack) -> None:
+    environment = Path(f"/proc/{stack.pid_of('spark')}/environ").read_bytes().decode()
+    for name in ("SECRET_KEY", "DATABASE_URL", "REDIS_URL"):
+        assert name not in environment
+        assert stack.environment()[name] not in environment
+
+
+def test_a_command_beside_the_running_stack_finds_its_settings(stack: Stack) -> None:
+    answer = subprocess.run(
+        [*SLICEWISE, "assets", "list"],
+        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(stack.data)},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "raw_flights" in answer.stdout
+
+
+def test_up_on_a_running_data_folder_is_refused(stack: Stack) -> None:
+    answer = subprocess.run(
+        [*SLICEWISE, "up"],
+        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(stack.data)},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert "already running" in answer.stderr
+    assert stack.web_url in answer.stderr
+
+
+SLICEWISE = [sys.executable, "-m", "config.cli"]
+
+
+@pytest.fixture
+def up(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    process = _up(folder)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def _up(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*SLICEWISE, "up"],
+        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(folder)},
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_up_prints_address_and_sign_in_and_ctrl_c_ends_everything(
+    up: subprocess.Popen[str],
+) -> None:
+    text = _read_until(up, "Ctrl-C ends it")
+    address = re.search(r"Slicewise is at (\S+)", text)
+    assert address is not None
+    assert _answers(address[1])
+    assert re.search(r"sign in as +admin\n +password +\S{20}", text)
+    everything = descendants(up.pid)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(timeout=60) == 0
+    assert are_gone(everything, seconds=1)
+
+
+def test_a_killed_up_leaves_no_process_and_the_next_one_works(
+    up: subprocess.Popen[str], folder: Path
+) -> None:
+    _read_until(up, "Ctrl-C ends it")
+    everything = descendants(up.pid)
+    up.kill()
+    again = _up(folder)
+    try:
+        _read_until(again, "Ctrl-C ends it")
+        assert are_gone(everything, seconds=1)
+    finally:
+        again.send_signal(signal.SIGTERM)
+        assert again.wait(timeout=60) == 0
+
+
+def _read_until(process: subprocess.Popen[str], words: str) -> str:
+    """What a process prints up to a line with these words; fails when it ends or takes too long."""
+    assert process.stdout is not None
+    end = time.monotonic() + START_SECONDS
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+        assert time.monotonic() < end, "".join(lines)
+    raise AssertionError(f"ended early: {''.join(lines)}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
