@@ -23,7 +23,7 @@ class LookAgain(bootsteps.StartStopStep):
     finished and would sleep up to a second: one task per second and slot, however short.
     """
 
-    requires = {"celery.worker.components:Hub"}
+    requires = ("celery.worker.components:Hub",)
 
     def start(self, worker: Any) -> None:
         """Wake the event loop often; an idle turn costs some 20 microseconds."""
