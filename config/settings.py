@@ -89,6 +89,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "accounts_app.middleware.AuditOriginMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -238,6 +239,11 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "assets_app.execution.tasks.tick",
         "schedule": 0.2,
+        "options": {"queue": "control", "expires": 1},
+    },
+    "advance backfills": {
+        "task": "backfills_app.tasks.advance",
+        "schedule": 0.5,
         "options": {"queue": "control", "expires": 1},
     },
     "sync bundles": {
