@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import socket
+from functools import partial
 
 from slicewise.runner.child import main as child_main
 from slicewise.runner.parent import WarmParentLoop
@@ -23,11 +24,13 @@ def main() -> None:
     os.set_inheritable(options.control_fd, False)
     control = socket.socket(fileno=options.control_fd)
 
+    # Loaded here, once, for every process that is forked from this one.
     from slicewise import spark
+    from slicewise.runner.work import perform
 
     spark.preload()
     control.send(b"ready\n")
-    WarmParentLoop(control, child_main).serve()
+    WarmParentLoop(control, partial(child_main, perform)).serve()
     os._exit(0)
 
 

@@ -8,8 +8,10 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from typing import TextIO
 
+from slicewise import spark
 from slicewise.runner.processes import die_with_parent
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
 
@@ -37,14 +39,18 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     return _CHANNEL, 1
 
 
-def main(operation: str, channel: int, log: int) -> int:
+Perform = Callable[[Message, Callable[[Message], None]], int]
+"""Does one run, saying how it goes; the exit status."""
+
+
+def main(perform: Perform, operation: str, channel: int, log: int) -> int:
     """Reads the request from the channel and does what it asks; the exit status."""
     with socket.socket(fileno=channel) as connection:
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
         try:
-            status = _perform(operation, request, connection)
+            status = _answer(perform, operation, request, connection)
         except BaseException as error:
             connection.sendall(encode(_platform_failure(error)))
             status = 1
@@ -53,14 +59,10 @@ def main(operation: str, channel: int, log: int) -> int:
         return status
 
 
-def _perform(operation: str, request: Message, connection: socket.socket) -> int:
+def _answer(perform: Perform, operation: str, request: Message, connection: socket.socket) -> int:
     if operation == "interrupt":
-        from slicewise import spark
-
         spark.interrupt(str(request["remote"]), str(request["session_id"]))
         return 0
-    from slicewise.runner.work import perform
-
     return perform(request, lambda message: connection.sendall(encode(message)))
 
 

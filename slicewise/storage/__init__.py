@@ -11,7 +11,7 @@ from slicewise.storage.layout import (
     staging_path,
     unescape,
 )
-from slicewise.storage.publish import StagingLostError, StorageError, discard, publish
+from slicewise.storage.publishing import StagingLostError, StorageError, discard, publish, published
 
 __all__ = [
     "STAGING_PREFIX",
@@ -22,6 +22,7 @@ __all__ = [
     "marker_name",
     "partition_folder",
     "publish",
+    "published",
     "staging_path",
     "unescape",
 ]

@@ -55,6 +55,12 @@ def publish(
     _remove(mine)
 
 
+def published(root: str, paths: Sequence[str], *, run_id: int, attempt: int) -> list[str]:
+    """Those of the folders below ``root`` in which this attempt's data is in place."""
+    marker = marker_name(run_id, attempt)
+    return [path for path in paths if (Path(root) / path / marker).exists()]
+
+
 def discard(root: str, *, run_id: int, attempt: int) -> None:
     """Removes whatever an attempt staged, under any token's name. Nothing staged is no error."""
     asset = Path(root)

@@ -1,0 +1,156 @@
+"""Writes a bundle, asks a warm parent for its runs, and plays the worker's part."""
+
+import textwrap
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from slicewise.bundles import archive
+from slicewise.loading import load_bundle
+from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.storage import publish
+
+HEADER = """
+import os, signal, subprocess, sys, threading, time
+from slicewise import *
+LAKE = {lake!r}
+"""
+
+_run_ids = count(1)
+
+
+@dataclass
+class Outcome:
+    """All that a run said."""
+
+    request: dict[str, Any]
+    messages: list[dict[str, Any]] = field(default_factory=list)
+
+    def of_type(self, kind: str) -> list[dict[str, Any]]:
+        """The messages of one type."""
+        return [message for message in self.messages if message["type"] == kind]
+
+    @property
+    def types(self) -> list[str]:
+        """The types of all messages but logs and idle ones."""
+        return [m["type"] for m in self.messages if m["type"] not in ("log", "idle")]
+
+    @property
+    def log(self) -> str:
+        """The whole log."""
+        return "".join(message["text"] for message in self.of_type("log"))
+
+    @property
+    def failure(self) -> dict[str, Any]:
+        """The one failure."""
+        (failed,) = self.of_type("failed")
+        return failed
+
+    @property
+    def staged(self) -> dict[str, dict[str, Any]]:
+        """Staged partitions by key text."""
+        found = [one for message in self.of_type("staged") for one in message["partitions"]]
+        return {one["key"]: one for one in found}
+
+
+class Runs:
+    """Runs of one bundle."""
+
+    def __init__(self, parent: WarmParent, folder: Path, *, remote: str | None) -> None:
+        self.parent = parent
+        self.folder = folder
+        self.lake = folder / "lake"
+        self.bundle = folder / "bundle"
+        self.remote = remote
+        self._producers: dict[str, Any] = {}
+        self._archive: dict[str, str] = {}
+
+    def define(self, text: str, *, file: str = "assets.py") -> None:
+        """Writes a definition file, which may use LAKE and all public names, and loads it."""
+        self.bundle.mkdir(exist_ok=True)
+        source = HEADER.format(lake=f"file://{self.lake}") + textwrap.dedent(text)
+        (self.bundle / file).write_text(source)
+        report = load_bundle(self.bundle)
+        assert [entry["error"] for entry in report["files"]] == [None] * len(report["files"])
+        self._producers = {producer["name"]: producer for producer in report["producers"]}
+        digest, packed = archive(self.bundle)
+        path = self.folder / f"{digest}.tar.gz"
+        path.write_bytes(packed)
+        self._archive = {"digest": digest, "archive": str(path)}
+
+    def request(
+        self,
+        name: str,
+        partitions: Sequence[str] = ("",),
+        *,
+        upstream: Mapping[str, Sequence[str]] | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """The request of a run, as a worker sends it."""
+        producer, run_id = self._producers[name], next(_run_ids)
+        return {
+            "run_id": run_id,
+            "attempt": 1,
+            "token": f"token-{run_id}",
+            "trigger": "manual",
+            "params": {},
+            "logical_time": "2026-01-01T00:00:00+00:00",
+            "bundle": self._archive,
+            "file": producer["file"],
+            "asset": name,
+            "uri": producer["outlets"][0]["uri"],
+            "partition": producer["partition"],
+            "partitions": list(partitions),
+            "strategy": producer["strategy"],
+            "upstreams": {up: self._upstream(up, keys) for up, keys in (upstream or {}).items()},
+            "spark": self._spark(run_id),
+            "log_limit": 10_000_000,
+            **more,
+        }
+
+    def launch(self, name: str, *args: Any, **more: Any) -> RunnerProcess:
+        """A runner at work."""
+        return self.parent.launch(self.request(name, *args, **more))
+
+    def run(self, name: str, *args: Any, **more: Any) -> Outcome:
+        """Runs to the end."""
+        outcome = Outcome(self.request(name, *args, **more))
+        runner = self.parent.launch(outcome.request)
+        for message in runner.messages(0.5):
+            runner.ping()
+            outcome.messages.append(message)
+        return outcome
+
+    def make(self, name: str, *args: Any, **more: Any) -> Outcome:
+        """Runs to a good end and publishes."""
+        outcome = self.run(name, *args, **more)
+        assert outcome.types[-2:] == ["finished", "exited"], outcome.messages
+        request = outcome.request
+        for staged in outcome.of_type("staged"):
+            publish(
+                staged["root"],
+                staged["staging"],
+                staged["partitions"],
+                run_id=request["run_id"],
+                attempt=request["attempt"],
+                token=request["token"],
+            )
+        return outcome
+
+    def _upstream(self, name: str, keys: Sequence[str]) -> dict[str, Any]:
+        producer = self._producers[name]
+        return {
+            "uri": producer["outlets"][0]["uri"],
+            "partition": producer["partition"],
+            "partitions": list(keys),
+            "missing": [],
+        }
+
+    def _spark(self, run_id: int) -> dict[str, str] | None:
+        if self.remote is None:
+            return None
+        tag = f"slicewise-run-{run_id}-1"
+        return {"remote": self.remote, "session_id": str(uuid.uuid4()), "tag": tag}

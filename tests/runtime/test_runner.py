@@ -1,0 +1,293 @@
+"""Runners: whatever user code does, its worker hears of one end, and nothing is left running."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slicewise.runner.client import WarmParent
+from tests.runtime.runs import Runs
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_a_run_says_that_it_started_finished_and_exited(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def greeting(context):
+            print("hello from", context["run_id"])
+    """)
+    outcome = runs.run("greeting")
+    assert outcome.types == ["started", "finished", "exited"]
+    assert outcome.messages[-1] == {"type": "exited", "status": 0, "signal": None}
+    assert outcome.log == f"hello from {outcome.request['run_id']}\n"
+
+
+def test_an_error_comes_with_the_lines_of_its_author_and_no_others(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def broken():
+            helper()
+
+        def helper():
+            raise ValueError("no such airport\\nand more")
+    """)
+    outcome = runs.run("broken")
+    assert outcome.types == ["started", "failed", "exited"]
+    assert outcome.failure["kind"] == "code"
+    assert outcome.failure["error"] == "ValueError: no such airport"
+    lines = outcome.failure["traceback"].splitlines()
+    assert lines[1].strip().startswith('File "assets.py"')
+    assert "slicewise" not in outcome.failure["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "killed_by"),
+    [
+        ("os._exit(7)", 7, None),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -9, 9),
+        ("os.execv('/bin/sh', ['sh', '-c', 'exit 3'])", 3, None),
+        ("os.abort()", -6, 6),
+        ("os.kill(0, signal.SIGTERM)", -15, 15),
+    ],
+)
+def test_user_code_that_ends_its_process_ends_its_run_only(
+    runs: Runs, statement: str, status: int, killed_by: int | None
+) -> None:
+    runs.define(f"""
+        @asset()
+        def leaver():
+            {statement}
+    """)
+    outcome = runs.run("leaver")
+    assert outcome.types == ["started", "exited"]
+    assert outcome.messages[-1] == {"type": "exited", "status": status, "signal": killed_by}
+    assert runs.parent.is_alive()
+
+
+@pytest.mark.parametrize("statement", ["sys.exit(0)", "raise SystemExit", "raise GeneratorExit"])
+def test_an_orderly_exit_is_no_success(runs: Runs, statement: str) -> None:
+    runs.define(f"""
+        @asset()
+        def leaver():
+            {statement}
+    """)
+    assert runs.run("leaver").types == ["started", "failed", "exited"]
+
+
+def test_a_megabyte_of_output_is_kept_and_more_than_the_limit_is_cut_with_a_note(
+    runs: Runs,
+) -> None:
+    runs.define("""
+        @asset()
+        def talker():
+            for _ in range(16):
+                os.write(1, b"x" * 65536)
+            sys.stderr.write("end")
+    """)
+    whole = runs.run("talker")
+    assert whole.log == "x" * 1_048_576 + "end"
+    cut = runs.run("talker", log_limit=100_000)
+    assert cut.log == "x" * 100_000 + "\n[the log is cut here: its limit is 100000 bytes]\n"
+    assert cut.types == ["started", "finished", "exited"]
+
+
+def test_text_that_is_not_utf_8_and_logging_reach_the_log(runs: Runs) -> None:
+    runs.define("""
+        import logging
+        @asset()
+        def talker():
+            os.write(1, b"caf\\xc3\\xa9 \\xff\\n")
+            logging.getLogger("flights").warning("late")
+            subprocess.run(["echo", "from a child"])
+    """)
+    log = runs.run("talker").log
+    assert "café \ufffd\n" in log
+    assert "WARNING flights: late" in log
+    assert "from a child" in log
+
+
+def test_the_environment_and_descriptors_of_a_runner_show_the_allow_list_only(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "do not tell")
+    runs.define("""
+        import json
+        @asset()
+        def spy():
+            ancestors, pid = [], os.getpid()
+            for _ in range(2):
+                ancestors.append(open(f"/proc/{pid}/environ").read())
+                pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+            print(json.dumps([sorted(os.environ), ancestors, os.listdir("/proc/self/fd")]))
+    """)
+    names, ancestors, descriptors = json.loads(runs.run("spy").log)
+    assert names == ["LAKE", "LANG", "OPENBLAS_NUM_THREADS", "PATH"]
+    assert not any("do not tell" in environment for environment in ancestors)
+    assert len(descriptors) == 5  # stdin, stdout, stderr, the channel, and the listing itself
+
+
+def test_a_run_that_spoils_its_channel_fails_and_nothing_it_forged_is_believed(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def forger():
+            os.write(3, b'{"type": "exited", "status": 0, "signal": null}\\n')
+            time.sleep(60)
+    """)
+    outcome = runs.run("forger")
+    assert outcome.types == ["started", "failed", "exited"]
+    assert "channel" in outcome.failure["error"]
+    assert outcome.messages[-1]["signal"] == 9
+
+
+def test_a_hanging_run_can_be_killed_with_what_it_started(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def hanger():
+            child = subprocess.Popen(["sleep", "300"])
+            daemon = subprocess.Popen(["sleep", "300"], start_new_session=True)
+            print(child.pid, daemon.pid, flush=True)
+            time.sleep(300)
+    """)
+    runner = runs.launch("hanger")
+    stream = runner.messages(5)
+    log = next(message["text"] for message in stream if message["type"] == "log")
+    runner.kill()
+    assert [message["type"] for message in stream] == ["exited"]
+    for pid in map(int, log.split()):
+        assert wait_until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+
+
+def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def hanger():
+            signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+            while True:
+                time.sleep(60)
+    """)
+    started = time.monotonic()
+    messages = list(runs.launch("hanger", watchdog=1).messages(30))
+    assert messages[-1] == {"type": "exited", "status": -9, "signal": 9}
+    assert 0.9 < time.monotonic() - started < 5
+
+
+def test_a_runner_that_hears_pings_goes_on(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def slow():
+            time.sleep(2)
+    """)
+    assert runs.run("slow", watchdog=1).types == ["started", "finished", "exited"]
+
+
+def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
+    parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=tmp_path / "cache")
+    runs = Runs(parent, tmp_path, remote=None)
+    runs.define("""
+        @asset()
+        def hanger():
+            print(os.getpid(), flush=True)
+            time.sleep(300)
+        @asset()
+        def quick():
+            pass
+    """)
+    runner = runs.launch("hanger")
+    stream = runner.messages(5)
+    pid = next(int(message["text"]) for message in stream if message["type"] == "log")
+    assert parent.pid is not None
+    os.kill(parent.pid, signal.SIGKILL)
+    assert [message["type"] for message in stream] == ["exited"]
+    assert not is_running(pid)
+    assert runs.run("quick").types == ["started", "finished", "exited"]
+    parent.close()
+    assert not parent.is_alive()
+
+
+WORKER = """
+import os, sys, json
+from pathlib import Path
+from slicewise.runner.client import WarmParent
+parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
+for message in parent.launch(json.loads(sys.argv[2])).messages(60):
+    if message["type"] == "log":
+        print(parent.pid, message["text"].strip(), flush=True)
+"""
+
+
+def test_the_death_of_a_worker_ends_parent_and_runner(runs: Runs, tmp_path: Path) -> None:
+    runs.define("""
+        @asset()
+        def hanger():
+            print(os.getpid(), flush=True)
+            time.sleep(300)
+    """)
+    request = json.dumps(runs.request("hanger", watchdog=60))
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "cache"), request]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        pids = [int(text) for text in worker.stdout.readline().split()]
+        assert len(pids) == 2
+        worker.kill()
+    assert wait_until(lambda: not any(map(is_running, pids)), 3)
+
+
+def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: Path) -> None:
+    runs.define("""
+        @asset()
+        def hanger():
+            print(os.getpid(), flush=True)
+            time.sleep(300)
+    """)
+    request = json.dumps(runs.request("hanger", watchdog=1))
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "cache"), request]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        _, pid = (int(text) for text in worker.stdout.readline().split())
+        worker.send_signal(signal.SIGSTOP)
+        assert wait_until(lambda: not is_running(pid), 5)
+        worker.kill()
+
+
+def test_a_bundle_that_is_not_there_is_a_failure_of_the_platform(runs: Runs) -> None:
+    runs.define("@asset()\ndef quick(): pass")
+    outcome = runs.run("quick", bundle={"digest": "missing", "archive": "/no/such.tar.gz"})
+    assert outcome.types == ["started", "failed", "exited"]
+    assert outcome.failure["kind"] == "platform"
+
+
+def test_runs_at_the_same_time_do_not_disturb_each_other(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def numbered(context):
+            time.sleep(0.2)
+            print(context["params"]["number"])
+    """)
+    runners = [runs.launch("numbered", params={"number": n}) for n in range(8)]
+    logs = [
+        "".join(m["text"] for m in runner.messages(10) if m["type"] == "log").strip()
+        for runner in runners
+    ]
+    assert logs == [str(n) for n in range(8)]
