@@ -1,0 +1,92 @@
+"""What people type on the pages of assets. What is right or wrong is said by the services."""
+
+import json
+from typing import Any
+
+from django import forms
+
+from accounts_app.errors import InvalidRequest
+
+STRATEGIES = (
+    ("", "As the asset says"),
+    ("partition", "A run for each partition"),
+    ("range", "One run for all"),
+)
+
+
+class ServiceForm(forms.Form):
+    """A form whose errors come from a service: sentences per field, the same as the API's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            kind = "form-select" if isinstance(field.widget, forms.Select) else "form-control"
+            field.widget.attrs.setdefault("class", kind)
+            if isinstance(field.widget, forms.TextInput):
+                field.widget.attrs.setdefault("autocomplete", "off")
+            if name in self.errors_of_data:
+                field.widget.attrs["class"] += " is-invalid"
+
+    @property
+    def errors_of_data(self) -> Any:
+        """Errors found so far, none for a form that was not sent."""
+        return self.errors if self.is_bound else {}
+
+    def refuse(self, refused: InvalidRequest) -> None:
+        """Show what a service said, at the fields it names; what names none of them, on top."""
+        for field, said in refused.errors.items():
+            at = field if field in self.fields else None
+            for sentence in said:
+                self.add_error(at, sentence)
+            if at:
+                self.fields[at].widget.attrs["class"] += " is-invalid"
+                self.fields[at].widget.attrs["aria-invalid"] = "true"
+
+
+class ParamsField(forms.CharField):
+    """A JSON object of params, as text."""
+
+    widget = forms.Textarea
+
+    def to_python(self, value: Any) -> Any:
+        """The object; nothing typed is no params."""
+        text = super().to_python(value)
+        try:
+            read = json.loads(text) if text.strip() else {}
+        except json.JSONDecodeError as error:
+            raise forms.ValidationError(f"This is no JSON: {error}.") from error
+        if not isinstance(read, dict):
+            raise forms.ValidationError('Params are an object of names and values: {"name": 1}.')
+        return read
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compared as text."""
+        return bool((initial or "") != (data or ""))
+
+
+class MaterializeForm(ServiceForm):
+    """Which partitions to make now, and how."""
+
+    selection = forms.CharField(
+        required=False,
+        label="Partitions",
+        help_text="A key, from..to (both made), a month or a year, * for all segments, commas between.",
+    )
+    strategy = forms.CharField(
+        required=False,
+        label="Runs",
+        help_text="partition: a run for each; range: one for all; a number: at most so many in one."
+        " Empty: as the asset says.",
+    )
+    params = ParamsField(required=False, label="Params", help_text="A JSON object.")
+
+    def __init__(self, *args: Any, partitioned: bool, params: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["params"].widget.attrs["rows"] = 4
+        if not partitioned:
+            del self.fields["selection"]
+            del self.fields["strategy"]
+        if not params:
+            del self.fields["params"]
+        elif not self.is_bound:
+            self.initial["params"] = json.dumps(params, indent=2)

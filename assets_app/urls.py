@@ -1,0 +1,22 @@
+"""Pages of assets, runs and bundles."""
+
+from django.urls import path
+
+from assets_app.views import assets, bundles, partitions, runs
+
+app_name = "assets"
+urlpatterns = [
+    path("assets/", assets.assets, name="assets"),
+    path("assets/<str:name>/", assets.asset, name="asset"),
+    path("assets/<str:name>/materialize/", partitions.materialize_page, name="materialize"),
+    # The one partition of an asset that is not partitioned has the empty key.
+    path("assets/<str:name>/partitions/", partitions.partition, name="whole"),
+    path("assets/<str:name>/partitions/<path:key>/", partitions.partition, name="partition"),
+    path("runs/", runs.runs, name="runs"),
+    path("runs/<int:pk>/", runs.run, name="run"),
+    path("runs/<int:pk>/status/", runs.run_status, name="run-status"),
+    path("runs/<int:pk>/log/", runs.run_log, name="run-log"),
+    path("runs/<int:pk>/log/file/", runs.run_log_file, name="run-log-file"),
+    path("runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),
+    path("bundles/", bundles.bundles, name="bundles"),
+]

@@ -1,0 +1,1 @@
+"""Pages of assets, partitions, runs and bundles."""

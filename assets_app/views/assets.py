@@ -1,0 +1,133 @@
+"""The list of assets, and the page of one."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounts_app.policy import Action, may
+from assets_app.models import Asset, PartitionCount
+from assets_app.queries.grid import grid_page
+from assets_app.queries.overview import standings
+from assets_app.queries.pages import import_error_of, neighbours
+from assets_app.views.listing import page_number, paged
+from partitions_app.grid import GridRequest
+from partitions_app.looks import PARTITION_LOOKS
+
+ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
+SHOWN = {
+    "": "All that are declared",
+    "failed": "With failed partitions",
+    "paused": "Paused",
+    "gone": "No longer declared",
+}
+TABS = ("partitions", "runs", "neighbours", "definition")
+
+
+@login_required
+@require_safe
+def assets(request: HttpRequest) -> HttpResponse:
+    """The catalogue: how each asset stands."""
+    page = paged(request, _matching(request), 40)
+    context = {
+        "page": page,
+        "standings": standings(page.items) if page.items else [],
+        "orders": ORDERS,
+        "shown": SHOWN,
+        "filtered": any(request.GET.get(name) for name in ("q", "show")),
+        "any_asset": bool(page.items) or Asset.objects.exists(),
+    }
+    return render(request, "assets_app/assets.html", context)
+
+
+@login_required
+@require_safe
+def asset(request: HttpRequest, name: str) -> HttpResponse:
+    """One asset: how it stands, and a tab of it."""
+    found = declared(name)
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS else "partitions"
+    context = {
+        "asset": found,
+        "standing": standings([found])[0],
+        "tab": tab,
+        "import_error": import_error_of(found),
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(found),
+        "may_backfill": may(request.user, Action.BACKFILL) and can_be_backfilled(found),
+    }
+    return render(request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, found))
+
+
+def declared(name: str) -> Asset:
+    """The asset of that name, also one that is declared no longer, with what its page shows; 404."""
+    rows = Asset.objects.select_related(
+        "partition_definition", "producer__current_version", "bundle__current_version"
+    ).defer("bundle__current_version__archive")
+    return get_object_or_404(rows, name=name)
+
+
+def can_be_made(asset: Asset) -> bool:
+    """Whether there is code that makes it."""
+    return asset.active and asset.producer is not None and asset.producer.current_version is not None
+
+
+def can_be_backfilled(asset: Asset) -> bool:
+    """Whether it also has a past to fill."""
+    definition = asset.definition
+    return can_be_made(asset) and definition is not None and definition.time_dimension is not None
+
+
+def _matching(request: HttpRequest) -> QuerySet[Asset]:
+    rows = Asset.objects.select_related("partition_definition", "producer")
+    show = request.GET.get("show", "")
+    rows = rows.filter(active=show != "gone")
+    if show == "paused":
+        rows = rows.filter(paused=True)
+    if show == "failed":
+        failed = PartitionCount.objects.filter(asset=OuterRef("pk"), state="failed", count__gt=0)
+        rows = rows.filter(Exists(failed))
+    if text := request.GET.get("q", "").strip():
+        rows = rows.filter(
+            Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)
+        )
+    order = request.GET.get("sort", "")
+    return rows.order_by(order if order in ORDERS else "name", "name")
+
+
+def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
+    asked = GridRequest(
+        request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
+    )
+    return {"grid": grid_page(asset, asked, timezone.now()), "looks": PARTITION_LOOKS}
+
+
+def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:
+    return {"page": paged(request, asset.runs.listed().order_by("-id"))}
+
+
+def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:
+    upstream, downstream = neighbours(asset)
+    return {"upstream": upstream, "downstream": downstream}
+
+
+def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
+    producer = asset.producer
+    version = producer.current_version if producer else None
+    same_place = Asset.objects.filter(canonical_uri=asset.canonical_uri, active=True)
+    return {
+        "version": version,
+        "rule": repr(asset.definition) if asset.partition_definition else "",
+        "sharing": same_place.exclude(pk=asset.pk) if asset.canonical_uri else [],
+    }
+
+
+_TAB_CONTEXT = {
+    "partitions": _partitions,
+    "runs": _runs,
+    "neighbours": _neighbours,
+    "definition": _definition,
+}

@@ -1,0 +1,149 @@
+"""The page of one partition, and asking for partitions to be made."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from accounts_app.policy import Action, may
+from assets_app.execution.requests import MaterializeRequest, materialize, preview_selection
+from assets_app.forms import MaterializeForm
+from assets_app.models import Asset, RunGroup
+from assets_app.queries import pages
+from assets_app.views.assets import can_be_made, declared
+from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
+
+
+@login_required
+@require_safe
+def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
+    """One partition: how it stands, what made it and from what."""
+    asset = declared(name)
+    row = pages.slice_of(asset, key)
+    window = _window(asset, key) if row is None else None
+    made = pages.materializations_of(row) if row else []
+    context = {
+        "asset": asset,
+        "key": key,
+        "row": row,
+        "look": _look(row, window),
+        "window_start": row.window_start if row else window and window.start,
+        "window_end": row.window_end if row else window and window.end,
+        "zone": _zone(asset),
+        "materializations": made,
+        "inputs": pages.inputs_of(made[0]) if made else [],
+        "runs": pages.runs_of_slice(row) if row else [],
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
+    }
+    return render(request, "assets_app/partition.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
+    """The form, what it comes to while it is typed, and the request itself."""
+    asset = declared(name)
+    form = _form(asset, request)
+    if request.method == "POST" and form.is_valid():
+        try:
+            return _made(request, asset, materialize(_request(asset, form), user=_person(request)))
+        except InvalidRequest as refused:
+            form.refuse(refused)
+    selection = request.POST.get("selection", request.GET.get("selection", ""))
+    context = {
+        "asset": asset,
+        "form": form,
+        "selected": _selected(asset, selection),
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
+    }
+    template = "assets_app/materialize.html"
+    if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
+        template += "#selected"
+    refused = request.method == "POST"
+    return render(request, template, context, status=400 if refused else 200)
+
+
+def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
+    version = asset.producer.current_version if asset.producer else None
+    shape: dict[str, Any] = {
+        "partitioned": asset.definition is not None,
+        "params": (version.definition.get("params") if version else None) or {},
+    }
+    if request.method == "POST":
+        return MaterializeForm(request.POST, **shape)
+    return MaterializeForm(initial={"selection": request.GET.get("selection", "")}, **shape)
+
+
+def _request(asset: Asset, form: MaterializeForm) -> MaterializeRequest:
+    typed = form.cleaned_data
+    return MaterializeRequest(
+        asset=asset,
+        selection=typed.get("selection", ""),
+        params=typed.get("params") or {},
+        strategy=typed.get("strategy") or None,
+    )
+
+
+def _made(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRedirect:
+    runs = list(group.runs.values_list("pk", flat=True)[:2])
+    if len(runs) == 1:
+        messages.success(request, f"{asset.name} is queued.")
+        return redirect("assets:run", runs[0])
+    messages.success(request, f"{group.runs.count():,} runs of {asset.name} are queued.")
+    return HttpResponseRedirect(f"{reverse('assets:runs')}?group={group.pk}")
+
+
+def _selected(asset: Asset, selection: str) -> dict[str, Any] | None:
+    """What the selection names now: a count with first and last key, or what is wrong with it."""
+    if asset.definition is None or not selection.strip():
+        return None
+    try:
+        chosen = preview_selection(asset, selection)
+    except InvalidRequest as refused:
+        return {"errors": refused.errors.get("selection", [str(refused)])}
+    return {"count": len(chosen), "first": chosen.first, "last": chosen.last}
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    return request.user
+
+
+def _window(asset: Asset, key: str) -> Any:
+    """The window of a key that has no row, None where it has none; 404 where it names no partition."""
+    definition = asset.definition
+    if definition is None:
+        if key:
+            raise Http404(f"{asset.name} is not partitioned: it has no partition {key}.")
+        return None
+    try:
+        parsed = definition.parse(key)
+    except ValueError as error:
+        raise Http404(f"{asset.name} has no partition {key}.") from error
+    rule = definition.time_dimension
+    if rule is None:
+        return None
+    names = [dimension.name for dimension in definition.dimensions]
+    if len(names) == 1 and definition.kind == "interval":
+        return parsed
+    times = [one.name for one in definition.dimensions if one.definition.kind == "interval"]
+    return parsed[times[0]]
+
+
+def _zone(asset: Asset) -> str:
+    definition = asset.definition
+    rule = None if definition is None else definition.time_dimension
+    return "" if rule is None else rule.timezone
+
+
+def _look(row: Any, window: Any) -> Any:
+    if row is not None:
+        return look_of_partition(row.state, row.held_by.state if row.held_by else None)
+    return NOT_YET_DUE if window is not None and window.end > timezone.now() else MISSING

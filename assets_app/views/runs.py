@@ -1,0 +1,155 @@
+"""Runs: the list, the page of one with its log, and stopping it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from accounts_app.policy import Action, may
+from assets_app.execution.control import cancel_run
+from assets_app.models import TERMINAL_STATES, Run, RunGroup, RunState, Trigger
+from assets_app.queries import pages
+from assets_app.views.listing import STOP_POLLING, paged, unchanged
+
+MOST_PARTITIONS = 200
+_CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
+
+
+@login_required
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    """All runs, newest first."""
+    group = request.GET.get("group", "")
+    context = {
+        "page": paged(request, _matching(request)),
+        "states": RunState.choices,
+        "triggers": Trigger.choices,
+        "group": RunGroup.objects.filter(pk=group).first() if _is_id(group) else None,
+        "filtered": any(request.GET.get(name) for name in ("asset", "state", "trigger", "group")),
+    }
+    return render(request, "assets_app/runs.html", context)
+
+
+@login_required
+@require_safe
+def run(request: HttpRequest, pk: int) -> HttpResponse:
+    """One run, with the end of its log."""
+    found = _run(pk)
+    log = pages.log_tail(found)
+    context = _status(request, found) | {
+        "log": log,
+        "after": _cursor_text(log, ""),
+        "log_cut": len(log) == pages.LOG_PIECES_PER_PAGE,
+    }
+    return render(request, "assets_app/run.html", context)
+
+
+@login_required
+@require_safe
+def run_status(request: HttpRequest, pk: int) -> HttpResponse:
+    """The part of the page that changes while it runs."""
+    context = _status(request, _run(pk))
+    if answer := unchanged(request, context["version"]):
+        return answer
+    status = STOP_POLLING if context["ended"] else 200
+    return render(request, "assets_app/run.html#status", context, status=status)
+
+
+@login_required
+@require_safe
+def run_log(request: HttpRequest, pk: int) -> HttpResponse:
+    """What was printed after a piece that the reader has; ends when the run has."""
+    found = _run(pk)
+    after = request.GET.get("after", "")
+    log = pages.log_after(found, _cursor(after))
+    ended = found.state in TERMINAL_STATES and len(log) < pages.LOG_PIECES_PER_PAGE
+    if not log and not ended:
+        return HttpResponse(status=204)
+    context = {"run": found, "log": log, "after": _cursor_text(log, after), "ended": ended}
+    status = STOP_POLLING if ended else 200
+    return render(request, "assets_app/run.html#log", context, status=status)
+
+
+@login_required
+@require_safe
+def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """The whole log as a text file."""
+    rows = pages.whole_log(_run(pk)).values_list("text", flat=True)
+
+    def pieces() -> Iterator[str]:
+        yield from rows.iterator(chunk_size=200)
+
+    answer = StreamingHttpResponse(pieces(), content_type="text/plain; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="run-{pk}.log"'
+    return answer
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Asks whether it is meant, then stops the run."""
+    found = _run(pk)
+    if request.method != "POST":
+        return render(request, "assets_app/run_cancel.html", {"run": found})
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    try:
+        canceled = cancel_run(found, user=request.user)
+        messages.success(request, f"Run {pk} is {canceled.get_state_display().lower()}.")
+    except InvalidRequest as refused:
+        messages.error(request, str(refused))
+    return redirect("assets:run", pk)
+
+
+def _run(pk: int) -> Run:
+    rows = Run.objects.listed().select_related("producer_version__bundle_version__bundle")
+    return get_object_or_404(rows.defer("producer_version__bundle_version__archive"), pk=pk)
+
+
+def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
+    attempts = list(run.attempts.select_related("gateway").order_by("number"))
+    parts = list(run.partitions.select_related("slice__asset")[: MOST_PARTITIONS + 1])
+    failed = next((one for one in reversed(attempts) if one.traceback), None)
+    return {
+        "run": run,
+        "attempts": attempts,
+        "partitions": parts[:MOST_PARTITIONS],
+        "partitions_cut": len(parts) > MOST_PARTITIONS,
+        "traceback": failed.traceback if failed else "",
+        "application": next((one for one in reversed(attempts) if one.application_id), None),
+        "ended": run.state in TERMINAL_STATES,
+        "version": f"{run.state}-{run.attempt_count}-{len(attempts)}",
+        "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
+    }
+
+
+def _matching(request: HttpRequest) -> QuerySet[Run]:
+    rows = Run.objects.listed()
+    if state := request.GET.get("state"):
+        rows = rows.filter(state=state)
+    if trigger := request.GET.get("trigger"):
+        rows = rows.filter(trigger=trigger)
+    if asset := request.GET.get("asset", "").strip():
+        rows = rows.filter(asset__name__icontains=asset)
+    if group := request.GET.get("group"):
+        rows = rows.filter(group=group) if _is_id(group) else rows.none()
+    return rows.order_by("-id")
+
+
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19
+
+
+def _cursor(text: str) -> pages.Cursor:
+    attempt, _, sequence = text.partition(".")
+    return (int(attempt), int(sequence)) if _is_id(attempt) and _is_id(sequence) else (0, 0)
+
+
+def _cursor_text(log: Any, before: str) -> str:
+    return f"{log[-1].attempt.number}.{log[-1].sequence}" if log else before

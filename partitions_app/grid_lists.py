@@ -1,0 +1,56 @@
+"""Keys without time: segments in their order, and the one cell of an asset that is not partitioned."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from slicewise import PartitionDefinition, PartitionKey
+
+from partitions_app.grid_cells import Block, Cell, Row, SliceFact
+from partitions_app.looks import MISSING, Look, look_of_partition
+
+SEPARATOR = "|"
+
+
+def segment_count(definition: PartitionDefinition) -> int:
+    """How many combinations of segments there are; 1 without such dimensions."""
+    return prod(len(each.definition.keys()) for each in definition.segment_dimensions)
+
+
+def segments(definition: PartitionDefinition, first: int, stop: int) -> list[str]:
+    """Texts of the dimensions other than time, every combination in order: those numbered so."""
+    lists = [each.definition.keys() for each in definition.segment_dimensions]
+    if not lists:
+        return []
+    return [_combination(lists, n) for n in range(first, min(stop, segment_count(definition)))]
+
+
+def _combination(lists: Sequence[Sequence[PartitionKey]], number: int) -> str:
+    parts = []
+    for keys in reversed(lists):
+        number, place = divmod(number, len(keys))
+        parts.append(keys[place].text)
+    return SEPARATOR.join(reversed(parts))
+
+
+def key_text(definition: PartitionDefinition, window: str, segment: str) -> str:
+    """The key text of a window and a segment: dimensions in their order, joined."""
+    if not segment:
+        return window
+    parts = segment.split(SEPARATOR)
+    names = [dimension.name for dimension in definition.dimensions]
+    time = next(n for n, dimension in enumerate(definition.dimensions)
+                if dimension.definition == definition.time_dimension)  # fmt: skip
+    assert len(parts) == len(names) - 1  # noqa: S101
+    return SEPARATOR.join((*parts[:time], window, *parts[time:]))
+
+
+def blocks(keys: Sequence[str], slices: Mapping[str, SliceFact]) -> list[Block]:
+    """All keys one after the other."""
+    cells = [Cell(look_in(slices, key), key, key or "the whole asset") for key in keys]
+    return [Block("", [Row(cells)])] if cells else []
+
+
+def look_in(slices: Mapping[str, SliceFact], key: str) -> Look:
+    """How a partition looks that may have no row."""
+    fact = slices.get(key)
+    return MISSING if fact is None else look_of_partition(fact.state, fact.run_state)

@@ -1,0 +1,274 @@
+"""Pages of the grid that have time in them: calendars, hours by day, segments by time, shares."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby, islice
+from typing import Literal
+
+from slicewise import Interval, PartitionByInterval, PartitionDefinition
+
+from partitions_app.grid_cells import (
+    Block,
+    Bucketed,
+    Cell,
+    Row,
+    ShareCell,
+    SliceFact,
+    Zoom,
+    address,
+)
+from partitions_app.grid_lists import key_text, look_in
+from partitions_app.grid_time import (
+    Clock,
+    Period,
+    Unit,
+    counts_starting,
+    windows_starting,
+)
+from partitions_app.looks import MISSING, NOT_YET_DUE
+
+Shape = Literal["calendar", "table", "list"]
+CountsUnit = Literal["day", "month", "year"]
+# Each window of the page with the key of each segment in it.
+WindowKeys = tuple[Interval, tuple[tuple[str, str], ...]]
+Cells = list[WindowKeys]
+WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def counts_unit(period: Period, has_segments: bool) -> CountsUnit:
+    """What one cell of a page of shares stands for."""
+    if period.zoom == "month":
+        return "day"
+    if period.zoom == "year":
+        return "month" if has_segments else "day"
+    return "year" if has_segments else "month"
+
+
+def columns(period: Period, unit: CountsUnit) -> int:
+    """How many cells one segment takes on a page of shares."""
+    return {"day": len(period.days), "month": 12 * len(period.years), "year": len(period.years)}[unit]
+
+
+def exact_cells(
+    definition: PartitionDefinition, period: Period, clock: Clock, segments: Sequence[str], most: int
+) -> Cells:
+    """Windows that start in the period and are expected at all, with their keys; at most so many cells."""
+    rule = definition.time_dimension
+    assert rule is not None  # noqa: S101
+    windows = windows_starting(rule, period.first, period.stop, clock)
+    return [
+        (window, tuple((one, key_text(definition, window.text, one)) for one in segments))
+        for window in islice(windows, max(most // len(segments), 1))
+    ]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One page with time in it."""
+
+    rule: PartitionByInterval
+    clock: Clock
+    period: Period
+    unit: Unit
+    segments: Sequence[str]
+    has_segments: bool
+
+    def exact_blocks(self, cells: Cells, slices: Mapping[str, SliceFact]) -> list[Block]:
+        """One cell per partition."""
+        if not cells:
+            return []
+        if self.has_segments:
+            return [self._segment_block(title, list(group), slices)
+                    for title, group in groupby(cells, self._segment_block_title)]  # fmt: skip
+        made = [(window, self._cell(window, keys[0][1], slices)) for window, keys in cells]
+        match self.unit:
+            case "day":
+                return _calendars(made)
+            case "hour":
+                return [_hours(title, list(group)) for title, group in groupby(made, _month_of)]
+            case "minute":
+                return [_minutes(title, list(group)) for title, group in groupby(made, _day_of)]
+        return [_years(made)]
+
+    def share_blocks(self, unit: CountsUnit, counts: Bucketed) -> list[Block]:
+        """One cell per day, month or year, with the share of each state."""
+        starts = list(self._starts(unit))
+        expected = counts_starting(self.rule, [*starts, self.period.stop], self.clock)
+        by_segment = {
+            segment: [
+                self._share(unit, start, total, over, counts.get((start, segment), {}))
+                for start, (total, over) in zip(starts, expected, strict=True)
+            ]
+            for segment in self.segments
+        }
+        if self.has_segments:
+            names = [_column_name(unit, start) for start in starts]
+            rows = [Row(cells, segment, segment) for segment, cells in by_segment.items()]
+            return [Block(self.period.title, rows, names)]
+        (cells,) = by_segment.values()
+        dated = list(zip(starts, cells, strict=True))
+        if unit == "day":
+            return [
+                Block(f"{MONTHS[month - 1]} {year}", _weeks(list(group)), WEEKDAYS,
+                      address("month", date(year, month, 1)))
+                for (year, month), group in groupby(dated, lambda pair: (pair[0].year, pair[0].month))
+            ]  # fmt: skip
+        rows = [
+            Row([cell for _, cell in group], str(year))
+            for year, group in groupby(dated, lambda pair: pair[0].year)
+        ]
+        return [Block("", [row for row in rows if any(row.cells)], MONTHS)]
+
+    def _cell(self, window: Interval, key: str, slices: Mapping[str, SliceFact], label: str = "") -> Cell:
+        look = look_in(slices, key)
+        if look is MISSING and window.end > self.clock.now:
+            look = NOT_YET_DUE
+        return Cell(look, key, label or self._label(window))
+
+    def _label(self, window: Interval) -> str:
+        start = window.local_start
+        match self.unit:
+            case "day":
+                return str(start.day) if not self.has_segments else ""
+            case "long":
+                return _long_label(window) if not self.has_segments else ""
+        return ""
+
+    def _segment_block_title(self, cell: WindowKeys) -> str:
+        start = cell[0].local_start
+        match self.unit:
+            case "hour" | "minute":
+                return f"{start:%a} {start.day} {start:%b %Y}"
+            case "day":
+                return f"{start:%B %Y}"
+        return self.period.title
+
+    def _segment_block(
+        self, title: str, cells: Cells, slices: Mapping[str, SliceFact]
+    ) -> Block:
+        rows = [
+            Row([self._cell(window, keys[at][1], slices) for window, keys in cells], segment, segment)
+            for at, segment in enumerate(self.segments)
+        ]
+        return Block(title, rows, [_segment_column(window, self.unit) for window, _ in cells])
+
+    def _starts(self, unit: CountsUnit) -> Iterator[date]:
+        match unit:
+            case "day":
+                yield from self.period.days
+            case "month":
+                yield from self.period.months
+            case "year":
+                yield from (date(year, 1, 1) for year in self.period.years)
+
+    def _share(
+        self, unit: CountsUnit, start: date, total: int, over: int, counts: Mapping[str, int]
+    ) -> ShareCell | None:
+        if not total and not any(counts.values()):
+            return None
+        zoom: Zoom = {"day": "day", "month": "month", "year": "year"}[unit]  # type: ignore[assignment]
+        name = {"day": start.isoformat(), "month": f"{start:%B %Y}", "year": str(start.year)}[unit]
+        label = str(start.day) if unit == "day" and not self.has_segments else ""
+        return ShareCell(name, total, total - over, counts, address(zoom, start), label)
+
+
+def _calendars(cells: list[tuple[Interval, Cell]]) -> list[Block]:
+    blocks = []
+    for (year, month), group in groupby(cells, lambda pair: _year_month(pair[0])):
+        dated = [(window.local_start.date(), cell) for window, cell in group]
+        title, href = f"{MONTHS[month - 1]} {year}", address("month", date(year, month, 1))
+        if len({day for day, _ in dated}) < len(dated):
+            # Windows of odd lengths: two may start on one date, which a calendar has no room for.
+            blocks.append(Block(title, [Row([cell for _, cell in dated])], (), href))
+        else:
+            blocks.append(Block(title, _weeks(dated), WEEKDAYS, href))
+    return blocks
+
+
+def _weeks(dated: Sequence[tuple[date, Cell | ShareCell | None]]) -> list[Row]:
+    """Rows of seven, each weekday in its column."""
+    by_day = dict(dated)
+    first, last = dated[0][0], dated[-1][0]
+    monday = first - timedelta(days=first.weekday())
+    rows = []
+    while monday <= last:
+        rows.append(Row([by_day.get(monday + timedelta(days=n)) for n in range(7)]))
+        monday += timedelta(days=7)
+    return rows
+
+
+def _hours(title: str, cells: list[tuple[Interval, Cell]]) -> Block:
+    """Days as rows; each hour of the local clock in its column, but for the second pass of a fold."""
+    rows = []
+    for day, group in groupby(cells, lambda pair: pair[0].local_start.date()):
+        row: list[Cell | None] = []
+        extra, before = 0, -1
+        for window, cell in group:
+            hour = window.local_start.hour
+            extra += hour == before
+            row.extend([None] * (hour + extra - len(row)))
+            row.append(cell)
+            before = hour
+        rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}"))
+    return Block(title, rows, [str(hour) if hour % 6 == 0 else "" for hour in range(24)])
+
+
+def _minutes(title: str, cells: list[tuple[Interval, Cell]]) -> Block:
+    rows = [
+        Row([cell for _, cell in group], f"{hour:02}:00")
+        for hour, group in groupby(cells, lambda pair: pair[0].local_start.hour)
+    ]
+    return Block(title, rows)
+
+
+def _years(cells: list[tuple[Interval, Cell]]) -> Block:
+    rows = [
+        Row([cell for _, cell in group], str(year))
+        for year, group in groupby(cells, lambda pair: pair[0].local_start.year)
+    ]
+    return Block("", rows)
+
+
+def _month_of(pair: tuple[Interval, Cell]) -> str:
+    return f"{pair[0].local_start:%B %Y}"
+
+
+def _day_of(pair: tuple[Interval, Cell]) -> str:
+    start = pair[0].local_start
+    return f"{start:%A} {start.day} {start:%B %Y}"
+
+
+def _year_month(window: Interval) -> tuple[int, int]:
+    start = window.local_start
+    return start.year, start.month
+
+
+def _long_label(window: Interval) -> str:
+    start, length = window.local_start, window.end - window.start
+    if length < timedelta(days=27):
+        return f"{start.day} {MONTHS[start.month - 1]}"
+    return MONTHS[start.month - 1] if length < timedelta(days=300) else str(start.year)
+
+
+def _segment_column(window: Interval, unit: Unit) -> str:
+    start = window.local_start
+    match unit:
+        case "minute":
+            return f"{start:%H:%M}" if start.minute == 0 else ""
+        case "hour":
+            return str(start.hour) if start.hour % 6 == 0 else ""
+        case "day":
+            return str(start.day) if start.day % 5 == 0 or start.day == 1 else ""
+    return f"{start.year}" if start.month == 1 else ""
+
+
+def _column_name(unit: CountsUnit, start: date) -> str:
+    match unit:
+        case "day":
+            return str(start.day) if start.day % 5 == 0 or start.day == 1 else ""
+        case "month":
+            return MONTHS[start.month - 1]
+    return str(start.year)
+

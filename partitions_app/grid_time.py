@@ -1,0 +1,132 @@
+"""Stretches of local time that a page of the grid shows, and the windows that start in them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import takewhile
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from slicewise import Interval, PartitionByInterval
+
+from partitions_app.grid_cells import Zoom
+
+Unit = Literal["minute", "hour", "day", "long"]
+YEARS_PER_PAGE = 20
+_PAD = timedelta(days=800)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What is known of time: now, and since when partitions are expected where no start is declared."""
+
+    now: datetime
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Local dates ``[first, stop)`` of one page."""
+
+    zoom: Zoom
+    first: date
+    stop: date
+
+    @property
+    def title(self) -> str:
+        """``2013``, ``May 2013``, ``Wednesday 1 May 2013`` or ``2004 to 2023``."""
+        match self.zoom:
+            case "day":
+                return f"{self.first:%A} {self.first.day} {self.first:%B %Y}"
+            case "month":
+                return f"{self.first:%B %Y}"
+            case "year":
+                return f"{self.first.year}"
+        return f"{self.first.year} to {self.stop.year - 1}"
+
+    @property
+    def months(self) -> list[date]:
+        """First days of its months, for periods of whole months."""
+        return [date(year, month, 1) for year in self.years for month in range(1, 13)
+                if self.first <= date(year, month, 1) < self.stop]  # fmt: skip
+
+    @property
+    def years(self) -> range:
+        """Its calendar years."""
+        return range(self.first.year, (self.stop - timedelta(days=1)).year + 1)
+
+    @property
+    def days(self) -> list[date]:
+        """Its days."""
+        return [self.first + timedelta(days=n) for n in range((self.stop - self.first).days)]
+
+
+def period_of(zoom: Zoom, at: date) -> Period:
+    """The page of a zoom that holds the date."""
+    match zoom:
+        case "day":
+            return Period(zoom, at, at + timedelta(days=1))
+        case "month":
+            return Period(zoom, at.replace(day=1), next_month(at))
+        case "year":
+            return Period(zoom, date(at.year, 1, 1), date(at.year + 1, 1, 1))
+    first = max(at.year - at.year % YEARS_PER_PAGE, 1)
+    return Period(zoom, date(first, 1, 1), date(min(first + YEARS_PER_PAGE, 9999), 1, 1))
+
+
+def next_month(day: date) -> date:
+    """The first of the following month."""
+    return date(day.year + day.month // 12, day.month % 12 + 1, 1)
+
+
+def unit_of(rule: PartitionByInterval) -> Unit:
+    """How fine its windows are, as far as drawing goes."""
+    unit = rule.calendar_unit
+    return unit if unit in ("minute", "hour", "day") else "long"  # type: ignore[return-value]
+
+
+def since_of(rule: PartitionByInterval, clock: Clock) -> datetime:
+    """The instant from which on its windows are expected."""
+    return rule.start or clock.since
+
+
+def span_of(rule: PartitionByInterval, clock: Clock) -> tuple[date, date]:
+    """Local dates on which the first and the last window begin that should be there or soon will."""
+    zone = ZoneInfo(rule.timezone)
+    start = since_of(rule, clock)
+    end = max(min(rule.end or clock.now, clock.now), start)
+    # The last window of a bounded definition begins before its end.
+    last = end - timedelta(microseconds=1) if end > start else end
+    return start.astimezone(zone).date(), last.astimezone(zone).date()
+
+
+def windows_starting(
+    rule: PartitionByInterval, first: date, stop: date, clock: Clock
+) -> Iterator[Interval]:
+    """Windows that are expected at all and start on the local dates ``[first, stop)``, in order."""
+    edge = midnight(stop, rule.timezone)
+    since = max(midnight(first, rule.timezone), since_of(rule, clock))
+    return takewhile(lambda window: window.start < edge, rule.windows(since, edge + _PAD))
+
+
+def counts_starting(
+    rule: PartitionByInterval, edges: Sequence[date], clock: Clock
+) -> list[tuple[int, int]]:
+    """For each stretch between two edges: how many windows start in it, how many of these are over.
+
+    Those that start in a stretch may end in the next: hence differences of counts up to far behind.
+    """
+    far = midnight(edges[-1], rule.timezone) + _PAD
+    least = since_of(rule, clock)
+    starts = [max(midnight(edge, rule.timezone), least) for edge in edges]
+    begun = [rule.count(start, far) for start in starts]
+    until = min(far, clock.now)
+    over = [rule.count(start, until) if start < until else 0 for start in starts]
+    return [
+        (begun[n] - begun[n + 1], over[n] - over[n + 1]) for n in range(len(edges) - 1)
+    ]
+
+
+def midnight(day: date, zone: str) -> datetime:
+    """The instant at which a local date begins."""
+    return datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)

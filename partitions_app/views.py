@@ -1,0 +1,15 @@
+"""What the pages' signs mean."""
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from partitions_app.looks import PARTITION_LOOKS
+
+
+@login_required
+@require_safe
+def help_page(request: HttpRequest) -> HttpResponse:
+    """The looks of partitions, and how selections are written."""
+    return render(request, "partitions_app/help.html", {"looks": PARTITION_LOOKS})
