@@ -1,0 +1,106 @@
+"""Ticks the long way: croniter walks naive wall time, minutes of a zone are read one by one.
+
+Shares no code with the package, so that both can be wrong only in different ways.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from croniter import CroniterBadDateError, croniter
+
+PRESETS = {"@quarterly": "0 0 1 1,4,7,10 *"}
+
+
+@cache
+def zone_of(name: str) -> ZoneInfo:
+    """The zone as the tzdata package has it, whatever the machine has."""
+    with (files("tzdata") / "zoneinfo" / name).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
+
+
+def walked_ticks(cron: str, zone_name: str, start: datetime, end: datetime) -> list[datetime]:
+    """Ticks in [start, end) by calendar rules 4 and 5."""
+    zone = zone_of(zone_name)
+    text = PRESETS.get(cron, cron)
+    elapsed = croniter(text).expanded[1] == ["*"]
+    ticks: set[datetime] = set()
+    margin = timedelta(days=2)
+    for wall in _walls(text, _local(start, zone) - margin, _local(end, zone) + margin):
+        ticks |= set(_passes(wall, zone)) if elapsed else {_first_at_or_after(wall, zone)}
+    return sorted(tick for tick in ticks if start <= tick < end)
+
+
+def _walls(text: str, start: datetime, end: datetime) -> Iterator[datetime]:
+    walk = croniter(text, start)
+    while True:
+        try:
+            wall = walk.get_next(datetime)
+        except CroniterBadDateError:
+            return
+        if wall > end:
+            return
+        yield wall
+
+
+def _local(instant: datetime, zone: ZoneInfo) -> datetime:
+    return instant.astimezone(zone).replace(tzinfo=None)
+
+
+def _passes(wall: datetime, zone: ZoneInfo) -> list[datetime]:
+    """The instants at which the clock reads this: none in a gap, two in a fold."""
+    both = {wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
+    return sorted(instant for instant in both if _local(instant, zone) == wall)
+
+
+def _first_at_or_after(wall: datetime, zone: ZoneInfo) -> datetime:
+    if passes := _passes(wall, zone):
+        return passes[0]
+    low, high = (wall.replace(tzinfo=UTC) + timedelta(days=days) for days in (-2, 2))
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) // 2
+        middle = middle.replace(microsecond=0)
+        low, high = (low, middle) if _local(middle, zone) >= wall else (middle, high)
+    return high
+
+
+def changes(zone_name: str, first_year: int, last_year: int) -> list[datetime]:
+    """Every hour in which a zone's offset changes, found by looking at all of them."""
+    zone = zone_of(zone_name)
+    start = datetime(first_year, 1, 1, tzinfo=UTC)
+    hours = (datetime(last_year + 1, 1, 1, tzinfo=UTC) - start) // timedelta(hours=6)
+    moments = [start + timedelta(hours=6 * count) for count in range(hours)]
+    return [
+        one
+        for one, two in pairwise(moments)
+        if one.astimezone(zone).utcoffset() != two.astimezone(zone).utcoffset()
+    ]
+
+
+def scanned_ticks(
+    matches: Callable[[datetime], bool],
+    elapsed: bool,
+    zone_name: str,
+    start: datetime,
+    minutes: int,
+) -> list[datetime]:
+    """Ticks found by reading the local clock minute by minute."""
+    zone = zone_of(zone_name)
+    ticks = []
+    # What the clock has shown before the scan: read from two days ahead of it.
+    latest = max(_local(start - timedelta(minutes=count), zone) for count in range(60, 2880, 60))
+    latest = max(latest, _local(start - timedelta(minutes=1), zone))
+    for count in range(minutes):
+        instant = start + timedelta(minutes=count)
+        wall = _local(instant, zone)
+        if elapsed:
+            ticks += [instant] if matches(wall) else []
+        elif wall > latest:
+            skipped = range(int((wall - latest) // timedelta(minutes=1)))
+            shown = (wall - timedelta(minutes=back) for back in skipped)
+            ticks += [instant] if any(map(matches, shown)) else []
+        latest = max(latest, wall)
+    return ticks

@@ -1,0 +1,108 @@
+"""Zones, cadences and definitions to draw from."""
+
+from datetime import UTC, date, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+
+ZONES = [
+    "UTC",
+    "America/New_York",
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "Asia/Kathmandu",
+    "America/St_Johns",
+    "Pacific/Chatham",
+    "America/Sao_Paulo",
+    "America/Havana",
+    "Africa/Cairo",
+    "Africa/Casablanca",
+    "Europe/Dublin",
+    "Pacific/Apia",
+    "Antarctica/Troll",
+]
+CRONS = [
+    "@hourly",
+    "@daily",
+    "@weekly",
+    "@monthly",
+    "@quarterly",
+    "@yearly",
+    "30 * * * *",
+    "*/7 * * * *",
+    "*/5 * * * *",
+    "15,45 * * * *",
+    "0 */2 * * *",
+    "30 1-3 * * *",
+    "0 0,12 * * *",
+    "59 23 * * *",
+    "0 * * * 1-5",
+    "0 0 * * 1-5",
+    "30 2 * * 0",
+    "0 0 13 * 5",
+    "0 6 L * *",
+    "0 0 * * 5#2",
+    "0 0 * * L5",
+    "0 0 15W * *",
+    "0 0 29 2 *",
+    "0 3 1-7 3,10 *",
+]
+STEPS = [timedelta(minutes=15), timedelta(hours=1), timedelta(hours=7), timedelta(days=10)]
+
+zones = st.sampled_from(ZONES)
+crons = st.sampled_from(CRONS)
+cadences = st.one_of(crons, st.sampled_from(STEPS))
+instants = st.datetimes(datetime(1990, 1, 1), datetime(2035, 12, 31)).map(
+    lambda moment: moment.replace(microsecond=0, tzinfo=UTC)
+)
+exclusions = st.sampled_from(
+    [(), ("0 0 * * 6,0",), ("0 2 * * *",), (date(2024, 3, 10), "0 0 1 * *"), ("30 1 * * *",)]
+)
+SEGMENTS = ["marketing-dwh", "engineering-dwh", "eng..2", "a b|c,d", "Zürich", "*"]
+
+
+# Clocks change in these months; a span drawn from all of time would rarely meet a change.
+_near_changes = st.builds(
+    lambda year, month, day: datetime(year, month, day, tzinfo=UTC),
+    st.integers(1990, 2035),
+    st.sampled_from([2, 3, 4, 9, 10, 11, 12]),
+    st.integers(1, 28),
+)
+
+
+@st.composite
+def spans(draw: st.DrawFn, days: int = 12) -> tuple[datetime, datetime]:
+    """A span of some days, often around a change of some zone's offset."""
+    start = draw(st.one_of(instants, _near_changes))
+    return start, start + timedelta(minutes=draw(st.integers(0, days * 1440)))
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> PartitionByInterval:
+    """A definition bounded to some weeks."""
+    start, end = draw(spans(days=40))
+    return PartitionByInterval(
+        draw(cadences.filter(lambda cadence: cadence != "*/5 * * * *")),
+        timezone=draw(zones),
+        start=start,
+        end=end,
+        exclude=draw(exclusions),
+    )
+
+
+sequences = st.lists(st.sampled_from(SEGMENTS), min_size=1, unique=True).map(PartitionBySequence)
+products = st.one_of(
+    st.builds(
+        lambda time, dwh: PartitionByProduct({"day": time, "dwh": dwh}), intervals(), sequences
+    ),
+    st.builds(lambda one, two: PartitionByProduct([one, two]), sequences, sequences),
+    st.builds(
+        lambda one, time, two: PartitionByProduct({"a": one, "day": time, "b": two}),
+        sequences,
+        intervals(),
+        sequences,
+    ),
+)
+definitions = st.one_of(intervals(), sequences, products)

@@ -1,0 +1,205 @@
+"""The selection grammar, and sets of partitions."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slicewise import (
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+    PartitionDefinition,
+    PartitionKeyError,
+    PartitionSet,
+    SelectionError,
+)
+from tests.sdk.strategies import definitions
+
+DAILY = PartitionByInterval("@daily", start="2023-01-01", end="2025-01-01")
+SEGMENTS = PartitionBySequence(["marketing-dwh", "eng-a", "eng-b", "eng-c"])
+PRODUCT = PartitionByProduct({"date": DAILY, "dwh": SEGMENTS})
+
+
+def _texts(definition: PartitionDefinition, selection: str) -> list[str]:
+    return [key.text for key in definition.select(selection)]
+
+
+def test_one_key_a_range_and_a_union_select_days() -> None:
+    assert _texts(DAILY, "2024-01-01") == ["2024-01-01"]
+    assert _texts(DAILY, " 2024-02-28 .. 2024-03-01 ") == ["2024-02-28", "2024-02-29", "2024-03-01"]
+    assert _texts(DAILY, "2024-01-05,2024-01-01") == ["2024-01-01", "2024-01-05"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last", "count"),
+    [
+        ("2024", "2024-01-01", "2024-12-31", 366),
+        ("2024-Q1", "2024-01-01", "2024-03-31", 91),
+        ("2024-02", "2024-02-01", "2024-02-29", 29),
+        ("2024-W05", "2024-01-29", "2024-02-04", 7),
+        ("2024-01..2024-03", "2024-01-01", "2024-03-31", 91),
+        ("*", "2023-01-01", "2024-12-31", 731),
+    ],
+)
+def test_a_period_selects_all_windows_that_start_in_it(
+    text: str, first: str, last: str, count: int
+) -> None:
+    chosen = DAILY.select(text)
+    assert (len(chosen), chosen.text) == (count, f"{first}..{last}")
+
+
+def test_products_take_a_selection_for_each_dimension() -> None:
+    assert _texts(PRODUCT, "date=2024-01-01..2024-01-02 dwh=marketing-dwh,eng-b") == [
+        "2024-01-01|marketing-dwh",
+        "2024-01-01|eng-b",
+        "2024-01-02|marketing-dwh",
+        "2024-01-02|eng-b",
+    ]
+    assert len(PRODUCT.select("date=2024-01 dwh=eng*")) == 31 * 3
+    assert len(PRODUCT.select("date=2024-01")) == 31 * 4
+    assert len(PRODUCT.select("dwh=eng-a..eng-c date=2024-01-01")) == 3
+    assert _texts(PRODUCT, "2024-01-02|eng-a, 2024-01-01|eng-b") == [
+        "2024-01-01|eng-b",
+        "2024-01-02|eng-a",
+    ]
+
+
+def test_bounds_of_a_call_narrow_what_is_selected() -> None:
+    open_ended = PartitionByInterval("@daily", start="2024-01-01")
+    until = datetime(2024, 1, 10, 12)
+    assert open_ended.select("*", until=until).text == "2024-01-01..2024-01-09"
+    with pytest.raises(SelectionError, match="after the last partition, 2024-01-09"):
+        open_ended.select("2024-01-05..2024-01-10", until=until)
+
+
+@pytest.mark.parametrize(
+    ("definition", "text", "position", "reason"),
+    [
+        (DAILY, "", 0, "nothing is selected"),
+        (DAILY, "2024-13", 0, "no month 13"),
+        (DAILY, "2024-01-01..yesterday", 12, "not a time"),
+        (DAILY, "2024-02-01..2024-01-01", 12, "comes before"),
+        (DAILY, "2024-01-01,,2024-01-03", 11, "missing"),
+        (DAILY, "2024-01-01..", 12, "missing"),
+        (DAILY, "2024-01-01..2026-01-01", 12, "after the last partition, 2024-12-31"),
+        (DAILY, "2022", 0, "before the first partition, 2023-01-01"),
+        (DAILY, "2024-01-01T06:00Z", 0, "no partition starts in"),
+        (PartitionByInterval("@monthly"), "2024-01-15", 0, "2024-01-01 contains it"),
+        (PartitionByInterval("@daily"), "*", 0, "all of time"),
+        (PartitionByInterval("@daily", exclude="0 0 * * 6"), "2024-01-06", 0, "excluded"),
+        (SEGMENTS, "marketing-dw", 0, "did you mean marketing-dwh"),
+        (SEGMENTS, "eng-a,sales*", 6, "no segment is like"),
+        (PRODUCT, "date=2024 color=red", 10, "there are date, dwh"),
+        (PRODUCT, "date=2024 date=2023", 10, "named twice"),
+        (PRODUCT, "2024 dwh=eng-a", 0, "date=\\* dwh=\\*"),
+        (PRODUCT, "date= dwh=eng-a", 0, "selects nothing"),
+    ],
+)
+def test_an_error_points_at_the_character(
+    definition: PartitionDefinition, text: str, position: int, reason: str
+) -> None:
+    with pytest.raises(SelectionError, match=reason) as caught:
+        definition.select(text)
+    assert caught.value.position == position
+    assert str(caught.value).endswith(f"\n  {text}\n  {' ' * position}^")
+
+
+def test_a_time_that_the_clock_reads_twice_asks_for_its_offset() -> None:
+    hourly = PartitionByInterval("@hourly", timezone="America/New_York")
+    with pytest.raises(SelectionError, match="01:00-04:00 or 2024-11-03T01:00-05:00"):
+        hourly.select("2024-11-03T01:00")
+    with pytest.raises(SelectionError, match="never reads"):
+        hourly.select("2024-03-10T02:00")
+    assert len(hourly.select("2024-11-03T01:00-05:00")) == 1
+
+
+def test_a_range_over_excluded_windows_is_one_range() -> None:
+    weekdays = PartitionByInterval("@daily", exclude="0 0 * * 6,0")
+    chosen = weekdays.select("2024-01-04..2024-01-09")
+    assert chosen.text == "2024-01-04..2024-01-09"
+    assert (len(chosen), len(chosen.ranges)) == (4, 1)
+
+
+def test_a_set_of_a_million_keys_stays_small() -> None:
+    minutely = PartitionByInterval("* * * * *")
+    chosen = minutely.select("2023..2024")
+    assert len(chosen) == 1_052_640
+    assert len(chosen.slabs) == 1
+    assert len((chosen - minutely.select("2024-02-29")).ranges) == 2
+
+
+def test_sets_of_different_definitions_do_not_mix() -> None:
+    with pytest.raises(PartitionKeyError, match="different"):
+        DAILY.select("2024") | SEGMENTS.select("*")
+
+
+@st.composite
+def pairs_of_sets(draw: st.DrawFn) -> tuple[PartitionSet, PartitionSet]:
+    definition = draw(definitions)
+    keys = list(definition.keys()[:60])
+    picks = st.lists(st.sampled_from(keys), max_size=20) if keys else st.just([])
+    one, two = (PartitionSet.of(definition, draw(picks)) for _ in range(2))
+    return one, two
+
+
+@given(pair=pairs_of_sets())
+@settings(max_examples=200, deadline=None)
+def test_sets_of_partitions_obey_the_algebra_of_sets(
+    pair: tuple[PartitionSet, PartitionSet],
+) -> None:
+    one, two = pair
+    left, right = set(one), set(two)
+    assert set(one | two) == left | right
+    assert set(one & two) == left & right
+    assert set(one - two) == left - right
+    assert not any(key in (one | two) - two for key in two)
+    assert len(one | two) == len(left | right)
+    assert (one | two) == (two | one)
+    assert all((key in one) == (key in left) for key in left | right)
+
+
+@given(pair=pairs_of_sets())
+@settings(max_examples=200, deadline=None)
+def test_a_set_is_read_back_from_its_text(pair: tuple[PartitionSet, PartitionSet]) -> None:
+    union = pair[0] | pair[1]
+    if union:
+        assert union.definition is not None
+        assert union.definition.select(union.text) == union
+    else:
+        assert union.text == ""
+
+
+@given(pair=pairs_of_sets(), start=st.integers(0, 25), size=st.integers(0, 25))
+@settings(max_examples=100, deadline=None)
+def test_slices_of_a_set_are_sets_of_the_same_order(
+    pair: tuple[PartitionSet, PartitionSet], start: int, size: int
+) -> None:
+    union = pair[0] | pair[1]
+    listed = list(union)
+    assert list(union[start : start + size]) == listed[start : start + size]
+    assert [union[place] for place in range(len(listed))] == listed
+
+
+@given(pair=pairs_of_sets())
+@settings(max_examples=100, deadline=None)
+def test_ranges_are_minimal(pair: tuple[PartitionSet, PartitionSet]) -> None:
+    union = pair[0] | pair[1]
+    for one, two in zip(union.ranges, union.ranges[1:], strict=False):
+        assert one.last is not None
+        assert two.first is not None
+        assert one.last.end <= two.first.start
+        between = union.space.count(
+            union.space.time.number_at(one.last.first_second) + 1,
+            union.space.time.number_at(two.first.first_second),
+        )
+        assert between or one.segments != two.segments
+
+
+def test_order_is_by_start_also_where_texts_do_not_sort() -> None:
+    berlin = PartitionByInterval("@hourly", timezone="Europe/Berlin")
+    keys = list(berlin.select("2024-10-27"))
+    assert keys == sorted(keys)
+    assert keys[3].start - keys[2].start == timedelta(hours=1)
+    assert [key.text for key in keys[2:4]] == ["2024-10-27T02:00+02:00", "2024-10-27T02:00+01:00"]
