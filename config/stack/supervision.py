@@ -47,7 +47,7 @@ class Supervisor:
             for group, processes in groups.items()
             for process in processes
         }
-        config = self._folder.processes / "supervisord.conf"
+        config = self._configuration_file
         write_private(config, self._configuration(groups))
         with open(self._folder.logs / "supervisord.out", "ab") as log:
             self._daemon = subprocess.Popen(
@@ -184,8 +184,20 @@ class Supervisor:
         noted = self._folder.state()
         pid = noted.get("supervisor")
         if private := noted.get("private"):
-            wait_for(lambda: not _is_supervisord(pid), "the end of an earlier stack", seconds=90)
+            wait_for(lambda: not self._is_ours(pid), "the end of an earlier stack", seconds=90)
             shutil.rmtree(private, ignore_errors=True)
+
+    def _is_ours(self, pid: int | None) -> bool:
+        """Whether a process is the supervisord of this data folder: numbers are used again."""
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:  # no such process
+            return False
+        return str(self._configuration_file).encode() in command
+
+    @property
+    def _configuration_file(self) -> Path:
+        return self._folder.processes / "supervisord.conf"
 
 
 def wait_for(
@@ -203,13 +215,6 @@ def wait_for(
         if time.monotonic() > end:
             raise StackError(f"Waited {seconds:.0f} s for {what}, in vain.")
         time.sleep(0.05)
-
-
-def _is_supervisord(pid: int | None) -> bool:
-    try:
-        return b"supervisor.supervisord" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # no such process
-        return False
 
 
 def _end_with(parent: int) -> Callable[[], None]:
