@@ -16,7 +16,7 @@ from config.stack.redis_server import RedisServer
 from config.stack.spark_server import SparkServer
 from config.stack.supervision import Supervisor, wait_for
 
-START_SECONDS = 120
+START_SECONDS = 240  # some 10 s on an idle machine; a busy one must not fail
 GROUP = "services"
 
 

@@ -102,6 +102,7 @@ class SparkServer:
             "spark.scheduler.mode": "FAIR",
             "spark.ui.port": str(self.ui_port),
             "spark.ui.showConsoleProgress": "false",
+            "spark.log.level": "WARN",
         }
 
     def _java_home(self) -> Path:

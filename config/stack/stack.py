@@ -13,7 +13,7 @@ from config.stack.commands import COMMANDS, PREPARE
 from config.stack.errors import StackError
 from config.stack.folder import PROJECT, DataFolder
 from config.stack.process import Process
-from config.stack.services import Services
+from config.stack.services import START_SECONDS, Services
 from config.stack.supervision import wait_for
 
 GROUP = "slicewise"
@@ -65,12 +65,12 @@ class Stack:
 
     def wait(self) -> None:
         """Wait until everything can be used."""
-        wait_for(self._web_answers, "the pages", seconds=60, broken=self._complaint)
+        wait_for(self._web_answers, "the pages", seconds=START_SECONDS, broken=self._complaint)
         for name in COMMANDS:
             wait_for(
                 lambda name=name: self.services.supervisor.facts(name)["statename"] == "RUNNING",  # type: ignore[misc]
                 name,
-                seconds=60,
+                seconds=START_SECONDS,
                 broken=self._complaint,
             )
         self.services.wait()

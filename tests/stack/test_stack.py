@@ -22,7 +22,7 @@ from config.stack.supervision import wait_for
 from tests.stack.processes import are_gone, descendants, is_alive
 
 pytestmark = pytest.mark.slow
-START_SECONDS = 150
+START_SECONDS = 300
 
 
 def test_every_process_runs_and_the_pages_answer(stack: Stack) -> None:
