@@ -4,11 +4,14 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import total_ordering
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID
 
 from slicewise.errors import PartitionKeyError
+
+if TYPE_CHECKING:
+    from slicewise.intervals import Interval
 
 PlainValue = Any  # int, float, str, bool, date, …, tuples and frozensets: checked at run time
 SEPARATOR = "|"
@@ -30,7 +33,7 @@ class PartitionKey:
         return self
 
     @property
-    def time(self) -> "PartitionKey | None":
+    def time(self) -> "Interval | None":
         """The Interval in the key, if there is one."""
         return None
 
@@ -153,7 +156,7 @@ class ProductKey(PartitionKey):
         return self._names
 
     @property
-    def time(self) -> PartitionKey | None:
+    def time(self) -> "Interval | None":
         """The Interval in the dimension of time, if there is one."""
         return next((part.time for part in self.parts if part.time is not None), None)
 

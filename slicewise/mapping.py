@@ -56,18 +56,23 @@ def _related(
 ) -> PartitionSet:
     chosen = _as_set(source, keys)
     space = WHOLE_SPACE if target is None else target.space
-    segments = _segment_mapping(chosen.space, space)
-    slabs: list[Slab] = []
-    spans: list[Span] = []
-    lost: dict[str, None] = {}
+    mapped = _segment_mapping(chosen.space, space)
     everything = _all_windows(target, chosen, since, until)
-    for slab in chosen.slabs:
-        mapped, missing = segments(slab.segments)
+    groups: dict[Segments, list[Span]] = {}
+    for first, stop, segments in chosen.slabs:
+        groups.setdefault(segments, []).append((first, stop))
+    slabs: list[Slab] = []
+    absent: list[Span] = []
+    lost: dict[str, None] = {}
+    for segments, ranges in groups.items():
+        counterparts, missing = mapped(segments)
         lost.update(dict.fromkeys(missing))
-        numbers = everything or list(_overlapping(chosen.space, slab, space, spans))
-        slabs += [Slab(first, stop, mapped) for first, stop in numbers]
-    nonexistent = Nonexistent(tuple(_merged(spans, space)), tuple(lost))
-    return PartitionSet(target, slabs, nonexistent)
+        wanted = everything or space.time.overlapping(chosen.space.time.instants(ranges))
+        for numbers in wanted:
+            found = space.windows.clip(*numbers) if space.windows else numbers
+            slabs.append(Slab(*found, counterparts))
+            absent += _missing(space.windows, numbers, found) if space.windows else ()
+    return PartitionSet(target, slabs, Nonexistent(tuple(_merged(absent, space)), tuple(lost)))
 
 
 def _as_set(definition: Definition, keys: object) -> PartitionSet:
@@ -89,20 +94,6 @@ def _all_windows(
     if chosen.space.windows is not None:
         return []
     return [target.space.between(*target.time_dimension.read_bounds(since, until))]
-
-
-def _overlapping(
-    source: Space, slab: Slab, target: Space, nonexistent: list[Span]
-) -> Iterator[Span]:
-    """Numbers of the target's windows that overlap a slab's; those it lacks go to the list."""
-    ticks, windows = source.time.ticks, target.time
-    for low, high in source.time.runs(slab.first, slab.stop):
-        first = windows.number_at(ticks.tick(low))
-        stop = windows.ticks.rank(ticks.tick(high))
-        found = windows.clip(first, stop)
-        nonexistent += _missing(windows, (first, stop), found)
-        if found[0] < found[1]:
-            yield found
 
 
 def _missing(windows: Windows, wanted: Span, found: Span) -> Iterator[Span]:

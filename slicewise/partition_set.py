@@ -3,12 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError
 from slicewise.intervals import Interval, make_interval
-from slicewise.keys import PartitionKey
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import WindowSequence
 
@@ -42,7 +41,7 @@ class Nonexistent(NamedTuple):
         return bool(self.spans or self.segments)
 
 
-class PartitionSet(Collection[PartitionKey]):
+class PartitionSet(Collection[Any]):
     """Some partitions of one definition (None: the one partition of what is not partitioned).
 
     Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Made by
@@ -79,7 +78,7 @@ class PartitionSet(Collection[PartitionKey]):
     def __bool__(self) -> bool:
         return bool(self.slabs)
 
-    def __iter__(self) -> Iterator[PartitionKey]:
+    def __iter__(self) -> Iterator[Any]:
         for slab in self.slabs:
             segments = sorted(slab.segments)
             for window in self.windows(slab):
@@ -94,10 +93,10 @@ class PartitionSet(Collection[PartitionKey]):
         return place is not None and number < place.stop and segment in place.segments
 
     @overload
-    def __getitem__(self, place: int) -> PartitionKey: ...
+    def __getitem__(self, place: int) -> Any: ...
     @overload
     def __getitem__(self, place: slice) -> "PartitionSet": ...
-    def __getitem__(self, place: int | slice) -> "PartitionKey | PartitionSet":
+    def __getitem__(self, place: int | slice) -> Any:
         """The key at a place, or the set of the keys from one place up to another."""
         if isinstance(place, int):
             wanted = range(len(self))[place]

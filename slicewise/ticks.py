@@ -5,7 +5,7 @@ Ticks are found by arithmetic: a zone is a list of periods of constant offset, a
 instants follow the wall clock one to one.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Protocol
@@ -27,6 +27,12 @@ class Ticks(Protocol):
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Instants of the ticks numbered first to stop - 1."""
 
+    def ranks(self, instants: Sequence[int]) -> Sequence[int]:
+        """The ranks of instants in ascending order, faster than one by one."""
+
+    def at(self, numbers: Sequence[int]) -> Sequence[int]:
+        """The instants of ticks whose numbers ascend, faster than one by one."""
+
 
 class EvenTicks:
     """A tick every `step` seconds, aligned to an instant (calendar rule 7)."""
@@ -46,6 +52,16 @@ class EvenTicks:
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Instants of the ticks numbered first to stop - 1."""
         return range(self.tick(first), self.tick(max(first, stop)), self._step)
+
+    def ranks(self, instants: Sequence[int]) -> Sequence[int]:
+        """The ranks of instants in ascending order."""
+        phase, step = self._phase, self._step
+        return [-((phase - instant) // step) for instant in instants]
+
+    def at(self, numbers: Sequence[int]) -> Sequence[int]:
+        """The instants of ticks whose numbers ascend."""
+        phase, step = self._phase, self._step
+        return [phase + number * step for number in numbers]
 
 
 class PlacedTicks:
@@ -107,6 +123,48 @@ class PlacedTicks:
             first = upto
         return found
 
+    def ranks(self, instants: Sequence[int]) -> Sequence[int]:
+        """The ranks of instants in ascending order."""
+        found: list[int] = []
+        place = 0
+        while place < len(instants):
+            index = max(0, bisect_right(self._starts, instants[place]) - 1)
+            upto = _end_of(self._starts, index, instants)
+            low, offset = self._low[index], self._offsets[index]
+            begun = self._first[index] + self._in_gap[index] - low
+            # At the very start of a period a tick of a gap is still to come; and in a fold the
+            # clock has to pass what it showed before. Both are few: look at them one by one.
+            while place < upto and self.rank(instants[place]) == self._first[index]:
+                found.append(self._first[index])
+                place += 1
+            part = [instant + offset for instant in instants[place:upto]]
+            found += [begun + rank for rank in self._wall.ranks(part)]
+            place = upto
+        return found
+
+    def at(self, numbers: Sequence[int]) -> Sequence[int]:
+        """The instants of ticks whose numbers ascend."""
+        found: list[int] = []
+        place = 0
+        while place < len(numbers):
+            index = max(0, bisect_right(self._first, numbers[place]) - 1)
+            upto = _end_of(self._first, index, numbers)
+            if self._in_gap[index]:
+                while place < upto and numbers[place] == self._first[index]:
+                    found.append(self._starts[index])
+                    place += 1
+            shift = self._low[index] - self._first[index] - self._in_gap[index]
+            offset = self._offsets[index]
+            part = [number + shift for number in numbers[place:upto]]
+            found += [wall - offset for wall in self._wall.at(part)]
+            place = upto
+        return found
+
+
+def _end_of(borders: Sequence[int], index: int, values: Sequence[int]) -> int:
+    """Where in ascending values those of the period with that index end."""
+    return bisect_left(values, borders[index + 1]) if index + 1 < len(borders) else len(values)
+
 
 class CronTicks:
     """Ticks of a cron cadence in a zone, with the far future placed only when it is asked for."""
@@ -135,6 +193,16 @@ class CronTicks:
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Instants of the ticks numbered first to stop - 1."""
         return (self._near if stop <= self._last_near else self._far).ticks(first, stop)
+
+    def ranks(self, instants: Sequence[int]) -> Sequence[int]:
+        """The ranks of instants in ascending order."""
+        far = bool(instants) and instants[-1] >= self._border
+        return (self._far if far else self._near).ranks(instants)
+
+    def at(self, numbers: Sequence[int]) -> Sequence[int]:
+        """The instants of ticks whose numbers ascend."""
+        far = bool(numbers) and numbers[-1] >= self._last_near
+        return (self._far if far else self._near).at(numbers)
 
 
 def place(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:

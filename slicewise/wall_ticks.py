@@ -5,7 +5,7 @@ day's number among the picked ones is one division and one bisection away, howev
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -69,6 +69,20 @@ class WallTicks:
             return self._phase + number * self._step
         rank, index = divmod(number, len(self._times))
         return self._days.day(rank) * DAY + self._times[index]
+
+    def ranks(self, walls: Iterable[int]) -> list[int]:
+        """The ranks of many."""
+        if step := self._step:
+            phase = self._phase
+            return [-((phase - wall) // step) for wall in walls]
+        return [self.rank(wall) for wall in walls]
+
+    def at(self, numbers: Iterable[int]) -> list[int]:
+        """Wall seconds of many ticks."""
+        if step := self._step:
+            phase = self._phase
+            return [phase + number * step for number in numbers]
+        return [self.tick(number) for number in numbers]
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Wall seconds of the ticks numbered first to stop - 1."""

@@ -1,7 +1,7 @@
 """The windows of one definition, numbered: bounds, exclusions, lookup (calendar rules 2, 8, 9)."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -118,12 +118,41 @@ class Windows:
 
     def trim(self, first: int, stop: int) -> tuple[int, int]:
         """The same windows, with no excluded one at either end."""
+        if not self._exclusions:
+            return first, stop
         excluded = set(self.excluded(first, stop))
         while first < stop and first in excluded:
             first += 1
         while first < stop and stop - 1 in excluded:
             stop -= 1
         return first, stop
+
+    def overlapping(self, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Numbers of all windows that overlap spans of instants in order, as merged ranges.
+
+        Bounds and exclusions are not looked at.
+        """
+        starts, ends = [], []
+        for start, end in spans:
+            starts.append(start + 1)
+            ends.append(end)
+        merged: list[tuple[int, int]] = []
+        for after, end in zip(self.ticks.ranks(starts), self.ticks.ranks(ends), strict=True):
+            if merged and after - 1 <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+            else:
+                merged.append((after - 1, end))
+        return merged
+
+    def instants(self, ranges: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+        """Instants at which ranges of windows in order begin and end, without excluded windows."""
+        if self._exclusions:
+            ranges = [run for first, stop in ranges for run in self.runs(first, stop)]
+        firsts, stops = [], []
+        for first, stop in ranges:
+            firsts.append(first)
+            stops.append(stop)
+        return zip(self.ticks.at(firsts), self.ticks.at(stops), strict=True)
 
     def excluded(self, first: int, stop: int) -> Sequence[int]:
         """Numbers of the excluded windows in a range of numbers, in order."""
