@@ -97,26 +97,33 @@ def declaring_site(function_file: str | None = None, function_line: int = 0) -> 
     """
     registry = active_registry()
     frame = _declaring_frame(registry)
-    path = frame.f_code.co_filename
-    line = function_line if function_file == path else frame.f_lineno
-    return Site((registry and registry.relative(path)) or path, line)
+    is_loading = registry is not None and _is_top_level_of(registry, frame)
+    if function_file is not None and (function_file == frame.f_code.co_filename or not is_loading):
+        return _site(registry, function_file, function_line)
+    return _site(registry, frame.f_code.co_filename, frame.f_lineno)
 
 
 def _declaring_frame(registry: Registry | None) -> FrameType:
+    """The innermost top level of a file of the bundle, or else simply the innermost caller."""
     outside = [frame for frame in _frames() if not _is_own(frame)]
-    modules = [frame for frame in outside if frame.f_code.co_name == "<module>"]
-    if registry is not None:
-        inside = [frame for frame in modules if registry.relative(frame.f_code.co_filename)]
-        modules = inside or modules
-    return (modules or outside)[0]
+    if registry is None:
+        return outside[0]
+    return next((frame for frame in outside if _is_top_level_of(registry, frame)), outside[0])
+
+
+def _is_top_level_of(registry: Registry, frame: FrameType) -> bool:
+    code = frame.f_code
+    return code.co_name == "<module>" and registry.relative(code.co_filename) is not None
+
+
+def _site(registry: Registry | None, path: str, line: int) -> Site:
+    return Site((registry and registry.relative(path)) or path, line)
 
 
 def caller_site() -> Site:
     """The innermost place outside this package that is being executed."""
     frame = next(frame for frame in _frames() if not _is_own(frame))
-    registry = active_registry()
-    path = frame.f_code.co_filename
-    return Site((registry and registry.relative(path)) or path, frame.f_lineno)
+    return _site(active_registry(), frame.f_code.co_filename, frame.f_lineno)
 
 
 def _frames() -> Iterator[FrameType]:

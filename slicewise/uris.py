@@ -21,19 +21,21 @@ _PATH_SAFE = "-._~!$&'()*+,;=:@%"
 class UriScheme:
     """How URIs of one scheme are written.
 
-    ``components`` is how many components the path has (None: any number); with ``port`` None
-    ("the scheme knows no ports") a port is dropped if ``drops_port``, refused otherwise. New
-    schemes come by the entry point group ``slicewise.uri_schemes``: the entry point's name is
-    the scheme as people write it, its value a UriScheme.
+    New schemes come by the entry point group ``slicewise.uri_schemes``: the entry point's name is
+    the scheme as people write it, its value a UriScheme. ``name`` is the canonical name.
     """
 
     name: str
-    port: int | None = None
     components: int | None = None
+    """How many components the path has; None: any number."""
     default_host: str | None = None
-    drops_port: bool = False
+    """What stands for an empty host; None: a host is required."""
     has_port: bool = False
-    """Whether the host may be followed by a port; required in the URI where `port` is None."""
+    """Whether host and port name a server; else the host is a bucket or project without port."""
+    port: int | None = None
+    """The default port; None: the URI must name one, if `has_port`."""
+    drops_port: bool = False
+    """Whether a port is dropped, where there should be none; else such a URI breaks the rule."""
 
 
 _FILE = UriScheme(name="file", default_host="localhost", drops_port=True)
@@ -120,7 +122,7 @@ def _canonical_host(parts: SplitResult, scheme: UriScheme) -> str:
         return f"{host.lower()}:{port}"
     if port is not None and not scheme.drops_port:
         raise ValueError(f"a {scheme.name} URI has no port")
-    return host
+    return host.lower() if scheme.default_host else host
 
 
 def _canonical_path(path: str) -> str:

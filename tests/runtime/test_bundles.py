@@ -1,0 +1,291 @@
+"""Bundles: packed by content, loaded file by file, broken ones reported alone."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slicewise.bundles import BundleError, archive, load_bundle, unpack
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("from slicewise import *\n" + textwrap.dedent(text))
+    return folder
+
+
+def errors(report: dict[str, Any]) -> dict[str, Any]:
+    return {file["path"]: file["error"] for file in report["files"] if file["error"]}
+
+
+def names(report: dict[str, Any]) -> list[str]:
+    return [producer["name"] for producer in report["producers"]]
+
+
+def test_the_digest_depends_on_content_only(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", a="x = 1", pkg__b="y = 2")
+    two = write(tmp_path / "two", pkg__b="y = 2", a="x = 1")
+    os.utime(two / "a.py", (1, 1))
+    (two / "a.py").chmod(0o700)
+    (two / "__pycache__").mkdir()
+    (two / "__pycache__" / "a.pyc").write_bytes(b"x")
+    (two / ".git").mkdir()
+    (two / ".git" / "config").write_text("x")
+    assert archive(one) == archive(two)
+    (two / "a.py").write_text("x = 2")
+    assert archive(one)[0] != archive(two)[0]
+
+
+def test_what_was_packed_is_unpacked_whole(tmp_path: Path) -> None:
+    folder = write(tmp_path / "one", a="x = 1", pkg__b="y = 2")
+    (folder / "query.sql").write_text("select 1")
+    _, packed = archive(folder)
+    for _ in range(2):
+        unpack(packed, tmp_path / "copy")
+    assert archive(tmp_path / "copy") == archive(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "one"]
+
+
+def test_a_bundle_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "one", a="x" * 2000)
+    with pytest.raises(BundleError, match="limit of 1000 bytes"):
+        archive(folder, limit=1000)
+
+
+def test_links_are_followed_inside_a_bundle_and_refused_beyond_it(tmp_path: Path) -> None:
+    folder = write(tmp_path / "one", a="x = 1")
+    (folder / "b.py").symlink_to("a.py")
+    unpack(archive(folder)[1], tmp_path / "copy")
+    assert (tmp_path / "copy" / "b.py").read_text() == (folder / "a.py").read_text()
+    (folder / "c.py").symlink_to("/etc/passwd")
+    with pytest.raises(BundleError, match=r"c\.py"):
+        archive(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../out.py", tarfile.REGTYPE),
+        ("/tmp/out.py", tarfile.REGTYPE),
+        ("link.py", tarfile.SYMTYPE),
+        ("hard.py", tarfile.LNKTYPE),
+        ("device", tarfile.CHRTYPE),
+    ],
+)
+def test_an_archive_that_reaches_out_is_refused(tmp_path: Path, name: str, kind: bytes) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        tar.addfile(member)
+    with pytest.raises(BundleError):
+        unpack(gzip.compress(content.getvalue()), tmp_path / "copy")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_import_each_other_and_are_loaded_once(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        flights="""
+            from pkg.base import raw, COUNT
+            COUNT.append(1)
+            @asset(schedule=raw)
+            def daily(raw): pass
+        """,
+        pkg__base="""
+            from . import tools
+            COUNT = []
+            @asset()
+            def raw(): '''Raw things.'''
+        """,
+        pkg__tools="",
+        zlast="""
+            from pkg.base import COUNT
+            assert COUNT == [1]
+        """,
+    )
+    (folder / "pkg" / "__init__.py").touch()
+    report = load_bundle(folder)
+    assert errors(report) == {}
+    assert [file["path"] for file in report["files"]] == [
+        "flights.py",
+        "zlast.py",
+        "pkg/__init__.py",
+        "pkg/base.py",
+        "pkg/tools.py",
+    ]
+    assert [(p["name"], p["file"], p["line"]) for p in report["producers"]] == [
+        ("daily", "flights.py", 5),
+        ("raw", "pkg/base.py", 5),
+    ]
+    assert not list(tmp_path.rglob("__pycache__"))
+    assert "pkg.base" not in sys.modules
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_a_broken_file_does_not_affect_the_others(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        broken="""
+            @asset()
+            def before(): pass
+            def deep():
+                return 1 / 0
+            deep()
+        """,
+        syntax="def (",
+        exits="raise SystemExit(3)",
+        good="""
+            @asset()
+            def fine(): pass
+        """,
+    )
+    report = load_bundle(folder)
+    assert names(report) == ["fine"]
+    found = errors(report)
+    assert sorted(found) == ["broken.py", "exits.py", "syntax.py"]
+    assert found["broken.py"]["message"] == "ZeroDivisionError: division by zero"
+    assert found["broken.py"]["line"] == 6
+    assert (
+        found["broken.py"]["traceback"].splitlines()[1] == '  File "broken.py", line 7, in <module>'
+    )
+    assert found["syntax.py"]["line"] == 2
+    assert 'File "syntax.py", line 2' in found["syntax.py"]["traceback"]
+    assert found["exits.py"]["message"] == "SystemExit: 3"
+
+
+def test_a_file_that_imports_a_broken_one_is_broken_and_declares_nothing(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        a="""
+            @asset()
+            def first(): pass
+            import b
+        """,
+        b="""
+            @asset()
+            def second(): pass
+            raise ValueError("no")
+        """,
+    )
+    report = load_bundle(folder)
+    assert names(report) == []
+    assert sorted(errors(report)) == ["a.py", "b.py"]
+
+
+def test_a_name_used_twice_is_an_error_that_names_both_places(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        a="""
+            @asset()
+            def same(): pass
+        """,
+        b="""
+            same = Asset("same")
+        """,
+    )
+    report = load_bundle(folder)
+    error = errors(report)["b.py"]
+    assert error["message"].startswith("b.py:3: asset 'same': declared twice")
+    assert "a.py:3" in error["message"]
+    assert error["asset"] == "same"
+    assert names(report) == ["same"]
+
+
+def test_an_upstream_name_that_nothing_declares_is_an_error(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        a="""
+            elsewhere = Asset.ref("of_another_bundle")
+            @asset()
+            def reader(raw_fligths, of_another_bundle): pass
+            raw_flights = Asset("raw_flights")
+        """,
+    )
+    error = errors(load_bundle(folder))["a.py"]
+    assert "'raw_fligths' names no asset" in error["message"]
+    assert "raw_flights" in error["message"]
+    assert (error["asset"], error["line"]) == ("reader", 4)
+
+
+def test_schedules_that_wait_for_each_other_are_an_error(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        a="""
+            @asset(schedule=Asset.ref("b"))
+            def a(): pass
+            @asset(schedule=a)
+            def b(): pass
+        """,
+    )
+    assert "waits for itself: a -> b -> a" in errors(load_bundle(folder))["a.py"]["message"]
+
+
+def test_a_file_with_the_name_of_a_loaded_module_is_an_error(tmp_path: Path) -> None:
+    report = load_bundle(write(tmp_path, json="", slicewise=""))
+    assert sorted(errors(report)) == ["json.py", "slicewise.py"]
+    assert "another module" in errors(report)["json.py"]["message"]
+
+
+def test_a_new_version_of_a_file_is_loaded_anew(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path, a=f"@asset()\ndef {name}(): pass")
+        assert names(load_bundle(tmp_path)) == [name]
+
+
+def test_an_asset_made_by_a_function_of_another_file_belongs_to_the_file_that_calls(
+    tmp_path: Path,
+) -> None:
+    folder = write(
+        tmp_path,
+        factory="""
+            def make(place):
+                @asset(name=f"weather_{place}")
+                def weather(): pass
+        """,
+        places="""
+            import factory
+            for place in ("jfk", "lga"):
+                factory.make(place)
+        """,
+    )
+    report = load_bundle(folder)
+    assert [(p["name"], p["file"], p["line"]) for p in report["producers"]] == [
+        ("weather_jfk", "places.py", 5),
+        ("weather_lga", "places.py", 5),
+    ]
+
+
+def test_the_loader_process_reports_whatever_its_files_print_or_start(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "bundle",
+        noisy="""
+            import atexit, sys, threading, time
+            print('{"files": []}')
+            sys.stderr.write("noise")
+            threading.Thread(target=time.sleep, args=(60,)).start()
+            @asset()
+            def made(): pass
+        """,
+    )
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-m", "slicewise.loader", str(folder), "--report-fd", str(writing)],
+        pass_fds=[writing],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        os.close(writing)
+        with os.fdopen(reading, "rb") as report:
+            assert names(json.load(report)) == ["made"]
+        assert process.wait(10) == 0
