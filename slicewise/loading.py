@@ -28,7 +28,7 @@ def load_bundle(folder: str | Path) -> dict[str, Any]:
     root = Path(folder).resolve()
     registry = Registry(root)
     errors: dict[str, dict[str, Any] | None] = {}
-    with importable(root), collecting(registry):
+    with _anew(root), importable(root), collecting(registry):
         for file in python_files(root):
             errors[file] = _load(root, file, registry)
         _check_names(registry, errors)
@@ -71,17 +71,25 @@ def import_file(root: Path, file: str) -> ModuleType:
 
 @contextmanager
 def importable(root: Path) -> Iterator[None]:
-    """Within the block, files below ``root`` are imported by module name, and nothing is cached."""
+    """Within the block, files below ``root`` are imported by module name, leaving no files."""
     dont_write, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    _forget_modules(root)
     importlib.invalidate_caches()
     sys.path.insert(0, str(root))
     try:
         yield
     finally:
         sys.path.remove(str(root))
-        _forget_modules(root)
         sys.dont_write_bytecode = dont_write
+
+
+@contextmanager
+def _anew(root: Path) -> Iterator[None]:
+    """Within the block, no module of an earlier version of the bundle is found, nor after it."""
+    _forget_modules(root)
+    try:
+        yield
+    finally:
+        _forget_modules(root)
 
 
 def _load(root: Path, file: str, registry: Registry) -> dict[str, Any] | None:
@@ -181,9 +189,10 @@ def _package_first(path: Path) -> tuple[tuple[str, ...], bool, str]:
 
 
 def _forget_modules(root: Path) -> None:
+    inside = f"{root}/"
     for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None) or next(
-            iter(getattr(module, "__path__", ())), None
-        )
-        if path is not None and str(path).startswith(f"{root}/"):
+        # Not by getattr, which would make lazy modules of other packages import things.
+        facts = getattr(module, "__dict__", {})
+        places = [facts.get("__file__"), *facts.get("__path__", ())]
+        if any(str(place).startswith(inside) for place in places if place):
             del sys.modules[name]

@@ -178,6 +178,6 @@ def _set_conf(session: "SparkSession", name: str, value: str) -> None:
         if is_platform_failure(error):
             raise
         raise ValueError(
-            f"spark_conf {name!r} cannot be set for one session ({error}); it needs a Spark"
-            ' application of its own, that is engine="submit"'
+            f"spark_conf {name!r} cannot be set for one session; it needs a Spark application of"
+            f' its own, that is engine="submit": {error}'
         ) from error

@@ -1,5 +1,6 @@
 """What a runner does for one run: bundle, definition, function, data, report."""
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 _PARTITIONS_PER_MESSAGE = 1000
+_MANY_FOLDERS = 5000
+
+_logger = logging.getLogger("slicewise")
 
 Say = Callable[[Message], None]
 
@@ -44,7 +48,10 @@ def perform(request: Message, say: Say) -> int:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        say(_failure(error, root, request))
+        failure = _failure(error, root, request)
+        say(failure)
+        if failure["kind"] == "code":  # a server that is gone would be waited for
+            session.close()
         return 1
     _report(own, say)
     session.close()
@@ -92,6 +99,10 @@ def _imported(root: Path, file: str, name: str) -> ProducedAsset:
 def _own_handle(request: Message, session: "_LazySession") -> OwnAssetHandle:
     definition, keys = _partitions(request["partition"], request["partitions"])
     run_id, attempt = int(request["run_id"]), int(request["attempt"])
+    if len(keys) > _MANY_FOLDERS:
+        _logger.warning(
+            "%s partitions in one run: a file system makes about 130 folders a second", len(keys)
+        )
     own = OwnAssetHandle(
         str(request["asset"]),
         uri=request["uri"],
