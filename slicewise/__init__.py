@@ -17,17 +17,27 @@ from slicewise.frames import RowsError
 from slicewise.handles import AssetHandle, MissingPartitionsError
 from slicewise.intervals import Interval
 from slicewise.keys import PartitionKey, ProductKey
-from slicewise.mapping import downstream_partitions, upstream_partitions
+from slicewise.mapping import (
+    All,
+    Keys,
+    Offset,
+    PartitionMapping,
+    downstream_partitions,
+    upstream_partitions,
+)
 from slicewise.partition_set import PartitionRange, PartitionSet
 from slicewise.uris import normalize_uri
 
 __all__ = [
+    "All",
     "Asset",
     "AssetHandle",
     "DefinitionError",
     "Dimension",
     "Interval",
+    "Keys",
     "MissingPartitionsError",
+    "Offset",
     "PartitionAtRuntime",
     "PartitionByInterval",
     "PartitionByProduct",
@@ -36,6 +46,7 @@ __all__ = [
     "PartitionError",
     "PartitionKey",
     "PartitionKeyError",
+    "PartitionMapping",
     "PartitionRange",
     "PartitionSet",
     "ProductKey",

@@ -1,26 +1,23 @@
 """Which partitions of one asset those of another need (calendar, "Which upstream partitions")."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from itertools import product
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from slicewise.definitions import PartitionDefinition
-from slicewise.errors import PartitionKeyError
-from slicewise.intervals import Interval, make_interval
-from slicewise.keys import SEPARATOR
+from slicewise.errors import DefinitionError, PartitionKeyError
+from slicewise.key_json import key_from_json, key_to_json
+from slicewise.keys import PartitionKey, PlainValue
 from slicewise.moments import Moment
-from slicewise.partition_set import Nonexistent, PartitionSet, Segments, Slab
-from slicewise.space import WHOLE_SPACE, Space
-from slicewise.windows import Windows
-
-Definition = PartitionDefinition | None
-Span = tuple[int, int]
+from slicewise.partition_set import Nonexistent, PartitionSet, Slab
+from slicewise.relation import Bounds, Definition, related
 
 
 def upstream_partitions(
     downstream: Definition,
     upstream: Definition,
     keys: object,
+    mapping: "PartitionMapping | None" = None,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
@@ -31,48 +28,183 @@ def upstream_partitions(
     of None is that of an asset that is not partitioned. Windows need all that overlap them,
     segments the equal ones, and a dimension that only one side has is needed whole: of time, the
     part in [since, until) and the upstream's bounds; UnboundedPartitionsError where neither bounds
-    a side. What is needed and does not exist is in `.nonexistent`.
+    a side. A `mapping` says otherwise. What is needed and does not exist is in `.nonexistent`.
     """
-    return _related(downstream, upstream, keys, since, until)
+    chosen, bounds = _as_set(downstream, keys), _bounds(upstream, since, until)
+    if mapping is None:
+        return related(downstream, upstream, chosen, bounds)
+    return mapping.upstream(downstream, upstream, chosen, bounds)
 
 
 def downstream_partitions(
     upstream: Definition,
     downstream: Definition,
     keys: object,
+    mapping: "PartitionMapping | None" = None,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> PartitionSet:
     """The downstream partitions that need some of the given upstream ones.
 
-    The mirror image of `upstream_partitions`: overlap and equality hold both ways.
+    The mirror image of `upstream_partitions`, with the same arguments.
     """
-    return _related(upstream, downstream, keys, since, until)
+    chosen, bounds = _as_set(upstream, keys), _bounds(downstream, since, until)
+    if mapping is None:
+        return related(upstream, downstream, chosen, bounds)
+    return mapping.downstream(upstream, downstream, chosen, bounds)
 
 
-def _related(
-    source: Definition, target: Definition, keys: object, since: Moment | None, until: Moment | None
-) -> PartitionSet:
-    chosen = _as_set(source, keys)
-    space = WHOLE_SPACE if target is None else target.space
-    mapped = _segment_mapping(chosen.space, space)
-    everything = _all_windows(target, chosen, since, until)
-    groups: dict[Segments, list[Span]] = {}
-    for first, stop, segments in chosen.slabs:
-        groups.setdefault(segments, []).append((first, stop))
-    slabs: list[Slab] = []
-    absent: list[Span] = []
-    lost: dict[str, None] = {}
-    for segments, ranges in groups.items():
-        counterparts, missing = mapped(segments)
-        lost.update(dict.fromkeys(missing))
-        wanted = everything or space.time.overlapping(chosen.space.time.instants(ranges))
-        for numbers in wanted:
-            found = space.windows.clip(*numbers) if space.windows else numbers
-            slabs.append(Slab(*found, counterparts))
-            absent += _missing(space.windows, numbers, found) if space.windows else ()
-    return PartitionSet(target, slabs, Nonexistent(tuple(_merged(absent, space)), tuple(lost)))
+class PartitionMapping(ABC):
+    """A rule that says which upstream partitions a downstream one needs, in place of overlap.
+
+    Subclasses are frozen values. `bounds` are seconds that stand in for a missing start or end of
+    the wanted definition.
+    """
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type["PartitionMapping"]]] = {}
+
+    def __init_subclass__(cls, kind: str, **others: object) -> None:
+        super().__init_subclass__(**others)
+        if kind in PartitionMapping._kinds:
+            raise TypeError(f"two classes of partition mappings call themselves {kind!r}")
+        cls.kind = kind
+        PartitionMapping._kinds[kind] = cls
+
+    @abstractmethod
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The upstream partitions that the chosen downstream ones need."""
+
+    @abstractmethod
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The downstream partitions that need some of the chosen upstream ones."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The mapping as JSON."""
+        return {"kind": self.kind, **self._arguments()}
+
+    @staticmethod
+    def from_json(spec: Mapping[str, Any]) -> "PartitionMapping":
+        """The mapping that `to_json` wrote. Raises DefinitionError for anything else."""
+        arguments = {name: value for name, value in spec.items() if name != "kind"}
+        found = PartitionMapping._kinds.get(str(spec.get("kind")))
+        if found is None:
+            raise DefinitionError(f"unknown kind of partition mapping: {spec.get('kind')!r}")
+        try:
+            return found._of_arguments(arguments)
+        except TypeError as error:
+            raise DefinitionError(f"bad JSON of a partition mapping: {error}") from error
+
+    def _arguments(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def _of_arguments(cls, arguments: dict[str, Any]) -> Self:
+        return cls(**arguments)
+
+
+@dataclass(frozen=True)
+class Offset(PartitionMapping, kind="offset"):
+    """What overlaps the downstream windows `first` to `last`, counted from one's own.
+
+    `Offset(-1)` lags one window, `Offset(-6, 0)` slides over seven. Windows before the downstream
+    definition's start and excluded ones count. Raises DefinitionError where last is before first.
+    """
+
+    first: int
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.last is None:
+            object.__setattr__(self, "last", self.first)
+        elif self.last < self.first:
+            raise DefinitionError(f"an Offset from {self.first} to {self.last} takes in nothing")
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        return self.first, self.first if self.last is None else self.last
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """What overlaps the windows in reach of the chosen ones."""
+        _check_has_time(downstream)
+        return related(downstream, upstream, chosen, bounds, widen=self._reach)
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The windows from which one that overlaps the chosen ones is in reach."""
+        _check_has_time(downstream)
+        first, last = self._reach
+        return related(upstream, downstream, chosen, bounds, shift=(-last, -first))
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"first": self.first, "last": self.last}
+
+
+@dataclass(frozen=True)
+class All(PartitionMapping, kind="all"):
+    """All upstream partitions, whatever the downstream one."""
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All of them, within the bounds."""
+        return _everything(upstream, bounds) if chosen else PartitionSet(upstream, ())
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All of them, within the bounds."""
+        return _everything(downstream, bounds) if chosen else PartitionSet(downstream, ())
+
+
+@dataclass(frozen=True, init=False)
+class Keys(PartitionMapping, kind="keys"):
+    """The same upstream partitions for every downstream one, by key, plain value or key text."""
+
+    keys: frozenset[PartitionKey]
+
+    def __init__(self, keys: Iterable[PartitionKey | PlainValue]) -> None:
+        # Windows and products are kept as texts: what a text means, the upstream's definition says.
+        plain = (key.text if isinstance(key, PartitionKey) else key for key in map(_unwrap, keys))
+        object.__setattr__(self, "keys", frozenset(map(PartitionKey.of, plain)))
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """These keys; what the definition lacks of them is nonexistent."""
+        if not chosen:
+            return PartitionSet(upstream, ())
+        found, missing = [], []
+        for key in sorted(self.keys, key=lambda key: key.text):
+            if (known := _find(upstream, key)) is None:
+                missing.append(str(key.value))
+            else:
+                found.append(known)
+        slabs = PartitionSet.of(upstream, found).slabs
+        return PartitionSet(upstream, slabs, Nonexistent((), tuple(missing)))
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All of them if one of these keys is chosen, else none."""
+        if any(_find(upstream, key) in chosen for key in self.keys):
+            return _everything(downstream, bounds)
+        return PartitionSet(downstream, ())
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"keys": sorted((key_to_json(key) for key in self.keys), key=repr)}
+
+    @classmethod
+    def _of_arguments(cls, arguments: dict[str, Any]) -> Self:
+        return cls(key_from_json(key) for key in arguments.pop("keys", ()))
 
 
 def _as_set(definition: Definition, keys: object) -> PartitionSet:
@@ -85,78 +217,31 @@ def _as_set(definition: Definition, keys: object) -> PartitionSet:
     return keys
 
 
-def _all_windows(
-    target: Definition, chosen: PartitionSet, since: Moment | None, until: Moment | None
-) -> list[Span]:
-    """All windows of the target where the source has no time to tell which; else nothing."""
-    if target is None or target.time_dimension is None:
-        return [(0, 1)]
-    if chosen.space.windows is not None:
-        return []
-    return [target.space.between(*target.time_dimension.read_bounds(since, until))]
+def _bounds(definition: Definition, since: Moment | None, until: Moment | None) -> Bounds:
+    time = None if definition is None else definition.time_dimension
+    return (None, None) if time is None else time.read_bounds(since, until)
 
 
-def _missing(windows: Windows, wanted: Span, found: Span) -> Iterator[Span]:
-    """Numbers of wanted windows that are out of bounds or excluded."""
-    if found[0] >= found[1]:
-        yield wanted
-        return
-    yield wanted[0], found[0]
-    yield found[1], wanted[1]
-    yield from ((number, number + 1) for number in windows.excluded(*found))
+def _everything(definition: Definition, bounds: Bounds) -> PartitionSet:
+    whole = PartitionSet(definition, ())
+    numbers = whole.space.between(*bounds)
+    return PartitionSet(definition, [Slab(*numbers, whole.space.segments.all)])
 
 
-def _merged(spans: Iterable[Span], target: Space) -> Iterator[Interval]:
-    """Ranges of window numbers as spans of time, in order and merged."""
-    merged: list[Span] = []
-    for first, stop in sorted(span for span in spans if span[0] < span[1]):
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        else:
-            merged.append((first, stop))
-    for first, stop in merged:
-        ticks = target.time.ticks
-        yield make_interval(ticks.tick(first), ticks.tick(stop), target.time.zone)
+def _check_has_time(definition: Definition) -> None:
+    if definition is None or definition.time_dimension is None:
+        raise DefinitionError(f"an Offset counts windows of time; {definition!r} has none")
 
 
-MapSegments = Callable[[Segments], tuple[Segments, tuple[str, ...]]]
+def _unwrap(key: PartitionKey | PlainValue) -> PlainValue:
+    return key.value if isinstance(key, PartitionKey) else key
 
 
-def _segment_mapping(source: Space, target: Space) -> MapSegments:
-    """How segments of one space become those of another, and which texts have no counterpart."""
-    pairs = _paired(source.segment_names, target.segment_names)
-    lists = source.segments.lists, target.segments.lists
-    whole = [range(len(each)) for each in lists[1]]
-
-    @lru_cache(maxsize=256)
-    def mapped(segments: Segments) -> tuple[Segments, tuple[str, ...]]:
-        if not pairs:
-            return target.segments.all, ()
-        shares = {
-            tuple(places[mine] for mine, _ in pairs)
-            for places in map(source.segments.places, segments)
-        }
-        found: set[int] = set()
-        missing: list[str] = []
-        for share in sorted(shares):
-            texts = [
-                lists[0][mine].texts[place] for place, (mine, _) in zip(share, pairs, strict=True)
-            ]
-            axes: list[Iterable[int]] = list(whole)
-            for text, (_, theirs) in zip(texts, pairs, strict=True):
-                place = lists[1][theirs].places.get(text)
-                axes[theirs] = () if place is None else (place,)
-            numbers = [target.segments.number(places) for places in product(*axes)]
-            found.update(numbers)
-            missing += [] if numbers else [SEPARATOR.join(texts)]
-        return frozenset(found), tuple(missing)
-
-    return mapped
-
-
-def _paired(source: tuple[str, ...], target: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Dimensions that speak of the same: those of one name, else the only one of each side."""
-    pairs = [(source.index(name), target.index(name)) for name in source if name in target]
-    mine = [place for place, name in enumerate(source) if name not in target]
-    theirs = [place for place, name in enumerate(target) if name not in source]
-    return [*pairs, (mine[0], theirs[0])] if len(mine) == len(theirs) == 1 else pairs
+def _find(definition: Definition, key: PartitionKey) -> PartitionKey | None:
+    """The key of the definition that a key, a plain value or a key text stands for."""
+    if definition is None or key in definition:
+        return key
+    try:
+        return definition.parse(str(key.value))
+    except PartitionKeyError:
+        return None

@@ -56,6 +56,9 @@ def read_time(text: str, zone: Zone) -> Span:
     `2024`, `2024-Q1`, `2024-02`, `2024-W05`, `2024-02-29`, `2024-02-29T06:00` (with `Z` or an
     offset wherever the local clock reads it twice). Raises ValueError with the reason.
     """
+    if not "1000" <= text[:4] <= "9998":
+        # Python's dates end with 9999, and so would the windows that begin there.
+        raise ValueError("not a time between the years 1000 and 9998")
     for pattern, read in _DATES:
         if match := pattern.fullmatch(text):
             first, stop = read(*map(int, match.groups()))

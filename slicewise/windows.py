@@ -144,14 +144,19 @@ class Windows:
                 merged.append((after - 1, end))
         return merged
 
-    def instants(self, ranges: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-        """Instants at which ranges of windows in order begin and end, without excluded windows."""
+    def instants(
+        self, ranges: Iterable[tuple[int, int]], widen: tuple[int, int]
+    ) -> Iterable[tuple[int, int]]:
+        """Instants at which ranges of windows in order begin and end, without excluded windows.
+
+        Ends are moved by as many windows as `widen` says, whatever these are.
+        """
         if self._exclusions:
             ranges = [run for first, stop in ranges for run in self.runs(first, stop)]
         firsts, stops = [], []
         for first, stop in ranges:
-            firsts.append(first)
-            stops.append(stop)
+            firsts.append(first + widen[0])
+            stops.append(stop + widen[1])
         return zip(self.ticks.at(firsts), self.ticks.at(stops), strict=True)
 
     def excluded(self, first: int, stop: int) -> Sequence[int]:

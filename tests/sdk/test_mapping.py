@@ -1,5 +1,6 @@
 """Which upstream partitions a partition needs."""
 
+import json
 from datetime import date
 
 import pytest
@@ -7,11 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slicewise import (
+    All,
+    DefinitionError,
+    Keys,
+    Offset,
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
     PartitionDefinition,
     PartitionKey,
+    PartitionMapping,
     PartitionSet,
     UnboundedPartitionsError,
     downstream_partitions,
@@ -142,3 +148,74 @@ def test_a_set_needs_what_its_members_need(
     for key in chosen:
         one_by_one |= upstream_partitions(downstream, upstream, key)
     assert needed == one_by_one
+
+
+def test_an_offset_lags_or_slides() -> None:
+    bounded = PartitionByInterval("@daily", start="2024-01-01")
+    first = bounded.parse("2024-01-01")
+    lag = upstream_partitions(bounded, DAILY, first, Offset(-1))
+    assert lag.text == "2023-12-31"
+    week = upstream_partitions(bounded, DAILY, first, Offset(-6, 0))
+    assert week.text == "2023-12-26..2024-01-01"
+    assert str(upstream_partitions(bounded, bounded, first, Offset(-1)).nonexistent.spans[0]) == (
+        "2023-12-31"
+    )
+
+
+def test_an_offset_counts_excluded_windows() -> None:
+    weekdays = PartitionByInterval("@daily", exclude="0 0 * * 6,0")
+    monday = weekdays.parse("2024-01-08")
+    assert upstream_partitions(weekdays, DAILY, monday, Offset(-1)).text == "2024-01-07"
+
+
+@given(
+    downstream=definitions,
+    upstream=definitions,
+    first=st.integers(-5, 5),
+    size=st.integers(0, 4),
+    data=st.data(),
+)
+@settings(max_examples=100, deadline=None)
+def test_an_offset_is_the_same_seen_from_either_side(
+    downstream: PartitionDefinition,
+    upstream: PartitionDefinition,
+    first: int,
+    size: int,
+    data: st.DataObject,
+) -> None:
+    keys: list[PartitionKey] = list(downstream.keys()[:40])
+    mapping = Offset(first, first + size)
+    if not keys or downstream.time_dimension is None:
+        return
+    key = data.draw(st.sampled_from(keys))
+    needed = list(upstream_partitions(downstream, upstream, key, mapping))
+    for other in needed[:20] + list(upstream.keys()[:40]):
+        back = downstream_partitions(upstream, downstream, other, mapping)
+        assert (key in back) == (other in needed)
+
+
+def test_named_keys_and_all_of_them_are_needed_by_every_partition() -> None:
+    named = Keys({"marketing-dwh", "sales-dwh"})
+    needed = upstream_partitions(DAILY, DWHS, DAILY.parse("2024-01-01"), named)
+    assert (needed.text, needed.nonexistent.segments) == ("marketing-dwh", ("sales-dwh",))
+    days = upstream_partitions(DWHS, DAILY, "marketing-dwh", Keys([DAILY.parse("2024-01-05")]))
+    assert days.text == "2024-01-05"
+    assert downstream_partitions(DWHS, DWHS, "engineering-dwh", named).text == ""
+    assert downstream_partitions(DWHS, DWHS, "marketing-dwh", named).text == "*"
+    assert len(upstream_partitions(DAILY, DWHS, DAILY.parse("2024-01-01"), All())) == 2
+
+
+@pytest.mark.parametrize(
+    "mapping", [Offset(-1), Offset(-6, 0), All(), Keys(["a", 1, DAILY.parse("2024-01-05")])]
+)
+def test_a_mapping_comes_back_from_its_json(mapping: PartitionMapping) -> None:
+    assert PartitionMapping.from_json(json.loads(json.dumps(mapping.to_json()))) == mapping
+
+
+def test_bad_mappings_are_refused() -> None:
+    with pytest.raises(DefinitionError, match="takes in nothing"):
+        Offset(0, -1)
+    with pytest.raises(DefinitionError, match="counts windows of time"):
+        upstream_partitions(DWHS, DAILY, "marketing-dwh", Offset(-1))
+    with pytest.raises(DefinitionError, match="unknown kind"):
+        PartitionMapping.from_json({"kind": "nearest"})

@@ -80,6 +80,7 @@ def test_bounds_of_a_call_narrow_what_is_selected() -> None:
         (DAILY, "", 0, "nothing is selected"),
         (DAILY, "2024-13", 0, "no month 13"),
         (DAILY, "2024-01-01..yesterday", 12, "not a time"),
+        (DAILY, "2024-01-01..9999-12-31", 12, "between the years"),
         (DAILY, "2024-02-01..2024-01-01", 12, "comes before"),
         (DAILY, "2024-01-01,,2024-01-03", 11, "missing"),
         (DAILY, "2024-01-01..", 12, "missing"),
