@@ -143,7 +143,7 @@ class Stack:
 
     def _web_answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.web_url}/api/v1/health/", timeout=5):  # noqa: S310
+            with urllib.request.urlopen(f"{self.web_url}/api/v1/health/", timeout=5):
                 return True
         except urllib.error.HTTPError as error:
             return error.code < 500

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from tests.stack.processes import are_gone, descendants, is_alive
 
 pytestmark = pytest.mark.slow
 START_SECONDS = 300
+SLICEWISE = [sys.executable, "-m", "config.cli"]
 
 
 def test_every_process_runs_and_the_pages_answer(stack: Stack) -> None:
@@ -83,55 +84,59 @@ def test_up_on_a_running_data_folder_is_refused(stack: Stack) -> None:
     assert stack.web_url in answer.stderr
 
 
-SLICEWISE = [sys.executable, "-m", "config.cli"]
-
-
 @pytest.fixture
-def up(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    process = _up(folder)
-    yield process
-    process.kill()
-    process.wait()
+def up(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `slicewise up` on one folder, as often as the test likes."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(**more: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*SLICEWISE, "up"],
+            env={**scrubbed(os.environ), "SLICEWISE_DATA": str(folder), **more},
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
-def _up(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*SLICEWISE, "up"],
-        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(folder)},
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def test_up_prints_address_and_sign_in_and_ctrl_c_ends_everything(
-    up: subprocess.Popen[str],
+def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
+    up: Callable[..., subprocess.Popen[str]], spark_remote: str
 ) -> None:
-    text = _read_until(up, "Ctrl-C ends it")
+    first = up()
+    _read_until(first, "Ctrl-C ends it")
+    everything = descendants(first.pid)
+    assert len(everything) > 12
+    first.kill()
+
+    # The second one waits for the end of what the first one started.
+    second = up(SPARK_REMOTE=spark_remote)
+    text = _read_until(second, "Ctrl-C ends it")
+    assert are_gone(everything, seconds=1)
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
     assert _answers(address[1])
     assert re.search(r"sign in as +admin\n +password +\S{20}", text)
-    everything = descendants(up.pid)
-    up.send_signal(signal.SIGINT)
-    assert up.wait(timeout=60) == 0
+
+    everything = descendants(second.pid)
+    assert not any(b"SparkConnectServer" in _command(pid) for pid in everything)
+    second.send_signal(signal.SIGINT)
+    assert second.wait(timeout=60) == 0
     assert are_gone(everything, seconds=1)
 
 
-def test_a_killed_up_leaves_no_process_and_the_next_one_works(
-    up: subprocess.Popen[str], folder: Path
-) -> None:
-    _read_until(up, "Ctrl-C ends it")
-    everything = descendants(up.pid)
-    up.kill()
-    again = _up(folder)
+def _command(pid: int) -> bytes:
     try:
-        _read_until(again, "Ctrl-C ends it")
-        assert are_gone(everything, seconds=1)
-    finally:
-        again.send_signal(signal.SIGTERM)
-        assert again.wait(timeout=60) == 0
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has just ended
+        return b""
 
 
 def _read_until(process: subprocess.Popen[str], words: str) -> str:
