@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from slicewise.errors import DefinitionError
-from slicewise.zones import DAY, Zone, to_instant, to_wall
+from slicewise.zones import DAY, Zone, plain, to_instant, to_wall
 
 Moment = datetime | date | str
 
@@ -31,7 +31,7 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if value.tzinfo is not None:
-        return value
+        return plain(value)
     passes = zone.instants(to_wall(value))
     instant = passes[-1] if passes and value.fold else zone.first_instant(to_wall(value))
     local = datetime.fromtimestamp(0, zone.tzinfo_at(instant)) + timedelta(seconds=instant)

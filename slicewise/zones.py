@@ -30,7 +30,15 @@ _FOLDER = Path(str(files("tzdata") / "zoneinfo"))
 
 def to_instant(moment: datetime) -> int:
     """Seconds since the epoch of an aware datetime; a fraction of a second is cut off."""
-    return (moment - EPOCH) // timedelta(seconds=1)
+    return (plain(moment) - EPOCH) // timedelta(seconds=1)
+
+
+def plain(moment: datetime) -> datetime:
+    """The same moment as the standard library's type: pendulum's own has another arithmetic."""
+    if type(moment) is datetime:
+        return moment
+    fields = (moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
+    return datetime(*fields, moment.microsecond, tzinfo=moment.tzinfo, fold=moment.fold)
 
 
 def to_datetime(instant: int) -> datetime:
