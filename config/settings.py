@@ -5,6 +5,7 @@ Beside a running stack `slicewise` supplies these; elsewhere see docker-compose.
 
 from __future__ import annotations
 
+import importlib
 from datetime import timedelta
 from pathlib import Path
 
@@ -207,6 +208,8 @@ SPECTACULAR_SETTINGS = {
 }
 
 # ---------------------------------------------------------------- Celery
+# Whoever has settings may send a message: the app becomes Celery's current one here.
+importlib.import_module("config.celery")
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None

@@ -127,9 +127,9 @@ def _demotion() -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    here = (Path(sys.executable), Path(sys.prefix), Path(bundles.__file__))
+    needed = (sys.executable, os.path.realpath(sys.executable), os.__file__, bundles.__file__)
     readable = all(
-        parent.stat().st_mode & 0o001 for path in here for parent in path.absolute().parents
+        parent.stat().st_mode & 0o001 for path in needed for parent in Path(path).absolute().parents
     )
     return _NOBODY if readable else None
 

@@ -1,6 +1,6 @@
 """An attempt at a run: begun, fenced by its token, and brought to its end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,12 @@ from django.utils import timezone
 
 from assets_app.execution.inputs import UpstreamInput, read_inputs
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.execution.settling import record_success, release_canceled, release_failed
+from assets_app.execution.settling import (
+    record_partly,
+    record_success,
+    release_canceled,
+    release_failed,
+)
 from assets_app.execution.transitions import move
 from assets_app.models import (
     AttemptInput,
@@ -145,6 +150,22 @@ def succeed(attempt: RunAttempt) -> bool:
         return False
     record_success(attempt.run_id, attempt.pk)
     _end(attempt, AttemptOutcome.SUCCEEDED)
+    nudge_dispatch()
+    return True
+
+
+@transaction.atomic
+def fail_publishing(attempt: RunAttempt, failure: Failure, published: Collection[str]) -> bool:
+    """Give up a publication that cannot go on; what is in place by then is recorded, the rest has failed."""
+    if not _still_held(attempt):
+        return False
+    said = {"error": failure.error, "error_kind": failure.kind}
+    if not move(
+        attempt.run_id, RunState.PUBLISHING, RunState.FAILED, ended_at=timezone.now(), **said
+    ):
+        return False
+    record_partly(attempt.run_id, attempt.pk, published)
+    _end(attempt, AttemptOutcome.FAILED, failure)
     nudge_dispatch()
     return True
 

@@ -6,10 +6,11 @@ from uuid import uuid4
 
 import structlog
 from assets_app.execution import attempts
-from assets_app.execution.attempts import lease_end
+from assets_app.execution.attempts import Failure, lease_end
 from assets_app.execution.worker import current
-from assets_app.models import RunAttempt, RunPartition, RunState
+from assets_app.models import FailureKind, RunAttempt, RunPartition, RunState
 from slicewise import storage
+from slicewise.uris import uri_path
 
 log = structlog.get_logger(__name__)
 
@@ -19,25 +20,25 @@ def publish(
 ) -> None:
     """Swap the staged partitions in and record them. The intent has been committed before.
 
-    An error of the file system leaves the run in ``publishing``, to be finished by a sweep.
+    An error of the file system leaves the run in ``publishing``, to be finished by a sweep; where
+    what was staged is gone, or may not be put in place, the run fails with what is published by then.
     """
+    names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.number}
     try:
         if staged:
-            storage.publish(
-                root,
-                staging,
-                staged,
-                run_id=attempt.run_id,
-                attempt=attempt.number,
-                token=str(attempt.token),
-            )
+            storage.publish(root, staging, staged, token=str(attempt.token), **names)
+    except storage.StorageError as error:
+        paths = [piece["path"] for piece in staged]
+        published = storage.published(root, paths, **names)
+        failure = Failure(error=f"It could not be published: {error}.", kind=FailureKind.PLATFORM)
+        attempts.fail_publishing(attempt, failure, published)
     except OSError as error:
         log.warning("not published yet", run=attempt.run_id, error=str(error))
         RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
-            error=f"Publishing is retried: {error}"
+            error=f"Publishing is tried again: {error}"
         )
-        return
-    attempts.succeed(attempt)
+    else:
+        attempts.succeed(attempt)
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:
@@ -61,12 +62,11 @@ def finish_publishing(attempt_id: int, token: str) -> None:
     publish(attempt, attempt.target_root, attempt.staging_root, staged)
 
 
-def discard_staging(attempt: RunAttempt, root: str, staging: str) -> None:
+def discard_staging(attempt: RunAttempt, uri: str) -> None:
     """Remove what the attempt has written and will not publish; failing to is no reason to fail."""
-    if not staging:
+    if not uri:
         return
     try:
-        storage.discard(root, staging)
-    except OSError as error:
-        log.warning("staging not removed", run=attempt.run_id, staging=staging, error=str(error))
-
+        storage.discard(str(uri_path(uri)), run_id=attempt.run_id, attempt=attempt.number)
+    except (OSError, ValueError) as error:
+        log.warning("staging not removed", run=attempt.run_id, uri=uri, error=str(error))

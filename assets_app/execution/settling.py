@@ -1,6 +1,6 @@
 """What a run's end means for the slices it held: released, counted, and told to whoever listens."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import connection
 
@@ -16,9 +16,11 @@ WITH held AS MATERIALIZED (
            CASE WHEN %(new)s = 'canceled' AND slice.state <> 'missing' THEN slice.state
                 ELSE %(new)s END AS new
     FROM assets_app_assetpartition AS slice
+    JOIN assets_app_runpartition AS made
+        ON made.run_id = slice.held_by_id AND made.slice_id = slice.id AND made.state = %(outcome)s
     WHERE slice.held_by_id = ANY(%(runs)s)
     ORDER BY slice.asset_id, slice.identity, slice.key
-    FOR UPDATE
+    FOR UPDATE OF slice
 ), settled AS (
     UPDATE assets_app_assetpartition AS slice
     SET state = held.new, held_by_id = NULL, last_run_id = held.held_by_id
@@ -73,30 +75,53 @@ JOIN assets_app_runpartition AS made
 def record_success(run_id: int, attempt_id: int) -> None:
     """The run's data is published: each of its slices gets a version and a materialization."""
     RunPartition.objects.filter(run_id=run_id).update(state=RunPartition.State.SUCCEEDED)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _RECORD,
-            {"runs": [run_id], "new": PartitionState.MATERIALIZED, "attempt": attempt_id},
-        )
+    _record(run_id, attempt_id)
+    runs_ended.send(sender=None, run_ids=[run_id])
+
+
+def record_partly(run_id: int, attempt_id: int, published: Collection[str]) -> None:
+    """Only these folders of the run were published, and no more will be: the other slices have failed."""
+    made = RunPartition.objects.filter(run_id=run_id)
+    made.filter(path__in=published).update(state=RunPartition.State.SUCCEEDED)
+    made.exclude(path__in=published).update(state=RunPartition.State.FAILED)
+    _record(run_id, attempt_id)
+    _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
     runs_ended.send(sender=None, run_ids=[run_id])
 
 
 def release_failed(run_ids: Sequence[int]) -> None:
     """The runs have failed for good: nothing of them was published."""
-    _release(run_ids, PartitionState.FAILED, RunPartition.State.FAILED)
+    _release(run_ids, RunPartition.State.FAILED, PartitionState.FAILED)
 
 
 def release_canceled(run_ids: Sequence[int]) -> None:
     """The runs were canceled: slices show it only where they had no state before."""
-    _release(run_ids, PartitionState.CANCELED, RunPartition.State.CANCELED)
+    _release(run_ids, RunPartition.State.CANCELED, PartitionState.CANCELED)
 
 
 def _release(
-    run_ids: Sequence[int], state: PartitionState, run_partition: RunPartition.State
+    run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState
 ) -> None:
     if not run_ids:
         return
-    RunPartition.objects.filter(run_id__in=run_ids).update(state=run_partition)
-    with connection.cursor() as cursor:
-        cursor.execute(_RELEASE, {"runs": list(run_ids), "new": state})
+    RunPartition.objects.filter(run_id__in=run_ids).update(state=outcome)
+    _settle(_RELEASE, run_ids, outcome, state)
     runs_ended.send(sender=None, run_ids=list(run_ids))
+
+
+def _record(run_id: int, attempt_id: int) -> None:
+    succeeded = RunPartition.State.SUCCEEDED
+    _settle(_RECORD, [run_id], succeeded, PartitionState.MATERIALIZED, attempt=attempt_id)
+
+
+def _settle(
+    statement: str,
+    run_ids: Sequence[int],
+    outcome: RunPartition.State,
+    state: PartitionState,
+    **more: int,
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            statement, {"runs": list(run_ids), "outcome": outcome, "new": state, **more}
+        )

@@ -96,6 +96,7 @@ class _Supervision:
         self.process = process
         self.watched = Watched(attempt.row, process)
         self.log = LogKeeper(attempt.row)
+        self.uri = attempt.run.asset.uri
         self.root = self.staging = ""
         self.staged: list[dict[str, Any]] = []
         self.failure: Failure | None = None
@@ -153,7 +154,7 @@ class _Supervision:
     def _conclude(self) -> None:
         if self.watched.lease_lost.is_set():
             # Somebody else has the run. Its Spark session is theirs to interrupt; the staging is not.
-            discard_staging(self.attempt, self.root, self.staging)
+            discard_staging(self.attempt, self.uri)
         elif self.watched.cancel_requested.is_set():
             self._stop_spark()
             attempts.cancel(self.attempt)
@@ -171,19 +172,19 @@ class _Supervision:
         else:
             # Canceled at the last moment, or taken over.
             attempts.cancel(self.attempt)
-            discard_staging(self.attempt, self.root, self.staging)
+            discard_staging(self.attempt, self.uri)
 
     def _fail(self, failure: Failure) -> None:
         if not attempts.fail(self.attempt, failure):
             # It was canceled while it failed.
             self._stop_spark()
             attempts.cancel(self.attempt)
-        discard_staging(self.attempt, self.root, self.staging)
+        discard_staging(self.attempt, self.uri)
 
     def _stop_spark(self) -> None:
         """End what the session still does on the server, then clear away what it wrote."""
         self.worker.parent.interrupt(settings.SPARK_REMOTE, str(self.attempt.spark_session_id))
-        discard_staging(self.attempt, self.root, self.staging)
+        discard_staging(self.attempt, self.uri)
 
     def _unexplained_end(self) -> Failure:
         number = self.exited.get("signal")

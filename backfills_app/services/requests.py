@@ -43,7 +43,11 @@ class BackfillRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillPlan:
-    """What the request comes to at this moment. ``selection`` is text of the selection grammar."""
+    """What the request comes to at this moment.
+
+    ``first_key`` and ``last_key`` are windows, ``selection`` is text of the selection grammar;
+    ``start_date`` and ``end_date`` are the half-open hull. The numbers are of partitions.
+    """
 
     total: int
     first_key: str
@@ -162,7 +166,8 @@ def _range(request: BackfillRequest) -> slicewise.PartitionSet:
                 " Only the past can be backfilled."
             }
         )
-    chosen = definition.between(first, last)
+    axis = next(each.name for each in definition.dimensions if each.definition is time)
+    chosen: slicewise.PartitionSet = definition.select(f"{axis}={first}..{last}")
     most = settings.MAX_PARTITIONS_PER_BACKFILL
     if len(chosen) > most:
         raise InvalidRequest(
@@ -187,8 +192,8 @@ def _window_named(
         raise InvalidRequest({field: str(error)}) from error
     if not len(named):
         raise InvalidRequest({field: f"There is no partition {text}."})
-    ranges = named.ranges
-    window: slicewise.Interval = ranges[0][0] if first else ranges[-1][1]
+    window = named.ranges[0].first if first else named.ranges[-1].last
+    assert window is not None  # a time dimension has nothing but windows
     return window
 
 
@@ -199,14 +204,14 @@ def _plan(
     strategy: Strategy,
     params: dict[str, Any],
 ) -> BackfillPlan:
-    first, last = chosen.first, chosen.last
-    total = len(chosen)
-    start_date, end_date = first.time.start, last.time.end
+    hull = chosen.hull
+    assert hull is not None  # a range over time that is not empty
+    total, first, last = len(chosen), chosen.ranges[0], chosen.ranges[-1]
     there = AssetPartition.objects.filter(
         asset=request.asset,
         identity=request.asset.identity,
-        window_start__gte=start_date,
-        window_start__lt=end_date,
+        window_start__gte=hull.start,
+        window_start__lt=hull.end,
     )
     counts = there.idle_by_state()
     in_flight = there.filter(held_by__isnull=False).count()
@@ -215,10 +220,10 @@ def _plan(
     per_run = {"partition": 1, "range": max(to_make, 1)}.get(str(strategy)) or int(strategy)
     return BackfillPlan(
         total=total,
-        first_key=first.text,
-        last_key=last.text,
-        start_date=start_date,
-        end_date=end_date,
+        first_key=str(first.first),
+        last_key=str(last.last),
+        start_date=hull.start,
+        end_date=hull.end,
         selection=chosen.text,
         runs=-(-to_make // per_run),
         materialized=counts.get(PartitionState.MATERIALIZED, 0),
