@@ -19,6 +19,16 @@ METHODS = ("get", "post", "put", "patch", "delete")
 class SchemaView(ApiView, SpectacularAPIView):
     """The description as YAML, or as JSON when asked for it."""
 
+    # Several things have a state, each with words of its own.
+    custom_settings = {
+        "ENUM_NAME_OVERRIDES": {
+            "RunState": "assets_app.models.RunState",
+            "BackfillState": "backfills_app.models.BackfillState",
+            "BackfillPartitionState": "backfills_app.models.BackfillPartition.State",
+            "HealthState": "config.api_health.HEALTH_STATES",
+        }
+    }
+
 
 class DocsView(LoginRequiredMixin, TemplateView):
     """The same as a page: every operation with its parameters, bodies and examples."""

@@ -5,9 +5,11 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
+from django.http import HttpResponseBase
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.generics import ListAPIView
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,7 +18,7 @@ from accounts_app.api.authentication import TokenAuthentication
 from accounts_app.api.filtering import StrictFilterBackend
 from accounts_app.api.pages import KeysetPages
 from accounts_app.api.parsing import BoundedJSONParser
-from accounts_app.api.problems import answer_exception, problem
+from accounts_app.api.problems import MEDIA_TYPE, answer_exception, problem
 from accounts_app.models import User
 from accounts_app.policy import Action, may
 
@@ -39,6 +41,15 @@ class ApiView(APIView):
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return answer_exception
+
+    def finalize_response(
+        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        final = super().finalize_response(request, response, *args, **kwargs)
+        if isinstance(final, Response) and final.content_type == MEDIA_TYPE:
+            # Whatever else a view renders, problems are JSON.
+            final.accepted_renderer = JSONRenderer()
+        return final
 
 
 class ApiList(ApiView, ListAPIView[_Row]):

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
-
-from accounts_app.api.problems import TooLarge
 
 
 class BoundedJSONParser(JSONParser):
@@ -23,7 +22,7 @@ class BoundedJSONParser(JSONParser):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body = stream.read(limit + 1)
         if len(body) > limit:
-            raise TooLarge(f"The body has more than {limit:,} bytes (DATA_UPLOAD_MAX_MEMORY_SIZE).")
+            raise RequestDataTooBig
         try:
             return super().parse(io.BytesIO(body), media_type, parser_context)
         except RecursionError:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -14,12 +15,6 @@ from accounts_app.errors import ConflictingRequest, InvalidRequest
 
 MEDIA_TYPE = "application/problem+json"
 Errors = Mapping[str, Sequence[str]]
-
-
-class TooLarge(exceptions.APIException):
-    """The body is larger than the limit that the message names."""
-
-    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 class KeyReused(exceptions.APIException):
@@ -60,6 +55,10 @@ def _answer(error: Exception) -> Response | None:
         case exceptions.ValidationError():
             errors = dict(_flatten(error.detail))
             return problem(error.status_code, _summary(errors), errors)
+        case RequestDataTooBig():
+            limit = f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes"
+            said = f"The body has more than {limit} (DATA_UPLOAD_MAX_MEMORY_SIZE)."
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
         case Http404():
             said = str(error.args[0]) if error.args else "There is nothing at this address."
             return problem(HTTPStatus.NOT_FOUND, said)

@@ -44,7 +44,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionQuery:
-    """Which partitions of an asset, from where, how many; by default all that are over by ``now``."""
+    """Which partitions of an asset, from where, how many; by default those over by ``now``."""
 
     asset: Asset
     now: datetime

@@ -1,0 +1,119 @@
+"""The admin: to look at by role, written through services alone."""
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from accounts_app.models import AuditEntry, User
+from accounts_app.policy import Role
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, Run
+from backfills_app.models import Backfill
+from backfills_app.services import create_backfill, request_from_text
+from tests import cast
+
+SHOWN = [
+    "assets_app.asset", "assets_app.bundle", "assets_app.gateway", "assets_app.materialization",
+    "assets_app.run", "backfills_app.backfill", "partitions_app.partitiondefinition",
+    "accounts_app.auditentry", "accounts_app.user", "auth.group", "knox.authtoken",
+]  # fmt: skip
+SERVICE_OWNED = SHOWN[:8]
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return cast.person("ada", Role.ADMIN, is_staff=True)
+
+
+@pytest.fixture
+def client(ada: User) -> Client:
+    client = Client()
+    client.force_login(ada)
+    return client
+
+
+@pytest.fixture
+def carriers(db: None) -> Asset:
+    return cast.asset("carriers", uri="postgres://bob:secret@host:5432/db/schema/table")
+
+
+@pytest.fixture
+def run(carriers: Asset, ada: User) -> Run:
+    return materialize(MaterializeRequest(asset=carriers), user=ada).runs.get()
+
+
+def page(name: str, view: str = "changelist", *args: object) -> str:
+    return reverse(f"admin:{name.replace('.', '_')}_{view}", args=args)
+
+
+def test_everything_is_registered() -> None:
+    registered = {model._meta.label_lower for model in admin.site._registry}
+    assert set(SHOWN) <= registered
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_lists_open_and_search(client: Client, run: Run, name: str) -> None:
+    assert client.get(page(name)).status_code == 200
+    assert client.get(page(name), {"q": "carriers"}).status_code == 200
+
+
+@pytest.mark.parametrize("name", SERVICE_OWNED)
+def test_what_a_service_owns_is_neither_added_nor_deleted(
+    client: Client, run: Run, name: str
+) -> None:
+    assert client.get(page(name, "add")).status_code == 403
+
+
+def test_details_open_and_cannot_be_changed(client: Client, run: Run, carriers: Asset) -> None:
+    asset = client.get(page("assets_app.asset", "change", carriers.pk))
+    assert asset.status_code == 200
+    assert "secret" not in asset.content.decode()
+    assert client.get(page("assets_app.run", "change", run.pk)).status_code == 200
+    bundle = page("assets_app.bundle", "change", carriers.bundle_id)
+    assert client.get(bundle).status_code == 200
+    assert client.post(bundle, {"name": "other"}).status_code == 403
+
+
+def test_a_run_is_canceled_through_the_service(client: Client, run: Run) -> None:
+    act = {"action": "cancel", "_selected_action": [run.pk]}
+    client.post(page("assets_app.run"), act)
+    run.refresh_from_db()
+    assert run.state == "canceled"
+    assert AuditEntry.objects.filter(action="cancel", subject=str(run.pk)).exists()
+    again = client.post(page("assets_app.run"), act, follow=True)
+    assert "ended already" in again.content.decode()
+
+
+def test_a_backfill_is_canceled_through_the_service(client: Client, ada: User) -> None:
+    cast.asset("raw_flights", cast.DAILY_2013)
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
+    backfill = create_backfill(request, user=ada)
+    detail = page("backfills_app.backfill", "change", backfill.pk)
+    assert client.get(detail).status_code == 200
+    act = {"action": "cancel", "_selected_action": [backfill.pk]}
+    client.post(page("backfills_app.backfill"), act)
+    assert Backfill.objects.get().state in ("canceling", "canceled")
+
+
+def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) -> None:
+    client.post(page("assets_app.asset"), {"action": "pause", "_selected_action": [carriers.pk]})
+    carriers.refresh_from_db()
+    assert carriers.paused
+
+
+def test_a_viewer_on_the_staff_looks_and_has_no_actions(run: Run) -> None:
+    client = Client()
+    client.force_login(cast.person("vera", Role.VIEWER, is_staff=True))
+    assert client.get(page("assets_app.run")).status_code == 200
+    client.post(page("assets_app.run"), {"action": "cancel", "_selected_action": [run.pk]})
+    run.refresh_from_db()
+    assert run.state == "queued"
+    assert client.get(page("accounts_app.user")).status_code == 403
+
+
+def test_changes_to_people_are_audited(client: Client, ada: User) -> None:
+    added = client.post(page("auth.group", "add"), {"name": "night shift", "permissions": []})
+    assert added.status_code == 302
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.subject) == (ada, "create", "night shift")

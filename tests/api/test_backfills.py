@@ -1,0 +1,108 @@
+"""Backfills through the API."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts_app.models import AuditEntry, User
+from assets_app.models import Asset
+from backfills_app.models import Backfill
+
+ADDRESS = "/api/v1/backfills/"
+REQUEST = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-31", "strategy": 10}
+
+pytestmark = pytest.mark.usefixtures("raw_flights")
+
+
+def test_a_backfill_is_created_and_read(api: APIClient, olga: User) -> None:
+    created = api.post(ADDRESS, REQUEST | {"description": "January"}, format="json")
+    assert created.status_code == 201, created.content
+    body = created.json()
+    assert created["Location"] == f"{ADDRESS}{body['id']}/"
+    assert body["asset"] == "raw_flights"
+    assert body["start_date"] == "2013-01-01T00:00:00Z"
+    assert body["end_date"] == "2013-02-01T00:00:00Z"
+    assert body["description"] == "January"
+    assert body["strategy"] == 10
+    assert body["submitted_by"] == "olga"
+    assert body["counts"]["total"] == 31
+    assert api.get(created["Location"]).json()["id"] == body["id"]
+    assert [each["id"] for each in api.get(ADDRESS).json()["results"]] == [body["id"]]
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.subject_type) == (olga, "backfill")
+
+
+def test_a_preview_says_what_creation_would_do_and_writes_nothing(api: APIClient) -> None:
+    plan = api.post(f"{ADDRESS}preview/", REQUEST, format="json")
+    assert plan.status_code == 200, plan.content
+    body = plan.json()
+    assert (body["total"], body["runs"]) == (31, 4)
+    assert (body["first_key"], body["last_key"]) == ("2013-01-01", "2013-01-31")
+    assert not Backfill.objects.exists()
+
+
+def test_the_same_request_with_its_key_is_done_once(api: APIClient) -> None:
+    first = api.post(ADDRESS, REQUEST, format="json", HTTP_IDEMPOTENCY_KEY="january")
+    again = api.post(ADDRESS, REQUEST, format="json", HTTP_IDEMPOTENCY_KEY="january")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json()
+    assert again["Location"] == first["Location"]
+    assert again["Idempotency-Replayed"] == "true"
+    assert Backfill.objects.count() == 1
+
+
+def test_another_request_with_the_same_key_is_refused(api: APIClient) -> None:
+    api.post(ADDRESS, REQUEST, format="json", HTTP_IDEMPOTENCY_KEY="january")
+    other = api.post(
+        ADDRESS, REQUEST | {"end": "2013-02-28"}, format="json", HTTP_IDEMPOTENCY_KEY="january"
+    )
+    assert other.status_code == 422
+    assert other["Content-Type"] == "application/problem+json"
+    assert Backfill.objects.count() == 1
+
+
+def test_a_refused_request_leaves_its_key_free(api: APIClient) -> None:
+    wrong = REQUEST | {"max_active_runs": 0}
+    refused = api.post(ADDRESS, wrong, format="json", HTTP_IDEMPOTENCY_KEY="january")
+    assert refused.status_code == 400
+    created = api.post(ADDRESS, REQUEST, format="json", HTTP_IDEMPOTENCY_KEY="january")
+    assert created.status_code == 201
+
+
+def test_an_unchanged_backfill_is_not_sent_again(api: APIClient) -> None:
+    address = api.post(ADDRESS, REQUEST, format="json")["Location"]
+    first = api.get(address)
+    assert api.get(address, HTTP_IF_NONE_MATCH=first["ETag"]).status_code == 304
+    Backfill.objects.update(description="changed")
+    second = api.get(address, HTTP_IF_NONE_MATCH=first["ETag"])
+    assert second.status_code == 200
+    assert second["ETag"] != first["ETag"]
+
+
+def test_a_backfill_is_canceled_once(api: APIClient) -> None:
+    address = api.post(ADDRESS, REQUEST, format="json")["Location"]
+    canceled = api.post(f"{address}cancel/")
+    assert canceled.status_code == 200, canceled.content
+    assert canceled.json()["state"] in ("canceling", "canceled")
+    Backfill.objects.get()
+    if canceled.json()["state"] == "canceled":
+        assert api.post(f"{address}cancel/").status_code == 409
+
+
+def test_its_partitions_are_listed(api: APIClient) -> None:
+    address = api.post(ADDRESS, REQUEST, format="json")["Location"]
+    assert api.get(f"{address}partitions/?state=waiting").status_code == 200
+
+
+def test_lists_are_narrowed_by_asset_and_state(api: APIClient, weather: Asset) -> None:
+    api.post(ADDRESS, REQUEST, format="json")
+    assert len(api.get(f"{ADDRESS}?asset=raw_flights").json()["results"]) == 1
+    assert api.get(f"{ADDRESS}?asset=weather").json()["results"] == []
+    assert api.get(f"{ADDRESS}?state=succeeded").json()["results"] == []
+
+
+def test_an_asset_without_time_is_to_be_materialized_instead(
+    api: APIClient, carriers: Asset
+) -> None:
+    response = api.post(ADDRESS, REQUEST | {"asset": "carriers"}, format="json")
+    assert response.status_code == 400
+    assert "materialize" in response.json()["errors"]["asset"][0]

@@ -1,0 +1,81 @@
+"""Runs and their logs through the API."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from assets_app.models import Asset, Run, RunAttempt, RunLog
+
+
+@pytest.fixture
+def run(api: APIClient, carriers: Asset) -> Run:
+    api.post("/api/v1/assets/carriers/materialize/", {}, format="json")
+    return Run.objects.get()
+
+
+def printed(run: Run, *texts: str) -> RunAttempt:
+    now = timezone.now()
+    attempt = RunAttempt.objects.create(
+        run=run, number=1, token=uuid4(), lease_until=now, started_at=now
+    )
+    for sequence, text in enumerate(texts):
+        RunLog.objects.create(attempt=attempt, sequence=sequence, text=text)
+    return attempt
+
+
+def test_a_run_is_read_with_its_attempts(api: APIClient, run: Run) -> None:
+    printed(run)
+    body = api.get(f"/api/v1/runs/{run.pk}/").json()
+    assert body["asset"] == "carriers"
+    assert body["requested_by"] == "olga"
+    assert body["partitions"] == {"pending": 1}
+    assert [attempt["number"] for attempt in body["attempts"]] == [1]
+
+
+def test_an_unchanged_run_is_not_sent_again(api: APIClient, run: Run) -> None:
+    address = f"/api/v1/runs/{run.pk}/"
+    etag = api.get(address)["ETag"]
+    assert api.get(address, HTTP_IF_NONE_MATCH=etag).status_code == 304
+
+
+def test_a_log_is_followed_by_its_cursor(api: APIClient, run: Run) -> None:
+    attempt = printed(run, "one\n", "two\n")
+    address = f"/api/v1/runs/{run.pk}/log/"
+
+    def texts(page: Any) -> list[str]:
+        return [entry["text"] for entry in page["entries"]]
+
+    first = api.get(address).json()
+    assert texts(first) == ["one\n", "two\n"]
+    assert first["ended"] is False
+    quiet = api.get(f"{address}?cursor={first['cursor']}").json()
+    assert texts(quiet) == []
+    RunLog.objects.create(attempt=attempt, sequence=2, text="three\n")
+    assert texts(api.get(f"{address}?cursor={quiet['cursor']}").json()) == ["three\n"]
+
+
+def test_a_queued_run_is_canceled_at_once_and_only_once(api: APIClient, run: Run) -> None:
+    address = f"/api/v1/runs/{run.pk}/cancel/"
+    canceled = api.post(address)
+    assert canceled.status_code == 200, canceled.content
+    assert canceled.json()["state"] == "canceled"
+    again = api.post(address)
+    assert again.status_code == 409
+    assert "ended already" in again.json()["detail"]
+
+
+def test_a_viewer_cancels_nothing(viewer_api: APIClient, run: Run) -> None:
+    assert viewer_api.post(f"/api/v1/runs/{run.pk}/cancel/").status_code == 403
+    run.refresh_from_db()
+    assert run.state == "queued"
+
+
+def test_runs_are_narrowed(api: APIClient, run: Run) -> None:
+    def found(query: str) -> int:
+        return len(api.get(f"/api/v1/runs/?{query}").json()["results"])
+
+    assert found("asset=carriers") == found("state=queued&state=running") == 1
+    assert found("asset=weather") == found("state=failed") == 0

@@ -1,0 +1,51 @@
+"""The API's description."""
+
+import pytest
+from django.test import Client
+from drf_spectacular.validation import validate_schema
+from rest_framework.test import APIClient
+
+from accounts_app.models import User
+
+
+@pytest.fixture
+def schema(api: APIClient) -> dict:  # type: ignore[type-arg]
+    response = api.get("/api/v1/schema/?format=json")
+    assert response.status_code == 200
+    return response.json()  # type: ignore[no-any-return]
+
+
+def test_the_description_is_valid_openapi_3_1(schema: dict) -> None:  # type: ignore[type-arg]
+    assert schema["openapi"].startswith("3.1")
+    validate_schema(schema)  # type: ignore[no-untyped-call]
+
+
+def test_it_has_every_address_and_no_warning(
+    schema: dict,  # type: ignore[type-arg]
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert set(schema["paths"]) == {
+        f"/api/v1/{path}"
+        for path in (
+            "assets/", "assets/{name}/", "assets/{name}/partitions/", "assets/{name}/materialize/",
+            "runs/", "runs/{id}/", "runs/{id}/log/", "runs/{id}/cancel/", "backfills/",
+            "backfills/preview/", "backfills/{id}/", "backfills/{id}/partitions/",
+            "backfills/{id}/cancel/", "health/", "tokens/",
+        )
+    }  # fmt: skip
+    assert "Warning" not in capsys.readouterr().err
+
+
+def test_writes_have_examples(schema: dict) -> None:  # type: ignore[type-arg]
+    for path in ("backfills/", "assets/{name}/materialize/", "tokens/"):
+        content = schema["paths"][f"/api/v1/{path}"]["post"]["requestBody"]["content"]
+        assert content["application/json"]["examples"]
+
+
+def test_people_read_it_as_a_page(olga: User) -> None:
+    client = Client()
+    assert client.get("/api/docs/").status_code == 302
+    client.force_login(olga)
+    page = client.get("/api/docs/")
+    assert page.status_code == 200
+    assert "/api/v1/backfills/preview/" in page.content.decode()

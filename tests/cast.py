@@ -1,0 +1,56 @@
+"""A small cast for tests: a few people, and a catalogue without a loader."""
+
+import hashlib
+import json
+from typing import Any
+
+import slicewise
+from accounts_app.models import User
+from accounts_app.policy import Role
+from assets_app.models import Asset, Bundle, BundleVersion, Producer, ProducerVersion
+from django.contrib.auth.models import Group
+from partitions_app.models import PartitionDefinition
+
+DAILY_2013 = slicewise.PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")
+AIRPORTS = slicewise.PartitionBySequence(["EWR", "JFK", "LGA"])
+DAY_BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
+
+
+def person(name: str, role: Role | None = None, **fields: Any) -> User:
+    """Somebody without a password, since hashing one takes a tenth of a second."""
+    user = User.objects.create_user(name, **fields)
+    if role is not None:
+        user.groups.add(Group.objects.get_or_create(name=role.value)[0])
+    return user
+
+
+def asset(
+    name: str,
+    partition: slicewise.PartitionDefinition | None = None,
+    *,
+    params: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Asset:
+    """An asset with a producer, as if a definition file had declared it."""
+    bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
+    version, _ = BundleVersion.objects.get_or_create(
+        bundle=bundle, digest="0" * 64, defaults={"archive": b""}
+    )
+    definition = {
+        "name": name, "strategy": "partition", "params": params or {}, "retries": 0,
+        "outlets": [{"name": name}],
+    }  # fmt: skip
+    producer = Producer.objects.create(name=name, bundle=bundle)
+    producer.current_version = ProducerVersion.objects.create(
+        producer=producer,
+        bundle_version=version,
+        digest=hashlib.sha256(json.dumps(definition).encode()).hexdigest(),
+        definition=definition,
+        source=f"def {name}(): ...",
+        file="flights.py",
+    )
+    producer.save()
+    row = None if partition is None else PartitionDefinition.of(partition.to_json())
+    return Asset.objects.create(
+        name=name, bundle=bundle, producer=producer, partition_definition=row, **fields
+    )
