@@ -16,7 +16,7 @@ from slicewise.cadence import (
 from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.intervals import Interval
-from slicewise.moments import Moment, read_moment, read_time, since_second
+from slicewise.moments import Moment, read_iso, read_moment, read_time, since_second
 from slicewise.names import check_name
 from slicewise.segments import Segments
 from slicewise.space import Space
@@ -56,6 +56,7 @@ class PartitionByInterval(PartitionDefinition, kind="interval"):
         name: str | None = None,
     ) -> None:
         place = zone(_zone_name(timezone))
+        start, end = (read_iso(each) if isinstance(each, str) else each for each in (start, end))
         _check_not_mixed(start, end)
         bounds = [None if each is None else read_moment(each, place) for each in (start, end)]
         if isinstance(exclude, str | date):
@@ -68,7 +69,8 @@ class PartitionByInterval(PartitionDefinition, kind="interval"):
             exclude=tuple(_read_excluded(each, place) for each in exclude),
             name=check_name(name),
         )
-        if bounds[0] and bounds[1] and bounds[1] < bounds[0]:
+        # Compared as instants: Python compares datetimes of one zone by what the clock reads.
+        if bounds[0] and bounds[1] and to_instant(bounds[1]) < to_instant(bounds[0]):
             raise DefinitionError(f"the end {bounds[1]} comes before the start {bounds[0]}")
         if isinstance(self.cadence, StepCadence) and bounds[0] and bounds[0].microsecond:
             raise DefinitionError(
@@ -209,7 +211,7 @@ def _zone_name(timezone: str | tzinfo) -> str:
     return name
 
 
-def _check_not_mixed(start: Moment | None, end: Moment | None) -> None:
+def _check_not_mixed(start: date | None, end: date | None) -> None:
     zoned = {each.tzinfo is not None for each in (start, end) if isinstance(each, datetime)}
     if len(zoned) > 1:
         raise DefinitionError(f"one of start {start} and end {end} has a zone, the other none")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn, Self
+from urllib.parse import unquote
 
 from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
@@ -106,7 +107,11 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
     def parse(self, text: str) -> PartitionKey:
         """The key of that text, whether it has been found or not."""
-        return PartitionKey.of(text)
+        return PartitionKey.of(unquote(text))
+
+    def text(self, key: object) -> str:
+        """The key text of a key or plain value, whether it has been found or not."""
+        return PartitionKey.of(key).text
 
     def to_json(self) -> Json:
         """Kind and name."""

@@ -24,8 +24,7 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
     A naive datetime is wall time in the zone (`fold=1`: the second pass), a date its midnight; an
     aware one keeps its offset; a text is read as ISO 8601.
     """
-    if isinstance(value, str):
-        value = _from_iso(value)
+    value = read_iso(value) if isinstance(value, str) else value
     if not isinstance(value, date):
         raise DefinitionError(f"a bound is a datetime or a date, not {value!r}")
     if not isinstance(value, datetime):
@@ -38,7 +37,8 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
     return local + timedelta(microseconds=value.microsecond)
 
 
-def _from_iso(text: str) -> datetime | date:
+def read_iso(text: str) -> datetime | date:
+    """The date or datetime that a text in ISO 8601 says. Raises DefinitionError."""
     try:
         return datetime.fromisoformat(text) if len(text) > 10 else date.fromisoformat(text)
     except ValueError:

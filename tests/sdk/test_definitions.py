@@ -5,6 +5,7 @@ import pickle
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ from tests.sdk.strategies import definitions
 
 
 @given(definition=definitions)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_a_definition_comes_back_from_its_json(definition: PartitionDefinition) -> None:
     back = PartitionDefinition.from_json(json.loads(json.dumps(definition.to_json())))
     assert back == definition
@@ -34,7 +35,7 @@ def test_a_definition_comes_back_from_its_json(definition: PartitionDefinition) 
 
 
 @given(definition=definitions)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_keys_come_back_from_their_texts(definition: PartitionDefinition) -> None:
     keys = definition.keys()
     listed = list(keys)[:100]
@@ -177,6 +178,24 @@ def test_bad_bounds_and_zones_are_refused() -> None:
         PartitionByInterval(
             "@daily", start=datetime(2024, 1, 1), end=datetime(2024, 1, 2, tzinfo=UTC)
         )
+
+
+def test_texts_of_bounds_are_checked_like_datetimes() -> None:
+    with pytest.raises(DefinitionError, match="has a zone, the other none"):
+        PartitionByInterval("@daily", start="2024-01-01T00:00", end="2024-01-02T00:00Z")
+    with pytest.raises(DefinitionError, match="'soon' is not a date or time"):
+        PartitionByInterval("@daily", start="soon")
+    zone = ZoneInfo("America/New_York")
+    first, second = (datetime(2024, 11, 3, 1, 30, tzinfo=zone, fold=fold) for fold in (0, 1))
+    with pytest.raises(DefinitionError, match="comes before the start"):
+        PartitionByInterval("*/5 * * * *", start=second, end=first)
+
+
+def test_a_key_found_at_run_time_comes_back_from_its_text() -> None:
+    customers = PartitionAtRuntime(name="active_customers")
+    assert customers.text("Müller & Co") == "M%C3%BCller%20%26%20Co"
+    assert customers.parse(customers.text("Müller & Co")).value == "Müller & Co"
+    assert PartitionDefinition.from_json(customers.to_json()) == customers
 
 
 def test_bad_products_and_sequences_are_refused() -> None:

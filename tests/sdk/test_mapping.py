@@ -122,7 +122,7 @@ def test_zones_may_differ() -> None:
 
 
 @given(downstream=definitions, upstream=definitions, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_need_is_the_same_seen_from_either_side(
     downstream: PartitionDefinition, upstream: PartitionDefinition, data: st.DataObject
 ) -> None:
@@ -138,7 +138,7 @@ def test_need_is_the_same_seen_from_either_side(
 
 
 @given(downstream=definitions, upstream=definitions, count=st.integers(1, 30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_set_needs_what_its_members_need(
     downstream: PartitionDefinition, upstream: PartitionDefinition, count: int
 ) -> None:
@@ -175,7 +175,7 @@ def test_an_offset_counts_excluded_windows() -> None:
     size=st.integers(0, 4),
     data=st.data(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_an_offset_is_the_same_seen_from_either_side(
     downstream: PartitionDefinition,
     upstream: PartitionDefinition,

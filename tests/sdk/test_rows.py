@@ -16,7 +16,7 @@ from tests.sdk.strategies import definitions
 
 
 @given(definition=definitions)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_rows_say_what_the_keys_say_in_their_order(definition: PartitionDefinition) -> None:
     chosen = PartitionSet.of(definition, definition.keys()[:80])
     rows = list(partition_rows(definition, chosen))

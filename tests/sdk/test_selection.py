@@ -146,7 +146,7 @@ def pairs_of_sets(draw: st.DrawFn) -> tuple[PartitionSet, PartitionSet]:
 
 
 @given(pair=pairs_of_sets())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_sets_of_partitions_obey_the_algebra_of_sets(
     pair: tuple[PartitionSet, PartitionSet],
 ) -> None:
@@ -162,7 +162,7 @@ def test_sets_of_partitions_obey_the_algebra_of_sets(
 
 
 @given(pair=pairs_of_sets())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_set_is_read_back_from_its_text(pair: tuple[PartitionSet, PartitionSet]) -> None:
     union = pair[0] | pair[1]
     if union:
@@ -173,7 +173,7 @@ def test_a_set_is_read_back_from_its_text(pair: tuple[PartitionSet, PartitionSet
 
 
 @given(pair=pairs_of_sets(), start=st.integers(0, 25), size=st.integers(0, 25))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_slices_of_a_set_are_sets_of_the_same_order(
     pair: tuple[PartitionSet, PartitionSet], start: int, size: int
 ) -> None:
@@ -184,7 +184,7 @@ def test_slices_of_a_set_are_sets_of_the_same_order(
 
 
 @given(pair=pairs_of_sets())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_ranges_are_minimal(pair: tuple[PartitionSet, PartitionSet]) -> None:
     union = pair[0] | pair[1]
     for one, two in zip(union.ranges, union.ranges[1:], strict=False):

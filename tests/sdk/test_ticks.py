@@ -18,7 +18,7 @@ from tests.sdk.strategies import cadences, crons, instants, spans, zones
 
 
 @given(cron=crons, name=zones, span=spans(), step=st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_many_ticks_are_the_ticks_one_by_one(
     cron: str, name: str, span: tuple[datetime, datetime], step: int
 ) -> None:
@@ -33,7 +33,7 @@ def test_many_ticks_are_the_ticks_one_by_one(
 
 
 @given(cadence=cadences, name=zones, instant=instants)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_number_of_a_tick_is_its_rank(
     cadence: str | timedelta, name: str, instant: datetime
 ) -> None:

@@ -12,7 +12,7 @@ from tests.sdk.strategies import cadences, crons, instants, intervals, spans, zo
 
 
 @given(cron=crons, zone=zones, span=spans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_boundaries_are_those_that_croniter_walks_to(
     cron: str, zone: str, span: tuple[datetime, datetime]
 ) -> None:
@@ -23,7 +23,7 @@ def test_boundaries_are_those_that_croniter_walks_to(
 
 
 @given(cadence=cadences, zone=zones, span=spans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_windows_are_not_empty_and_tile_time(
     cadence: str | timedelta, zone: str, span: tuple[datetime, datetime]
 ) -> None:
@@ -34,7 +34,7 @@ def test_windows_are_not_empty_and_tile_time(
 
 
 @given(definition=intervals())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_count_is_the_length_of_the_list_and_slices_agree_with_it(
     definition: PartitionByInterval,
 ) -> None:
@@ -48,7 +48,7 @@ def test_count_is_the_length_of_the_list_and_slices_agree_with_it(
 
 
 @given(definition=intervals())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_text_names_its_window_alone(definition: PartitionByInterval) -> None:
     windows = definition.windows()[:300]
     texts = [window.text for window in windows]
@@ -57,7 +57,7 @@ def test_text_names_its_window_alone(definition: PartitionByInterval) -> None:
 
 
 @given(cadence=cadences, zone=zones, instant=instants)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_one_window_contains_an_instant(
     cadence: str | timedelta, zone: str, instant: datetime
 ) -> None:
@@ -70,7 +70,7 @@ def test_one_window_contains_an_instant(
 
 
 @given(definition=intervals(), cut=st.floats(0, 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_pages_of_a_listing_agree_with_the_whole(
     definition: PartitionByInterval, cut: float
 ) -> None:
@@ -83,7 +83,7 @@ def test_pages_of_a_listing_agree_with_the_whole(
 
 
 @given(definition=intervals())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_exclusions_leave_the_neighbours_as_they_are(definition: PartitionByInterval) -> None:
     plain = PartitionByInterval(
         definition.to_json()["cadence"],
