@@ -209,11 +209,15 @@ def wait_for(
 ) -> None:
     """Wait until `ready`; a StackError when it takes longer or `broken` says why not."""
     end = time.monotonic() + seconds
+    ask = time.monotonic() + 1
     while not ready():
-        if (reason := broken()) is not None:
-            raise StackError(reason)
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise StackError(f"Waited {seconds:.0f} s for {what}, in vain.")
+        if now > ask:  # asking costs more than looking
+            ask = now + 1
+            if (reason := broken()) is not None:
+                raise StackError(reason)
         time.sleep(0.05)
 
 
