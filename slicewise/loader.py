@@ -9,6 +9,7 @@ import json
 import os
 import sys
 
+from slicewise import spark
 from slicewise.loading import load_bundle
 
 
@@ -18,6 +19,7 @@ def main() -> None:
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)
     options = parser.parse_args()
+    spark.use_connect()
     os.set_inheritable(options.report_fd, False)
     report = json.dumps(load_bundle(options.folder), allow_nan=False).encode()
     with os.fdopen(options.report_fd, "wb") as file:

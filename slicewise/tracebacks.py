@@ -60,7 +60,8 @@ def _user_frames(stack: traceback.StackSummary, folder: str) -> traceback.StackS
 
 
 def _is_machinery(filename: str) -> bool:
-    return filename.startswith((PACKAGE_FOLDER, "<frozen importlib"))
+    is_own = filename.startswith((PACKAGE_FOLDER, "<frozen importlib"))
+    return is_own or "/site-packages/pyspark/" in filename
 
 
 def _relative(filename: str, folder: str) -> str:

@@ -42,6 +42,8 @@ def perform(request: Message, say: Say) -> int:
     """
     root = _unpacked(request)
     session = _LazySession(request, say)
+    if request.get("spark"):
+        spark.use_connect()
     try:
         with importable(root):
             own = _make(request, root, session)

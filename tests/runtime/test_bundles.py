@@ -271,6 +271,8 @@ def test_the_loader_process_reports_whatever_its_files_print_or_start(tmp_path: 
         tmp_path / "bundle",
         noisy="""
             import atexit, sys, threading, time
+            from pyspark.sql import functions as F
+            IS_LATE = F.col("dep_delay") > 15
             print('{"files": []}')
             sys.stderr.write("noise")
             threading.Thread(target=time.sleep, args=(60,)).start()

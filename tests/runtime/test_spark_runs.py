@@ -226,6 +226,21 @@ def test_every_hour_of_a_day_with_25_gets_its_own_rows(spark_runs: Runs) -> None
     assert [one["rows"] for one in made.staged.values()] == [60] * 25
 
 
+def test_columns_may_be_made_before_spark_is_asked_for(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/numbers")
+        def numbers(spark):
+            return spark.range(10)
+        @asset()
+        def small(numbers):
+            from pyspark.sql import functions as F
+            is_small = F.col("id") < 3
+            print(numbers.read().where(is_small).count())
+    """)
+    spark_runs.make("numbers")
+    assert spark_runs.run("small", upstream={"numbers": [""]}).log == "3\n"
+
+
 def test_a_function_may_write_by_itself_once(spark_runs: Runs) -> None:
     spark_runs.define("""
         @asset(uri=f"{LAKE}/own")
