@@ -81,7 +81,7 @@ admin.site.unregister(AuthToken)
 
 
 @admin.register(User)
-class PeopleAdmin(AdministeredAdmin[User], UserAdmin):
+class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
     """Who may sign in, and in which role: groups are roles."""
 
     list_display = ("username", "email", "roles", "is_active", "is_superuser", "last_login")

@@ -70,7 +70,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = serializers.DictField(
+    errors = serializers.DictField(  # type: ignore[assignment]  # a field, gathered by DRF
         child=serializers.ListField(child=serializers.CharField()),
         required=False,
         help_text="Sentences per field; the empty name stands for the request as a whole.",

@@ -54,11 +54,11 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
 
     class Meta:
         model = Asset
-        fields = (
+        fields: tuple[str, ...] = (
             "name", "bundle", "description", "kind", "group", "owners", "tags", "uri",
             "canonical_uri", "schedule", "partition", "paused", "active", "counts", "in_flight",
         )  # fmt: skip
-        read_only_fields = fields
+        read_only_fields: tuple[str, ...] = fields
 
     def get_uri(self, asset: Asset) -> str:
         return masked(asset.uri)
@@ -85,11 +85,11 @@ class AssetDetailSerializer(AssetSerializer):
     params = serializers.SerializerMethodField()
 
     class Meta(AssetSerializer.Meta):
-        fields = (
+        fields: tuple[str, ...] = (
             *AssetSerializer.Meta.fields,
             "columns", "activated_at", "expected", "upstream", "downstream", "params",
         )  # fmt: skip
-        read_only_fields = fields
+        read_only_fields: tuple[str, ...] = fields
 
     def get_expected(self, asset: Asset) -> int | None:
         expected: int | None = self.context["expected"]
@@ -143,7 +143,7 @@ class RequestSerializer(serializers.Serializer[Any]):
     """What came of a request: its runs, the first hundred by number, all at ``runs_url``."""
 
     group = serializers.IntegerField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # a field, gathered by DRF
     run_count = serializers.IntegerField()
     partition_count = serializers.IntegerField()
     runs = serializers.ListField(child=serializers.IntegerField())
@@ -160,11 +160,11 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
 
     class Meta:
         model = RunAttempt
-        fields = (
+        fields: tuple[str, ...] = (
             "number", "gateway", "engine", "application_id", "application_ui", "outcome", "error",
             "traceback", "started_at", "ended_at",
         )  # fmt: skip
-        read_only_fields = fields
+        read_only_fields: tuple[str, ...] = fields
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
@@ -178,12 +178,12 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     class Meta:
         model = Run
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "asset", "group", "trigger", "queue", "state", "selection", "partition_count",
             "params", "attempt_count", "error", "error_kind", "requested_by", "created_at",
             "queued_at", "dispatched_at", "started_at", "ended_at",
         )  # fmt: skip
-        read_only_fields = fields
+        read_only_fields: tuple[str, ...] = fields
 
 
 class RunDetailSerializer(RunSerializer):
@@ -193,8 +193,8 @@ class RunDetailSerializer(RunSerializer):
     partitions = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
-        fields = (*RunSerializer.Meta.fields, "attempts", "partitions")
-        read_only_fields = fields
+        fields: tuple[str, ...] = (*RunSerializer.Meta.fields, "attempts", "partitions")
+        read_only_fields: tuple[str, ...] = fields
 
     def get_partitions(self, run: Run) -> dict[str, int]:
         states = run.partitions.order_by().values_list("state").annotate(Count("id"))

@@ -63,7 +63,7 @@ PLAN_EXAMPLE = OpenApiExample(
 )
 
 
-class BackfillFilter(django_filters.FilterSet):  # type: ignore[misc]
+class BackfillFilter(django_filters.FilterSet):
     """What the list of backfills can be narrowed by."""
 
     asset = django_filters.CharFilter(field_name="asset__name")
@@ -72,7 +72,7 @@ class BackfillFilter(django_filters.FilterSet):  # type: ignore[misc]
     search = django_filters.CharFilter(field_name="description", lookup_expr="icontains")
 
 
-class BackfillPartitionFilter(django_filters.FilterSet):  # type: ignore[misc]
+class BackfillPartitionFilter(django_filters.FilterSet):
     """What the partitions of a backfill can be narrowed by."""
 
     asset = django_filters.CharFilter(field_name="backfill_asset__asset__name")

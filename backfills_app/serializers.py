@@ -53,8 +53,8 @@ class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
 
     class Meta:
         model = BackfillAsset
-        fields = ("asset", *COUNTS)
-        read_only_fields = fields
+        fields: tuple[str, ...] = ("asset", *COUNTS)
+        read_only_fields: tuple[str, ...] = fields
 
 
 class BackfillSerializer(serializers.ModelSerializer[Backfill]):
@@ -71,13 +71,13 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
 
     class Meta:
         model = Backfill
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "name", "asset", "state", "description", "start_date", "end_date",
             "logical_dates", "params", "max_active_runs", "strategy", "existing", "group",
             "scheduled_date", "submitted_at", "submitted_by", "updated_at", "run_start_date",
             "run_end_date", "error", "counts", "assets",
         )  # fmt: skip
-        read_only_fields = fields
+        read_only_fields: tuple[str, ...] = fields
 
     def get_counts(self, backfill: Backfill) -> dict[str, int]:
         assets = list(backfill.assets.all())
@@ -88,8 +88,12 @@ class BackfillDetailSerializer(BackfillSerializer):
     """With the code as it was frozen at submission."""
 
     class Meta(BackfillSerializer.Meta):
-        fields = (*BackfillSerializer.Meta.fields, "relative_fileloc", "origin_code")
-        read_only_fields = fields
+        fields: tuple[str, ...] = (
+            *BackfillSerializer.Meta.fields,
+            "relative_fileloc",
+            "origin_code",
+        )
+        read_only_fields: tuple[str, ...] = fields
 
 
 class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]):
@@ -102,5 +106,14 @@ class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]
 
     class Meta:
         model = BackfillPartition
-        fields = ("asset", "key", "start", "end", "segment", "state", "reason", "run")
-        read_only_fields = fields
+        fields: tuple[str, ...] = (
+            "asset",
+            "key",
+            "start",
+            "end",
+            "segment",
+            "state",
+            "reason",
+            "run",
+        )
+        read_only_fields: tuple[str, ...] = fields

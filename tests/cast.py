@@ -4,11 +4,12 @@ import hashlib
 import json
 from typing import Any
 
+from django.contrib.auth.models import Group
+
 import slicewise
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset, Bundle, BundleVersion, Producer, ProducerVersion
-from django.contrib.auth.models import Group
 from partitions_app.models import PartitionDefinition
 
 DAILY_2013 = slicewise.PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")
@@ -38,7 +39,7 @@ def asset(
     )
     definition = {
         "name": name, "strategy": "partition", "params": params or {}, "retries": 0,
-        "outlets": [{"name": name}],
+        "outlets": [{"name": name}], "partition": partition.to_json() if partition else None,
     }  # fmt: skip
     producer = Producer.objects.create(name=name, bundle=bundle)
     producer.current_version = ProducerVersion.objects.create(

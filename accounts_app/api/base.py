@@ -1,12 +1,11 @@
 """What every view of the API has in common: who may come in, what is read, how errors are told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
-from django.http import HttpResponseBase
-from rest_framework.authentication import SessionAuthentication
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.generics import ListAPIView
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import JSONRenderer
@@ -35,18 +34,21 @@ class MayView(BasePermission):
 class ApiView(APIView):
     """Base of all views below ``/api/``."""
 
-    authentication_classes = (TokenAuthentication, SessionAuthentication)
-    permission_classes = (MayView,)
+    authentication_classes: Sequence[type[BaseAuthentication]] = (
+        TokenAuthentication,
+        SessionAuthentication,
+    )
+    permission_classes: Sequence[type[BasePermission]] = (MayView,)
     parser_classes = (BoundedJSONParser,)
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return answer_exception
 
     def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
-        if isinstance(final, Response) and final.content_type == MEDIA_TYPE:
+        if final.content_type == MEDIA_TYPE:
             # Whatever else a view renders, problems are JSON.
             final.accepted_renderer = JSONRenderer()
         return final

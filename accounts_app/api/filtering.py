@@ -13,19 +13,20 @@ from accounts_app.errors import InvalidRequest
 _PAGING = {"cursor", "page_size"}
 
 
-class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
+class StrictFilterBackend(DjangoFilterBackend):
     """django-filter's backend for views that name a ``filterset_class``."""
 
     def filter_queryset(
-        self, request: Request, queryset: QuerySet[Any], view: APIView
+        self, request: Any, queryset: QuerySet[Any], view: APIView
     ) -> QuerySet[Any]:
         filterset_class = self.get_filterset_class(view, queryset)
-        refuse_unknown_parameters(request, set(filterset_class.base_filters) | _PAGING)
+        known = set(filterset_class.base_filters) if filterset_class else set()
+        refuse_unknown_parameters(request, known | _PAGING)
         filtered: QuerySet[Any] = super().filter_queryset(request, queryset, view)
         return filtered
 
 
-class YesNoFilter(django_filters.TypedChoiceFilter):  # type: ignore[misc]
+class YesNoFilter(django_filters.TypedChoiceFilter):
     """``true`` or ``false``; django-filter's own takes anything else for no filter."""
 
     def __init__(self, **options: Any) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -83,7 +83,7 @@ def _pairs(query: Any) -> Any:
     return ((name, value) for name, values in query.lists() for value in values)
 
 
-def page_response(request: Request, results: list[Any], position: object | None) -> Response:
+def page_response(request: Request, results: Any, position: object | None) -> Response:
     """One page of a list."""
     return Response({"next": next_link(request, position), "results": results})
 
@@ -92,8 +92,8 @@ class KeysetPages(BasePagination):
     """Pages by one unique column, which the view names in ``page_order`` (``-id`` by default)."""
 
     def paginate_queryset(
-        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
-    ) -> list[Model]:
+        self, queryset: Any, request: Request, view: APIView | None = None
+    ) -> list[Any] | None:
         order: str = getattr(view, "page_order", "-id")
         field = order.lstrip("-")
         self.request = request

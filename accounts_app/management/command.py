@@ -50,8 +50,7 @@ class SlicewiseCommand(BaseCommand):
 
     def add_verbs(self, parser: CommandParser) -> "argparse._SubParsersAction[CommandParser]":
         """Where the verbs go."""
-        verbs = parser.add_subparsers(metavar="VERB", required=True, title="verbs")
-        return cast("argparse._SubParsersAction[CommandParser]", verbs)
+        return parser.add_subparsers(metavar="VERB", required=True, title="verbs")
 
     def add_verb(
         self, verbs: "argparse._SubParsersAction[CommandParser]", name: str, act: Act, about: str

@@ -31,7 +31,7 @@ from assets_app.serializers import (
 RUNS_NAMED = 100
 
 
-class AssetFilter(django_filters.FilterSet):  # type: ignore[misc]
+class AssetFilter(django_filters.FilterSet):
     """What the list of assets can be narrowed by."""
 
     search = django_filters.CharFilter(method="matching", label="Part of the name or description")

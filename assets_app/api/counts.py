@@ -25,7 +25,7 @@ class StateCounts:
         held = AssetPartition.objects.filter(
             asset__in=ids, identity=_IDENTITY, held_by__isnull=False
         )
-        self._held = dict(held.values_list("asset").annotate(Count("id")))
+        self._held: dict[int, int] = dict(held.values_list("asset").annotate(Count("id")))
 
     def settled(self, asset: Asset) -> dict[str, int]:
         """Partitions by what last became of them; those never touched are not counted."""
@@ -41,7 +41,6 @@ def expected_count(asset: Asset, *, now: datetime) -> int | None:
     if asset.definition is None:
         return 1
     try:
-        count: int = asset.definition.count(until=now)
+        return int(asset.definition.count(until=now))
     except UnboundedPartitionsError:
         return None
-    return count

@@ -27,7 +27,7 @@ LOG_PIECES_PER_PAGE = 200
 LARGEST_ID = 2**63 - 1
 
 
-class RunFilter(django_filters.FilterSet):  # type: ignore[misc]
+class RunFilter(django_filters.FilterSet):
     """What the list of runs can be narrowed by."""
 
     asset = django_filters.CharFilter(field_name="asset__name")

@@ -28,7 +28,7 @@ def ask(client: APIClient, **changes: Any) -> Any:
 def test_a_token_opens_the_api_until_it_is_revoked(stranger_api: APIClient, olga: User) -> None:
     answer = ask(stranger_api)
     assert answer.status_code == 201, answer.content
-    bearer = {"HTTP_AUTHORIZATION": f"Bearer {answer.json()['token']}"}
+    bearer: dict[str, Any] = {"HTTP_AUTHORIZATION": f"Bearer {answer.json()['token']}"}
     assert stranger_api.get("/api/v1/assets/", **bearer).status_code == 200
     assert stranger_api.delete(ADDRESS, **bearer).status_code == 204
     assert stranger_api.get("/api/v1/assets/", **bearer).status_code == 401

@@ -155,7 +155,7 @@ def _add_request(parser: CommandParser) -> None:
     parser.add_argument("start", metavar="START", help="key of the first partition: 2013-01-01")
     parser.add_argument("end", metavar="END", help="key of the last one, included: 2013-12-31")
     # What is left out is for the service to fill in.
-    options = (
+    options: tuple[tuple[str, dict[str, Any]], ...] = (
         ("--description", {}),
         ("--max-active-runs", {"metavar": "N", "help": "how many runs may run at once"}),
         ("--strategy", {"help": "partition, range, or how many partitions a run makes at most"}),
