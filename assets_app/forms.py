@@ -70,7 +70,7 @@ class MaterializeForm(ServiceForm):
     selection = forms.CharField(
         required=False,
         label="Partitions",
-        help_text="A key, from..to (both made), a month or a year, * for all segments, commas between.",
+        help_text="A key; from..to, both made; a month or a year; several with commas between.",
     )
     strategy = forms.CharField(
         required=False,
@@ -80,7 +80,9 @@ class MaterializeForm(ServiceForm):
     )
     params = ParamsField(required=False, label="Params", help_text="A JSON object.")
 
-    def __init__(self, *args: Any, partitioned: bool, params: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, partitioned: bool, params: dict[str, Any], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.fields["params"].widget.attrs["rows"] = 4
         if not partitioned:

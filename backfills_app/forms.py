@@ -53,7 +53,9 @@ class BackfillForm(ServiceForm):
         label="Which of them",
     )
     params = ParamsField(
-        required=False, label="Params", help_text="A JSON object; empty: as the asset declares them."
+        required=False,
+        label="Params",
+        help_text="A JSON object; empty: as the asset declares them.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -17,7 +17,7 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
     """Backfills, with what lists and pages show of them."""
 
     def listed(self) -> "BackfillQuerySet":
-        """Those not deleted, newest first, with their assets and counts: two statements for a page."""
+        """Those not deleted, newest first, with their assets and counts: two statements."""
         return (
             self.filter(deleted=False)
             .select_related("asset", "submitted_by", "group")

@@ -7,9 +7,7 @@ What is zoomed out of is never counted slice by slice: it comes from counts kept
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-
-from slicewise import PartitionByInterval, PartitionDefinition
+from datetime import datetime, time, timedelta
 
 from partitions_app import grid_lists, grid_tables
 from partitions_app.grid_cells import (
@@ -23,17 +21,17 @@ from partitions_app.grid_cells import (
     address,
     room_for,
 )
-from partitions_app.grid_time import Clock, Period, Unit, period_of, span_of, unit_of
+from partitions_app.grid_time import Clock, Period, Unit, period_of, span_of, unit_of, windows_in
+from slicewise import PartitionByInterval, PartitionDefinition
 
 _ZOOMS: dict[Unit, tuple[Zoom, ...]] = {
     "minute": ("day", "month", "year", "all"),
     "hour": ("day", "month", "year", "all"),
     "day": ("month", "year", "all"),
-    "long": ("all",),
+    "long": ("year", "all"),
 }
 _DEFAULT: dict[Unit, Zoom] = {"minute": "day", "hour": "month", "day": "year", "long": "all"}
 _LABELS: dict[Zoom, str] = {"day": "Day", "month": "Month", "year": "Year", "all": "Years"}
-_WINDOWS_PER_DAY = {"minute": 1440, "hour": 24, "day": 1, "long": 1}
 _ROWS_WANTED = 10
 
 
@@ -65,12 +63,21 @@ class Layout:
     rows: int = 1
     counts_unit: grid_tables.CountsUnit | None = None
     cells: grid_tables.Cells = field(default_factory=list)
+    starts_at: datetime | None = None
+    continues_at: datetime | None = None
     unit: Unit = "day"
 
     @property
     def time(self) -> PartitionByInterval | None:
         """The dimension of time."""
         return None if self.definition is None else self.definition.time_dimension
+
+    @property
+    def stretch(self) -> tuple[Period, PartitionByInterval]:
+        """The stretch of time shown and the rule that cuts it; LookupError for a list of keys."""
+        if self.period is None or self.time is None:
+            raise LookupError("this page of the grid has no time in it")
+        return self.period, self.time
 
     @property
     def has_segments(self) -> bool:
@@ -84,7 +91,7 @@ def layout(
     clock: Clock,
     found: Sequence[str] = (),
 ) -> Layout:
-    """The page that the request asks for; ``found`` are the keys of partitions found at run time."""
+    """The page that the request asks for; ``found`` are the keys that runs discovered."""
     if definition is None:
         return Layout(None, clock, "list", keys=("",))
     rule = definition.time_dimension
@@ -93,10 +100,13 @@ def layout(
             return Layout(definition, clock, "list", keys=tuple(found))
         return _list_page(definition, request, clock)
     unit = unit_of(rule)
-    first, last = span_of(rule, clock)
-    zoom = _zoom(request.zoom, unit)
-    period = period_of(zoom, _date(request.at) or last)
-    return _time_page(Layout(definition, clock, "table", period, unit=unit), request)
+    _, last = span_of(rule, clock)
+    at = _moment(request.at)
+    page = Layout(definition, clock, "table", unit=unit)
+    period = period_of(_zoom(request.zoom, page), at.date() if at else last)
+    # Within a day that holds more than a page, pages begin at a time.
+    start = at if at and period.zoom == "day" and at.time() != time() else None
+    return _time_page(replace(page, period=period, starts_at=start), definition, request)
 
 
 def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Grid:
@@ -118,8 +128,8 @@ def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Gri
         blocks,
         "calendar" if calendar or by_day else "table",
         zooms=_zoom_links(page),
-        previous=_neighbour(page, -1),
-        following=_neighbour(page, 1),
+        previous=_earlier(page),
+        following=_later(page),
         segments=_segment_page(page),
         aggregated=page.counts_unit is not None,
         zone=page.time.timezone,
@@ -127,33 +137,33 @@ def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Gri
     )
 
 
-def _time_page(page: Layout, request: GridRequest) -> Layout:
-    assert page.definition is not None and page.time is not None and page.period is not None  # noqa: S101
-    total = grid_lists.segment_count(page.definition)
-    windows_here = page.unit == "long" and 53 * len(page.period.years)
-    windows_here = windows_here or len(page.period.days) * _WINDOWS_PER_DAY[page.unit]
+def _time_page(page: Layout, definition: PartitionDefinition, request: GridRequest) -> Layout:
+    period, rule = page.stretch
+    total = grid_lists.segment_count(definition)
     text = len("2000-01-01" if page.unit == "day" else "2000-01-01T00:00Z")
-    widest = "x" * (text + _segment_width(page.definition))
-    rows = room_for(widest) // max(windows_here, 1)
-    exact = rows >= min(total, _ROWS_WANTED) or page.unit == "long" or page.period.zoom == "day"
-    unit = None if exact else grid_tables.counts_unit(page.period, page.has_segments)
+    widest = "x" * (text + _segment_width(definition))
+    rows = room_for(widest) // max(windows_in(rule, period), 1)
+    exact = rows >= min(total, _ROWS_WANTED) or period.zoom == "day"
+    unit = None if exact else grid_tables.counts_unit(period, page.has_segments)
     if unit:
-        rows = MAX_SHARES // grid_tables.columns(page.period, unit)
-    page = _with_segments(page, request, total, max(rows, 1))
+        rows = MAX_SHARES // grid_tables.columns(period, unit)
+    if page.has_segments:
+        page = _with_segments(page, definition, request, max(rows, 1))
     if unit:
         return replace(page, counts_unit=unit)
-    cells = grid_tables.exact_cells(
-        page.definition, page.period, page.clock, page.segments, room_for(widest)
+    cells, more = grid_tables.exact_cells(
+        definition, period, page.clock, page.segments, room_for(widest), page.starts_at
     )
-    return replace(page, cells=cells, keys=tuple(key for _, row in cells for _, key in row))
+    keys = tuple(key for _, row in cells for _, key in row)
+    return replace(page, cells=cells, keys=keys, continues_at=more)
 
 
-def _with_segments(page: Layout, request: GridRequest, total: int, rows: int) -> Layout:
-    if not page.has_segments:
-        return page
-    assert page.definition is not None  # noqa: S101
+def _with_segments(
+    page: Layout, definition: PartitionDefinition, request: GridRequest, rows: int
+) -> Layout:
+    total = grid_lists.segment_count(definition)
     first = min((request.page - 1) * rows, (total - 1) // rows * rows)
-    chosen = tuple(grid_lists.segments(page.definition, first, first + rows))
+    chosen = tuple(grid_lists.segments(definition, first, first + rows))
     return replace(page, segments=chosen, segment_total=total, segment_first=first, rows=rows)
 
 
@@ -175,39 +185,48 @@ def _names(page: Layout) -> tuple[str, ...]:
     return () if page.definition is None else tuple(d.name for d in page.definition.dimensions)
 
 
-def _zoom(asked: str, unit: Unit) -> Zoom:
-    return next((zoom for zoom in _ZOOMS[unit] if zoom == asked), _DEFAULT[unit])
+def _zoom(asked: str, page: Layout) -> Zoom:
+    default = _DEFAULT[page.unit]
+    if page.unit == "long" and page.has_segments:
+        default = "year"
+    return next((zoom for zoom in _ZOOMS[page.unit] if zoom == asked), default)
 
 
-def _date(text: str) -> date | None:
+def _moment(text: str) -> datetime | None:
+    """Local time, as pages write it into addresses; None for anything else."""
     try:
-        return datetime.fromisoformat(text).date()
+        return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         return None
 
 
 def _zoom_links(page: Layout) -> list[ZoomLink]:
-    assert page.period is not None and page.time is not None  # noqa: S101
-    first, last = span_of(page.time, page.clock)
-    # From a year, "month" leads to a month that has partitions: the last of the page.
-    at = max(min(last, page.period.stop), page.period.first) if last >= page.period.first else None
-    at = min(at or page.period.first, page.period.stop)
-    if at == page.period.stop:
-        at = page.period.days[-1]
+    period, rule = page.stretch
+    _, last = span_of(rule, page.clock)
+    # Zooming in leads to the latest stretch of this page that has partitions.
+    at = min(max(last, period.first), period.days[-1])
     return [
-        ZoomLink(zoom, _LABELS[zoom], address(zoom, at), zoom == page.period.zoom)
+        ZoomLink(zoom, _LABELS[zoom], address(zoom, at), zoom == period.zoom)
         for zoom in _ZOOMS[page.unit]
     ]
 
 
-def _neighbour(page: Layout, step: int) -> str:
-    assert page.period is not None and page.time is not None  # noqa: S101
-    first, last = span_of(page.time, page.clock)
-    if step < 0:
-        if page.period.first <= first:
-            return ""
-        return address(page.period.zoom, date.fromordinal(page.period.first.toordinal() - 1))
-    return address(page.period.zoom, page.period.stop) if page.period.stop <= last else ""
+def _earlier(page: Layout) -> str:
+    period, rule = page.stretch
+    if page.starts_at:
+        return address(period.zoom, period.first)
+    first, _ = span_of(rule, page.clock)
+    if period.first <= first:
+        return ""
+    return address(period.zoom, period.first - timedelta(days=1))
+
+
+def _later(page: Layout) -> str:
+    period, rule = page.stretch
+    if page.continues_at:
+        return address(period.zoom, page.continues_at)
+    _, last = span_of(rule, page.clock)
+    return address(period.zoom, period.stop) if period.stop <= last else ""
 
 
 def _segment_page(page: Layout) -> SegmentPage | None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Literal
 from urllib.parse import quote, urlencode
 
@@ -26,7 +26,7 @@ Zoom = Literal["day", "month", "year", "all"]
 
 @dataclass(frozen=True, slots=True)
 class SliceFact:
-    """What became of one partition; ``run_state`` is that of the run that holds it now, if one does."""
+    """What became of one partition; ``run_state`` is that of the run that holds it, if any."""
 
     state: str
     run_state: str | None = None
@@ -211,8 +211,9 @@ Bucketed = Mapping[tuple[date, str], Counts]
 
 
 def address(zoom: Zoom, at: date) -> str:
-    """The query string of a page of the grid."""
-    return "?" + urlencode({"zoom": zoom, "at": at.isoformat()})
+    """The query string of a page of the grid: of a date, or of a local time within a day."""
+    text = at.isoformat(timespec="minutes") if isinstance(at, datetime) else at.isoformat()
+    return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 
 def room_for(sample_key: str) -> int:

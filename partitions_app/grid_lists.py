@@ -1,12 +1,11 @@
-"""Keys without time: segments in their order, and the one cell of an asset that is not partitioned."""
+"""Keys without time: segments in their order, or the one cell of what is not partitioned."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from slicewise import PartitionDefinition, PartitionKey
-
 from partitions_app.grid_cells import Block, Cell, Row, SliceFact
 from partitions_app.looks import MISSING, Look, look_of_partition
+from slicewise import PartitionDefinition, PartitionKey
 
 SEPARATOR = "|"
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby, islice
 from typing import Literal
-
-from slicewise import Interval, PartitionByInterval, PartitionDefinition
 
 from partitions_app.grid_cells import (
     Block,
@@ -27,12 +25,15 @@ from partitions_app.grid_time import (
     windows_starting,
 )
 from partitions_app.looks import MISSING, NOT_YET_DUE
+from slicewise import Interval, PartitionByInterval, PartitionDefinition
 
 Shape = Literal["calendar", "table", "list"]
 CountsUnit = Literal["day", "month", "year"]
 # Each window of the page with the key of each segment in it.
 WindowKeys = tuple[Interval, tuple[tuple[str, str], ...]]
 Cells = list[WindowKeys]
+# A cell with the local time at which its window starts.
+Started = tuple[datetime, Cell]
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -48,20 +49,37 @@ def counts_unit(period: Period, has_segments: bool) -> CountsUnit:
 
 def columns(period: Period, unit: CountsUnit) -> int:
     """How many cells one segment takes on a page of shares."""
-    return {"day": len(period.days), "month": 12 * len(period.years), "year": len(period.years)}[unit]
+    return {"day": len(period.days), "month": 12 * len(period.years), "year": len(period.years)}[
+        unit
+    ]
 
 
 def exact_cells(
-    definition: PartitionDefinition, period: Period, clock: Clock, segments: Sequence[str], most: int
-) -> Cells:
-    """Windows that start in the period and are expected at all, with their keys; at most so many cells."""
+    definition: PartitionDefinition,
+    period: Period,
+    clock: Clock,
+    segments: Sequence[str],
+    most: int,
+    starts_at: datetime | None,
+) -> tuple[Cells, datetime | None]:
+    """Windows that start in the period, with their keys; at most so many cells.
+
+    Second, the local time at which the next page begins where not all of them fit.
+    """
     rule = definition.time_dimension
-    assert rule is not None  # noqa: S101
-    windows = windows_starting(rule, period.first, period.stop, clock)
-    return [
+    if rule is None:
+        raise LookupError("a grid without time has no windows")
+    found = windows_starting(rule, period.first, period.stop, clock)
+    if starts_at:
+        found = (one for one in found if one.local_start.replace(tzinfo=None) >= starts_at)
+    fitting = max(most // len(segments), 1)
+    windows = list(islice(found, fitting + 1))
+    more = windows[fitting].local_start.replace(tzinfo=None) if len(windows) > fitting else None
+    cells = [
         (window, tuple((one, key_text(definition, window.text, one)) for one in segments))
-        for window in islice(windows, max(most // len(segments), 1))
+        for window in windows[:fitting]
     ]
+    return cells, more
 
 
 @dataclass(frozen=True)
@@ -82,7 +100,8 @@ class Sheet:
         if self.has_segments:
             return [self._segment_block(title, list(group), slices)
                     for title, group in groupby(cells, self._segment_block_title)]  # fmt: skip
-        made = [(window, self._cell(window, keys[0][1], slices)) for window, keys in cells]
+        # Local time is dear: each window is asked for it once.
+        made = [self._started(window, keys[0][1], slices) for window, keys in cells]
         match self.unit:
             case "day":
                 return _calendars(made)
@@ -110,31 +129,35 @@ class Sheet:
         (cells,) = by_segment.values()
         dated = list(zip(starts, cells, strict=True))
         if unit == "day":
+            by_month = groupby(dated, lambda pair: pair[0].replace(day=1))
             return [
-                Block(f"{MONTHS[month - 1]} {year}", _weeks(list(group)), WEEKDAYS,
-                      address("month", date(year, month, 1)))
-                for (year, month), group in groupby(dated, lambda pair: (pair[0].year, pair[0].month))
-            ]  # fmt: skip
+                Block(_month_name(month), _weeks(list(group)), WEEKDAYS, address("month", month))
+                for month, group in by_month
+            ]
         rows = [
             Row([cell for _, cell in group], str(year))
             for year, group in groupby(dated, lambda pair: pair[0].year)
         ]
         return [Block("", [row for row in rows if any(row.cells)], MONTHS)]
 
-    def _cell(self, window: Interval, key: str, slices: Mapping[str, SliceFact], label: str = "") -> Cell:
+    def _started(
+        self, window: Interval, key: str, slices: Mapping[str, SliceFact]
+    ) -> tuple[datetime, Cell]:
+        start = window.local_start
+        label = ""
+        if self.unit == "day":
+            label = str(start.day)
+        elif self.unit == "long":
+            label = _long_label(start, window)
+        return start, self._cell(window, key, slices, label)
+
+    def _cell(
+        self, window: Interval, key: str, slices: Mapping[str, SliceFact], label: str = ""
+    ) -> Cell:
         look = look_in(slices, key)
         if look is MISSING and window.end > self.clock.now:
             look = NOT_YET_DUE
-        return Cell(look, key, label or self._label(window))
-
-    def _label(self, window: Interval) -> str:
-        start = window.local_start
-        match self.unit:
-            case "day":
-                return str(start.day) if not self.has_segments else ""
-            case "long":
-                return _long_label(window) if not self.has_segments else ""
-        return ""
+        return Cell(look, key, label)
 
     def _segment_block_title(self, cell: WindowKeys) -> str:
         start = cell[0].local_start
@@ -145,11 +168,13 @@ class Sheet:
                 return f"{start:%B %Y}"
         return self.period.title
 
-    def _segment_block(
-        self, title: str, cells: Cells, slices: Mapping[str, SliceFact]
-    ) -> Block:
+    def _segment_block(self, title: str, cells: Cells, slices: Mapping[str, SliceFact]) -> Block:
         rows = [
-            Row([self._cell(window, keys[at][1], slices) for window, keys in cells], segment, segment)
+            Row(
+                [self._cell(window, keys[at][1], slices) for window, keys in cells],
+                segment,
+                segment,
+            )
             for at, segment in enumerate(self.segments)
         ]
         return Block(title, rows, [_segment_column(window, self.unit) for window, _ in cells])
@@ -174,11 +199,11 @@ class Sheet:
         return ShareCell(name, total, total - over, counts, address(zoom, start), label)
 
 
-def _calendars(cells: list[tuple[Interval, Cell]]) -> list[Block]:
+def _calendars(cells: list[Started]) -> list[Block]:
     blocks = []
-    for (year, month), group in groupby(cells, lambda pair: _year_month(pair[0])):
-        dated = [(window.local_start.date(), cell) for window, cell in group]
-        title, href = f"{MONTHS[month - 1]} {year}", address("month", date(year, month, 1))
+    for month, group in groupby(cells, lambda pair: pair[0].date().replace(day=1)):
+        dated = [(start.date(), cell) for start, cell in group]
+        title, href = _month_name(month), address("month", month)
         if len({day for day, _ in dated}) < len(dated):
             # Windows of odd lengths: two may start on one date, which a calendar has no room for.
             blocks.append(Block(title, [Row([cell for _, cell in dated])], (), href))
@@ -199,56 +224,54 @@ def _weeks(dated: Sequence[tuple[date, Cell | ShareCell | None]]) -> list[Row]:
     return rows
 
 
-def _hours(title: str, cells: list[tuple[Interval, Cell]]) -> Block:
-    """Days as rows; each hour of the local clock in its column, but for the second pass of a fold."""
+def _hours(title: str, cells: list[Started]) -> Block:
+    """Days as rows, each local hour in its column; the second pass of a fold takes one more."""
     rows = []
-    for day, group in groupby(cells, lambda pair: pair[0].local_start.date()):
+    for day, group in groupby(cells, lambda pair: pair[0].date()):
         row: list[Cell | None] = []
         extra, before = 0, -1
-        for window, cell in group:
-            hour = window.local_start.hour
-            extra += hour == before
-            row.extend([None] * (hour + extra - len(row)))
+        for start, cell in group:
+            extra += start.hour == before
+            row.extend([None] * (start.hour + extra - len(row)))
             row.append(cell)
-            before = hour
+            before = start.hour
         rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}"))
     return Block(title, rows, [str(hour) if hour % 6 == 0 else "" for hour in range(24)])
 
 
-def _minutes(title: str, cells: list[tuple[Interval, Cell]]) -> Block:
+def _minutes(title: str, cells: list[Started]) -> Block:
     rows = [
         Row([cell for _, cell in group], f"{hour:02}:00")
-        for hour, group in groupby(cells, lambda pair: pair[0].local_start.hour)
+        for hour, group in groupby(cells, lambda pair: pair[0].hour)
     ]
     return Block(title, rows)
 
 
-def _years(cells: list[tuple[Interval, Cell]]) -> Block:
+def _years(cells: list[Started]) -> Block:
     rows = [
         Row([cell for _, cell in group], str(year))
-        for year, group in groupby(cells, lambda pair: pair[0].local_start.year)
+        for year, group in groupby(cells, lambda pair: pair[0].year)
     ]
     return Block("", rows)
 
 
-def _month_of(pair: tuple[Interval, Cell]) -> str:
-    return f"{pair[0].local_start:%B %Y}"
+def _month_of(pair: Started) -> str:
+    return _month_name(pair[0])
 
 
-def _day_of(pair: tuple[Interval, Cell]) -> str:
-    start = pair[0].local_start
+def _month_name(day: date) -> str:
+    return f"{MONTHS[day.month - 1]} {day.year}"
+
+
+def _day_of(pair: Started) -> str:
+    start = pair[0]
     return f"{start:%A} {start.day} {start:%B %Y}"
 
 
-def _year_month(window: Interval) -> tuple[int, int]:
-    start = window.local_start
-    return start.year, start.month
-
-
-def _long_label(window: Interval) -> str:
-    start, length = window.local_start, window.end - window.start
+def _long_label(start: datetime, window: Interval) -> str:
+    length = window.end - window.start
     if length < timedelta(days=27):
-        return f"{start.day} {MONTHS[start.month - 1]}"
+        return ""
     return MONTHS[start.month - 1] if length < timedelta(days=300) else str(start.year)
 
 
@@ -271,4 +294,3 @@ def _column_name(unit: CountsUnit, start: date) -> str:
         case "month":
             return MONTHS[start.month - 1]
     return str(start.year)
-

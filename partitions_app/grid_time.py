@@ -7,9 +7,8 @@ from itertools import takewhile
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from slicewise import Interval, PartitionByInterval
-
 from partitions_app.grid_cells import Zoom
+from slicewise import Interval, PartitionByInterval
 
 Unit = Literal["minute", "hour", "day", "long"]
 YEARS_PER_PAGE = 20
@@ -18,7 +17,7 @@ _PAD = timedelta(days=800)
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What is known of time: now, and since when partitions are expected where no start is declared."""
+    """Now, and since when partitions are expected where the definition has no start."""
 
     now: datetime
     since: datetime
@@ -85,13 +84,18 @@ def unit_of(rule: PartitionByInterval) -> Unit:
     return unit if unit in ("minute", "hour", "day") else "long"  # type: ignore[return-value]
 
 
+def windows_in(rule: PartitionByInterval, period: Period) -> int:
+    """How many windows of the rule the page has."""
+    return rule.count(midnight(period.first, rule.timezone), midnight(period.stop, rule.timezone))
+
+
 def since_of(rule: PartitionByInterval, clock: Clock) -> datetime:
     """The instant from which on its windows are expected."""
     return rule.start or clock.since
 
 
 def span_of(rule: PartitionByInterval, clock: Clock) -> tuple[date, date]:
-    """Local dates on which the first and the last window begin that should be there or soon will."""
+    """Local dates on which the first and the last window begin that are there or begun."""
     zone = ZoneInfo(rule.timezone)
     start = since_of(rule, clock)
     end = max(min(rule.end or clock.now, clock.now), start)
@@ -122,9 +126,7 @@ def counts_starting(
     begun = [rule.count(start, far) for start in starts]
     until = min(far, clock.now)
     over = [rule.count(start, until) if start < until else 0 for start in starts]
-    return [
-        (begun[n] - begun[n + 1], over[n] - over[n + 1]) for n in range(len(edges) - 1)
-    ]
+    return [(begun[n] - begun[n + 1], over[n] - over[n + 1]) for n in range(len(edges) - 1)]
 
 
 def midnight(day: date, zone: str) -> datetime:

@@ -1,7 +1,7 @@
 """How states look on pages: one word, one icon, one class each, wherever they are shown.
 
-A state never speaks by colour alone: a cell of the grid has a shape of its own (static/slicewise.css),
-a badge has an icon and its word.
+A state never speaks by colour alone: a cell of the grid has a shape of its own
+(static/slicewise.css), a badge has an icon and its word.
 """
 
 from dataclasses import dataclass
@@ -18,15 +18,21 @@ class Look:
     means: str = ""
 
 
-MISSING = Look("missing", "Missing", "circle-dashed", "neutral", "It should exist and was never made.")
+MISSING = Look(
+    "missing", "Missing", "circle-dashed", "neutral", "It should exist and was never made."
+)
 NOT_YET_DUE = Look("not-yet-due", "Not yet due", "hourglass", "neutral", "Its window is not over.")
 QUEUED = Look("queued", "Queued", "clock", "info", "A run will make it and has not started.")
 RUNNING = Look("running", "Running", "loader-2", "info", "A run makes it now.")
 MATERIALIZED = Look("materialized", "Materialized", "check", "good", "It is there.")
 STALE = Look("stale", "Stale", "rotate", "warn", "Something it was made from has changed since.")
-FAILED = Look("failed", "Failed", "alert-triangle", "bad", "The last run that tried to make it failed.")
+FAILED = Look(
+    "failed", "Failed", "alert-triangle", "bad", "The last run that tried to make it failed."
+)
 CANCELED = Look("canceled", "Canceled", "ban", "neutral", "The last run was stopped by a person.")
-SKIPPED = Look("skipped", "Skipped", "player-skip-forward", "neutral", "It was passed over, with a reason.")
+SKIPPED = Look(
+    "skipped", "Skipped", "player-skip-forward", "neutral", "It was passed over, with a reason."
+)
 
 PARTITION_LOOKS = (
     MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
@@ -56,7 +62,7 @@ def look_of(state: str) -> Look:
 
 
 def look_of_partition(state: str, run_state: str | None = None) -> Look:
-    """The look of a partition: the run that holds it now, if one does, before what last became of it."""
+    """The look of a partition: the run that holds it now comes before what last became of it."""
     if run_state is None:
         return _LOOKS[state]
     return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING

@@ -1,4 +1,4 @@
-"""What the partition grid of an asset is drawn from: two or three statements, whatever the history."""
+"""What the partition grid of an asset is drawn from: three statements at most."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -49,17 +49,17 @@ def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, SliceFact]:
 
 
 def _counts(asset: Asset, page: Layout) -> Bucketed:
-    """Per stretch of time and segment: settled states, with what a run holds now counted as held."""
-    assert page.period is not None and page.time is not None  # noqa: S101
+    """Per stretch of time and segment: settled states; what a run holds now counts as held."""
+    period, rule = page.stretch
     found: dict[tuple[date, str], dict[str, int]] = {}
     counted = PartitionCount.objects.filter(
-        asset=asset, identity=asset.identity, bucket__gte=page.period.first,
-        bucket__lt=page.period.stop,
+        asset=asset, identity=asset.identity, bucket__gte=period.first,
+        bucket__lt=period.stop,
     )  # fmt: skip
     held = _slices(asset).filter(
         held_by__isnull=False,
-        window_start__gte=midnight(page.period.first, page.time.timezone),
-        window_start__lt=midnight(page.period.stop, page.time.timezone),
+        window_start__gte=midnight(period.first, rule.timezone),
+        window_start__lt=midnight(period.stop, rule.timezone),
     )
     for at, segment, state, number in _grouped(counted, page, Sum("count")):
         found.setdefault((at, segment), {})[state] = number

@@ -11,7 +11,7 @@ from assets_app.models import Asset, AssetPartition, PartitionCount, Run, RunSta
 from assets_app.queries.grid import expected_count
 from partitions_app.looks import Look, look_of_partition
 
-STRIP_LENGTH = 40
+STRIP_LENGTH = 30
 _LATEST = """
     SELECT wanted.id, latest.key, latest.state, run.state
     FROM unnest(%s::bigint[], %s::text[]) AS wanted (id, identity)
@@ -27,7 +27,7 @@ _LATEST = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One asset and how it stands. ``expected`` is None where only runs know which partitions there are."""
+    """One asset and how it stands; ``expected`` is None where only runs know its partitions."""
 
     asset: Asset
     counts: dict[str, int]
@@ -101,7 +101,7 @@ def _held(assets: Sequence[Asset]) -> dict[int, int]:
 
 
 def _moments(assets: Sequence[Asset]) -> dict[int, tuple[datetime | None, datetime | None]]:
-    """The start of the earliest partition, and when the last run succeeded: each one look in an index."""
+    """The start of the earliest partition, and when the last run succeeded: by index each."""
     slices = AssetPartition.objects.filter(
         asset=OuterRef("pk"),
         identity=OuterRef("partition_definition__identity"),

@@ -42,7 +42,9 @@ def import_error_of(asset: Asset) -> dict[str, Any] | None:
 
 def broken_bundles() -> list[Bundle]:
     """Bundles that could not be loaded, whole or in part, with the version in force."""
-    broken = ~Q(error="") | (Q(current_version__isnull=False) & ~Q(current_version__import_errors=[]))
+    broken = ~Q(error="") | (
+        Q(current_version__isnull=False) & ~Q(current_version__import_errors=[])
+    )
     return list(bundles().filter(broken))
 
 
@@ -71,7 +73,9 @@ def inputs_of(materialization: Materialization, most: int = 500) -> list[Attempt
 
 def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:
     """Runs that were to make it, newest first."""
-    return list(part.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most])
+    return list(
+        part.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]
+    )
 
 
 def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:

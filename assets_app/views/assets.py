@@ -59,11 +59,13 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(found),
         "may_backfill": may(request.user, Action.BACKFILL) and can_be_backfilled(found),
     }
-    return render(request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, found))
+    return render(
+        request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, found)
+    )
 
 
 def declared(name: str) -> Asset:
-    """The asset of that name, also one that is declared no longer, with what its page shows; 404."""
+    """The asset of that name, also one declared no longer, with what its page shows; or 404."""
     rows = Asset.objects.select_related(
         "partition_definition", "producer__current_version", "bundle__current_version"
     ).defer("bundle__current_version__archive")
@@ -72,7 +74,9 @@ def declared(name: str) -> Asset:
 
 def can_be_made(asset: Asset) -> bool:
     """Whether there is code that makes it."""
-    return asset.active and asset.producer is not None and asset.producer.current_version is not None
+    return (
+        asset.active and asset.producer is not None and asset.producer.current_version is not None
+    )
 
 
 def can_be_backfilled(asset: Asset) -> bool:

@@ -108,7 +108,7 @@ def _selected(asset: Asset, selection: str) -> dict[str, Any] | None:
         chosen = preview_selection(asset, selection)
     except InvalidRequest as refused:
         return {"errors": refused.errors.get("selection", [str(refused)])}
-    return {"count": len(chosen), "first": chosen.first, "last": chosen.last}
+    return {"count": len(chosen), "first": chosen[0], "last": chosen[-1]}
 
 
 def _person(request: HttpRequest) -> User:
@@ -117,7 +117,7 @@ def _person(request: HttpRequest) -> User:
 
 
 def _window(asset: Asset, key: str) -> Any:
-    """The window of a key that has no row, None where it has none; 404 where it names no partition."""
+    """The window of a key that has no row, if it has one; 404 where it names no partition."""
     definition = asset.definition
     if definition is None:
         if key:

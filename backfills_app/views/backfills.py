@@ -63,7 +63,9 @@ def backfill_progress(request: HttpRequest, pk: int) -> HttpResponse:
     if answer := unchanged(request, progress_of(found).version):
         return answer
     status = STOP_POLLING if found.ended else 200
-    return render(request, "backfills_app/backfill.html#progress", _moving(request, found), status=status)
+    return render(
+        request, "backfills_app/backfill.html#progress", _moving(request, found), status=status
+    )
 
 
 @login_required
@@ -74,7 +76,9 @@ def backfill_cells(request: HttpRequest, pk: int) -> HttpResponse:
     if answer := unchanged(request, progress_of(found).version):
         return answer
     status = STOP_POLLING if found.ended else 200
-    return render(request, "backfills_app/backfill.html#cells", _cells(request, found), status=status)
+    return render(
+        request, "backfills_app/backfill.html#cells", _cells(request, found), status=status
+    )
 
 
 @login_required
@@ -129,7 +133,9 @@ def _cells(request: HttpRequest, found: Backfill) -> dict[str, Any]:
     # The first key is as long as any, give or take an offset or a segment.
     sample = found.logical_dates.split("..")[0][:60]
     size = max(room_for(sample + "x" * (len(part.asset.name) // 2 + 24)), 1)
-    asked = page_number(request, "cells") if request.GET.get("cells") else page_of_interest(part, size)
+    asked = (
+        page_number(request, "cells") if request.GET.get("cells") else page_of_interest(part, size)
+    )
     number = min(asked, max(-(-part.total // size), 1))
     rows = partitions_page(part, number, size)
     return {

@@ -64,7 +64,13 @@ class Progress:
     @property
     def bar(self) -> list[Piece]:
         """Succeeded, failed, canceled and skipped, and what runs now."""
-        kinds = (("s", "succeeded"), ("f", "failed"), ("c", "canceled"), ("k", "skipped"), ("a", "active"))
+        kinds = (
+            ("s", "succeeded"),
+            ("f", "failed"),
+            ("c", "canceled"),
+            ("k", "skipped"),
+            ("a", "active"),
+        )
         pieces, x = [], 0.0
         for css, state in kinds:
             if self.counts[state]:

@@ -18,7 +18,15 @@ from backfills_app.forms import BackfillForm
 from backfills_app.services import check_backfill, create_backfill
 
 # What a link to the form may fill in.
-_FILLED_BY_LINK = ("asset", "start", "end", "description", "max_active_runs", "strategy", "existing")
+_FILLED_BY_LINK = (
+    "asset",
+    "start",
+    "end",
+    "description",
+    "max_active_runs",
+    "strategy",
+    "existing",
+)
 TEMPLATE = "backfills_app/backfill_new.html"
 
 
@@ -85,4 +93,4 @@ def _ends(name: str, selection: str) -> dict[str, str]:
     except InvalidRequest:
         # The form opens with the text as it was typed: its check says what is wrong.
         return {"start": selection, "end": selection}
-    return {"start": chosen.first.time.text, "end": chosen.last.time.text}
+    return {"start": chosen[0].time.text, "end": chosen[-1].time.text}

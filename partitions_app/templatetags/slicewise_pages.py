@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from partitions_app.looks import Look, look_of
 
 register = template.Library()
+NONE = "\N{EN DASH}"
 
 
 @register.simple_tag
@@ -33,7 +34,7 @@ def badge(state: str | Look) -> SafeString:
 
 
 @register.simple_tag
-def moment(at: datetime | None, missing: str = "–") -> SafeString:
+def moment(at: datetime | None, missing: str = NONE) -> SafeString:
     """An instant: UTC as text, which a script turns into the reader's zone."""
     if at is None:
         return format_html("{}", missing)
@@ -49,7 +50,7 @@ def moment(at: datetime | None, missing: str = "–") -> SafeString:
 def duration(span: timedelta | float | None) -> str:
     """A span of time in its two largest units: ``1 h 5 min``."""
     if span is None:
-        return "–"
+        return NONE
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
@@ -65,7 +66,7 @@ def duration(span: timedelta | float | None) -> str:
 def lasted(started: datetime | None, ended: datetime | None) -> str:
     """How long it went on, or has been going on."""
     if started is None:
-        return "–"
+        return NONE
     return duration((ended or datetime.now(UTC)) - started)
 
 
