@@ -1,0 +1,266 @@
+"""A backfill from its request to its end: expanded, admitted a little at a time, never saying more than is so."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Failure
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import AssetPartition, Gateway, Run, RunState
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.services import cancel_backfill, create_backfill, request_from_text
+from backfills_app.services.admission import AHEAD, admit
+from backfills_app.services.advancing import advance
+from backfills_app.services.expansion import expand
+from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.execution.conftest import make_gateway
+from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+
+
+@pytest.fixture
+def worker(db: None) -> Gateway:
+    return make_gateway("backfill", slots=100)
+
+
+def start(alice: User, start: str = "2013-01-01", end: str = "2013-01-31", **more: Any) -> Backfill:
+    return create_backfill(request_from_text("raw_flights", start, end, **more), user=alice)
+
+
+def state_of(backfill: Backfill) -> str:
+    backfill.refresh_from_db()
+    return backfill.state
+
+
+def counts_of(backfill: Backfill) -> dict[str, int]:
+    """The stored counts, after checking that they are what counting the rows gives."""
+    piece = BackfillAsset.objects.get(backfill=backfill)
+    states = list(piece.partitions.values_list("state", flat=True))
+    stored = {state: getattr(piece, state) for state in BackfillPartition.State.values}
+    assert stored == {state: states.count(state) for state in stored}
+    return {state: number for state, number in stored.items() if number}
+
+
+def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
+    """Bring every run that can start to its end."""
+    advance()
+    while dispatch():
+        for run_id in Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True):
+            attempt = attempts.begin(run_id, worker)
+            assert attempt is not None
+            if set(attempt.keys) & set(failing):
+                attempts.fail(attempt.row, Failure(error="ValueError: no"))
+            else:
+                publish(attempt)
+        advance()
+
+
+def test_it_is_there_at_once_and_is_expanded_by_the_worker(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    assert (backfill.state, BackfillPartition.objects.count()) == ("creating", 0)
+    expand(backfill.pk)
+    assert state_of(backfill) == "scheduled"
+    assert counts_of(backfill) == {"waiting": 31}
+
+
+def test_its_columns_say_who_asked_for_what_of_which_code(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice, description="after the fix")
+    assert backfill.name.startswith("backfill_raw_flights_2")
+    assert backfill.logical_dates == "2013-01-01..2013-01-31"
+    assert backfill.origin_code == "def raw_flights(): ..."
+    assert backfill.relative_fileloc == "flights.py"
+    assert (backfill.submitted_by, backfill.description) == (alice, "after the fix")
+    assert backfill.group.queue == "backfill"
+
+
+def test_two_within_one_second_have_names_of_their_own(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    assert start(alice).name != start(alice).name
+
+
+def test_expansion_goes_on_where_it_was_broken_off(alice: User, monkeypatch: Any) -> None:
+    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 10)
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    assert expand(backfill.pk)
+    assert (state_of(backfill), counts_of(backfill)) == ("creating", {"waiting": 10})
+    while expand(backfill.pk):
+        pass
+    positions = BackfillPartition.objects.order_by("position").values_list("position", "key")
+    assert [position for position, _ in positions] == list(range(31))
+    assert [key for _, key in positions] == [key.text for key in DAILY_2013.select("2013-01")]
+
+
+def test_expansion_of_a_product_in_chunks_names_each_partition_once(
+    alice: User, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 7)
+    asset("weather", DAY_BY_AIRPORT)
+    backfill = create_backfill(
+        request_from_text("weather", "2013-01-01", "2013-01-31"), user=alice
+    )
+    while expand(backfill.pk):
+        pass
+    keys = list(BackfillPartition.objects.order_by("position").values_list("key", flat=True))
+    assert keys == [key.text for key in DAY_BY_AIRPORT.select("date=2013-01")]
+
+
+def test_only_a_little_of_it_stands_in_the_queue(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice, max_active_runs=2)
+    advance()
+    advance()
+    assert Run.objects.count() == 2 * AHEAD
+    assert counts_of(backfill) == {"active": 6, "waiting": 25}
+
+
+def test_all_succeed(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    run_all(worker)
+    assert (state_of(backfill), counts_of(backfill)) == ("succeeded", {"succeeded": 31})
+    assert backfill.run_start_date is not None
+    assert backfill.run_end_date is not None
+    assert AssetPartition.objects.filter(state="materialized").count() == 31
+    assert counts_agree_with_slices()
+
+
+def test_never_more_than_max_active_runs_are_sent(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    start(alice, max_active_runs=2)
+    advance()
+    dispatch()
+    dispatch()
+    assert Run.objects.filter(state=RunState.DISPATCHED).count() == 2
+
+
+def test_one_failure_makes_it_partially_failed(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    run_all(worker, failing=("2013-01-13",))
+    assert state_of(backfill) == "partially_failed"
+    assert counts_of(backfill) == {"succeeded": 30, "failed": 1}
+
+
+def test_nothing_but_failures_makes_it_failed(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice, strategy="range")
+    run_all(worker, failing=("2013-01-01",))
+    assert (state_of(backfill), counts_of(backfill)) == ("failed", {"failed": 31})
+
+
+def test_what_is_there_is_skipped_unless_all_are_asked_for(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    run_all_of = start(alice, end="2013-01-10")
+    run_all(worker)
+    rest = start(alice)
+    run_all(worker)
+    everything = start(alice, existing="all")
+    run_all(worker)
+    assert counts_of(run_all_of) == {"succeeded": 10}
+    assert counts_of(rest) == {"succeeded": 21, "skipped": 10}
+    assert counts_of(everything) == {"succeeded": 31}
+    skipped = BackfillPartition.objects.filter(state="skipped")
+    assert set(skipped.values_list("reason", flat=True)) == {"exists"}
+
+
+def test_what_another_run_is_making_is_skipped_with_that_reason(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    begun(flights, alice, gateway, "2013-01-13")
+    backfill = start(alice)
+    run_all(worker)
+    assert (state_of(backfill), counts_of(backfill)) == ("succeeded", {"succeeded": 30, "skipped": 1})
+    skipped = BackfillPartition.objects.get(state="skipped")
+    assert (skipped.key, skipped.reason) == ("2013-01-13", "in_flight")
+
+
+def test_a_backfill_of_nothing_but_what_is_there_ends_at_once(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    start(alice)
+    run_all(worker)
+    again = start(alice)
+    advance()
+    assert (state_of(again), counts_of(again)) == ("succeeded", {"skipped": 31})
+
+
+def test_what_was_made_while_it_waited_is_not_made_again(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    expand(backfill.pk)
+    publish(begun(flights, alice, gateway, "2013-01-05"))
+    run_all(worker)
+    assert counts_of(backfill) == {"succeeded": 30, "skipped": 1}
+
+
+def test_runs_of_n_do_not_reach_over_a_hole(alice: User, worker: Gateway, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    publish(begun(flights, alice, gateway, "2013-01-03"))
+    backfill = start(alice, end="2013-01-08", strategy=4)
+    run_all(worker)
+    selections = backfill.group.runs.order_by("id").values_list("selection", flat=True)
+    assert list(selections) == ["2013-01-01..2013-01-02", "2013-01-04..2013-01-07", "2013-01-08"]
+
+
+def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice, max_active_runs=2)
+    advance()
+    dispatch()
+    running = attempts.begin(
+        Run.objects.filter(state=RunState.DISPATCHED).order_by("id").values_list("id", flat=True)[0],
+        worker,
+    )
+    assert running is not None
+    assert cancel_backfill(backfill, user=alice).state == "canceling"
+    assert counts_of(backfill) == {"active": 1, "canceled": 30}
+    attempts.cancel(running.row)
+    assert (state_of(backfill), counts_of(backfill)) == ("canceled", {"canceled": 31})
+    assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
+    with pytest.raises(ConflictingRequest, match="canceled already"):
+        cancel_backfill(backfill, user=alice)
+
+
+def test_canceling_before_expansion_leaves_nothing_to_do(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    assert cancel_backfill(backfill, user=alice).state == "canceled"
+    run_all(worker)
+    assert not Run.objects.exists()
+
+
+def test_the_database_refuses_counts_that_do_not_add_up(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    expand(backfill.pk)
+    with pytest.raises(IntegrityError, match="backfill_counts_add_up"), transaction.atomic():
+        BackfillAsset.objects.filter(backfill=backfill).update(waiting=0)
+
+
+def test_a_manual_request_does_not_wait_behind_a_backfill(alice: User, worker: Gateway, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    start(alice)
+    advance()
+    group = materialize(MaterializeRequest(asset=flights, selection="2013-06-01"), user=alice)
+    dispatch()
+    assert group.runs.get().state == RunState.DISPATCHED
+
+
+def test_admission_stops_while_a_group_is_paused(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    expand(backfill.pk)
+    backfill.group.paused = True
+    backfill.group.save()
+    assert admit(backfill.pk) == 0

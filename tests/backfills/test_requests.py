@@ -1,0 +1,141 @@
+"""What a backfill request may say, what it comes to, and what is refused with which sentence."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+import slicewise
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from accounts_app.policy import Role
+from assets_app.execution.requests import MaterializeRequest, materialize
+from backfills_app.models import Backfill
+from backfills_app.services import check_backfill, create_backfill, request_from_text
+from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.execution.test_attempts import begun, publish
+
+
+def refusal(alice: User, name: str, start: Any, end: Any, **more: Any) -> dict[str, list[str]]:
+    """The errors with which the request is refused, at the preview as at the creation."""
+    with pytest.raises(InvalidRequest) as checked:
+        check_backfill(request_from_text(name, start, end, **more), user=alice)
+    with pytest.raises(InvalidRequest) as created:
+        create_backfill(request_from_text(name, start, end, **more), user=alice)
+    assert created.value.errors == checked.value.errors
+    assert not Backfill.objects.exists()
+    return checked.value.errors
+
+
+def test_the_plan_says_what_the_request_comes_to(alice: User) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    plan = check_backfill(
+        request_from_text("weather", "2013-02-01", "2013-02-28", strategy=30), user=alice
+    )
+    assert (plan.total, plan.to_make, plan.runs) == (84, 84, 3)
+    assert (plan.first_key, plan.last_key) == ("2013-02-01", "2013-02-28")
+    assert (plan.end_date - plan.start_date).days == 28
+
+
+def test_the_plan_knows_what_is_there_and_what_is_being_made(alice: User, gateway: Any) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    publish(begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range"))
+    materialize(MaterializeRequest(asset=flights, selection="2013-01-04"), user=alice)
+    plan = check_backfill(request_from_text("raw_flights", "2013-01-01", "2013-01-10"), user=alice)
+    assert (plan.total, plan.materialized, plan.in_flight, plan.to_make) == (10, 3, 1, 6)
+    again = request_from_text("raw_flights", "2013-01-01", "2013-01-10", existing="all")
+    assert check_backfill(again, user=alice).to_make == 9
+
+
+def test_a_month_or_a_year_names_its_first_and_last_partition(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    plan = check_backfill(request_from_text("raw_flights", "2013-02", "2013-03"), user=alice)
+    assert (plan.first_key, plan.last_key, plan.total) == ("2013-02-01", "2013-03-31", 59)
+    assert check_backfill(request_from_text("raw_flights", "2013", "2013"), user=alice).total == 365
+
+
+def test_an_unknown_asset_is_refused(alice: User) -> None:
+    assert refusal(alice, "raw_fligths", "2013-01-01", "2013-01-02") == {
+        "asset": ["There is no asset 'raw_fligths'."]
+    }
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "field", "said"),
+    [
+        ("2013-02-01", "2013-01-01", "end", "before the first"),
+        ("2012-01-01", "2013-01-01", "start", "2012-01-01"),
+        ("2013-01-01", "2014-06-01", "end", "2014-06-01"),
+        ("not a date", "2013-01-01", "start", "not a date"),
+        ("", "2013-01-01", "start", "Name a partition"),
+        ("2013-02-30", "2013-03-01", "start", "2013-02-30"),
+        (20130101, "2013-03-01", "start", "not text"),
+        ("2013-01-01|EWR", "2013-03-01", "start", "EWR"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(
+    alice: User, start: Any, end: Any, field: str, said: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    errors = refusal(alice, "raw_flights", start, end)
+    assert list(errors) == [field]
+    assert said in errors[field][0]
+
+
+def test_the_future_is_refused(alice: User) -> None:
+    asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
+    tomorrow = (timezone.now() + timedelta(days=1)).date()
+    errors = refusal(alice, "events", "2020-01-01", str(tomorrow))
+    assert "Only the past can be backfilled" in errors["end"][0]
+
+
+def test_an_asset_without_time_is_to_be_materialized_instead(alice: User) -> None:
+    asset("spend", AIRPORTS)
+    asset("carriers")
+    for name in ("spend", "carriers"):
+        assert "materialize it instead" in refusal(alice, name, "2013", "2013")["asset"][0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_active_runs", 0),
+        ("max_active_runs", -3),
+        ("max_active_runs", "many"),
+        ("max_active_runs", True),
+        ("max_active_runs", 10**9),
+        ("strategy", "sideways"),
+        ("strategy", 0),
+        ("existing", "none"),
+        ("description", "x" * 1001),
+        ("params", {"unknown": 1}),
+        ("params", [1]),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(alice: User, field: str, value: Any) -> None:
+    asset("raw_flights", DAILY_2013)
+    errors = refusal(alice, "raw_flights", "2013-01-01", "2013-01-02", **{field: value})
+    assert list(errors) == [field]
+
+
+def test_all_that_is_wrong_is_said_at_once(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    errors = refusal(alice, "raw_flights", "yesterday", "2014-06-01", max_active_runs=0)
+    assert sorted(errors) == ["end", "max_active_runs", "start"]
+
+
+def test_more_partitions_than_the_limit_are_refused_by_its_name(alice: User, settings: Any) -> None:
+    settings.MAX_PARTITIONS_PER_BACKFILL = 100
+    asset("raw_flights", DAILY_2013)
+    errors = refusal(alice, "raw_flights", "2013", "2013")
+    assert "MAX_PARTITIONS_PER_BACKFILL" in errors["end"][0]
+
+
+def test_who_may_only_look_is_refused(db: None) -> None:
+    asset("raw_flights", DAILY_2013)
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-02")
+    with pytest.raises(PermissionDenied, match="operator"):
+        create_backfill(request, user=person("vera", Role.VIEWER))
+    assert not Backfill.objects.exists()

@@ -1,0 +1,49 @@
+"""Workers without a process: tests of services begin runs as one would."""
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution import messages
+from assets_app.models import Gateway
+from tests.cast import person
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return person("alice", is_superuser=True)
+
+
+@pytest.fixture
+def gateway(db: None) -> Gateway:
+    """A gateway with room for three scheduled runs, heard of just now."""
+    return make_gateway("scheduled")
+
+
+@pytest.fixture(autouse=True)
+def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
+    """The messages that would have gone to workers: (task, arguments, queue)."""
+    gone: list[tuple[str, tuple[int | str, ...], str]] = []
+
+    def keep(task: str, *args: int | str, queue: str, expires: float | None = None) -> bool:
+        gone.append((task, args, queue))
+        return True
+
+    with patch.object(messages, "send", keep):
+        yield gone
+
+
+def make_gateway(queue: str, slots: int = 3) -> Gateway:
+    now = timezone.now()
+    return Gateway.objects.create(
+        name=f"{queue}@test",
+        host="test",
+        process_id=1,
+        queue=queue,
+        slots=slots,
+        started_at=now,
+        last_seen=now,
+    )

@@ -1,0 +1,199 @@
+"""From a dispatched run to its end, and who may bring it there."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db.models import Count
+
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.control import cancel_run
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import (
+    Asset,
+    AssetDependency,
+    AssetPartition,
+    FailureKind,
+    Gateway,
+    Materialization,
+    PartitionCount,
+    Run,
+    RunAttempt,
+    RunState,
+)
+from tests.cast import DAILY_2013, asset
+
+
+def begun(flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any) -> Attempt:
+    """A run of the selection, begun by the gateway."""
+    group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
+    dispatch()
+    attempt = attempts.begin(group.runs.get().pk, gateway)
+    assert attempt is not None
+    return attempt
+
+
+def staged(attempt: Attempt) -> list[dict[str, Any]]:
+    return [{"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50} for key in attempt.keys]
+
+
+def publish(attempt: Attempt) -> None:
+    assert attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    assert attempts.succeed(attempt.row)
+
+
+def counts_agree_with_slices() -> bool:
+    """Whether the rollup says of every asset, bucket and state what counting the slices says."""
+    keys = ("asset", "identity", "bucket", "segment", "state")
+    counted = {
+        tuple(row[key] for key in keys): row["number"]
+        for row in AssetPartition.objects.exclude(state="missing")
+        .order_by()
+        .values(*keys)
+        .annotate(number=Count("pk"))
+    }
+    rolled_up = {
+        tuple(row[key] for key in keys): row["count"]
+        for row in PartitionCount.objects.exclude(count=0).values(*keys, "count")
+    }
+    return counted == rolled_up
+
+
+def test_what_is_published_is_recorded_once(alice: User, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
+    publish(attempt)
+    assert not attempts.succeed(attempt.row)
+    slices = AssetPartition.objects.filter(asset=flights)
+    assert [(s.state, s.version, s.rows, s.held_by_id) for s in slices] == [
+        ("materialized", 1, 5, None)
+    ] * 3
+    assert Materialization.objects.count() == 3
+    assert Run.objects.get().state == RunState.SUCCEEDED
+    assert counts_agree_with_slices()
+
+
+def test_making_a_partition_again_keeps_its_history(alice: User, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    for _ in range(2):
+        publish(begun(flights, alice, gateway))
+    versions = Materialization.objects.order_by("version").values_list("version", flat=True)
+    assert list(versions) == [1, 2]
+    assert counts_agree_with_slices()
+
+
+def test_the_versions_that_were_there_at_the_start_are_kept(alice: User, gateway: Gateway) -> None:
+    flights, delays = asset("raw_flights", DAILY_2013), asset("daily_delays", DAILY_2013)
+    AssetDependency.objects.create(upstream=flights, downstream=delays, inlet=True)
+    publish(begun(flights, alice, gateway))
+    attempt = begun(delays, alice, gateway, "2013-01-01..2013-01-02", strategy="range")
+    assert [(i.slice.key, i.version) for i in attempt.row.inputs.all()] == [("2013-01-01", 1)]
+    assert attempt.inputs[0].missing == ["2013-01-02"]
+
+
+def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
+    alice: User, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    attempt = begun(flights, alice, gateway)
+    assert attempts.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
+    run, piece = Run.objects.get(), AssetPartition.objects.get()
+    assert (run.state, run.error, run.error_kind) == ("failed", "ValueError: no", "code")
+    assert (piece.state, piece.held_by_id, piece.version) == ("failed", None, 0)
+    assert counts_agree_with_slices()
+
+
+def test_a_failure_of_the_platform_is_tried_again_and_not_without_end(
+    alice: User, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    attempt: Attempt | None = begun(flights, alice, gateway)
+    for number in range(1, attempts.PLATFORM_RETRIES + 2):
+        assert attempt is not None
+        assert attempt.row.number == number
+        attempts.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+        Run.objects.update(not_before=None)
+        dispatch()
+        attempt = attempts.begin(attempt.run.pk, gateway)
+    assert attempt is None
+    assert Run.objects.get().state == RunState.FAILED
+
+
+def test_a_failed_re_run_shows_as_failed_and_keeps_the_data(alice: User, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    publish(begun(flights, alice, gateway))
+    attempts.fail(begun(flights, alice, gateway).row, Failure(error="no"))
+    piece = AssetPartition.objects.get()
+    assert (piece.state, piece.version, piece.rows) == ("failed", 1, 5)
+    assert counts_agree_with_slices()
+
+
+def test_a_canceled_re_run_leaves_the_partition_as_it_was(alice: User, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    publish(begun(flights, alice, gateway))
+    attempt = begun(flights, alice, gateway)
+    assert cancel_run(attempt.run, user=alice).state == RunState.CANCELING
+    assert attempts.cancel(attempt.row)
+    assert AssetPartition.objects.get().state == "materialized"
+    assert counts_agree_with_slices()
+
+
+def test_a_queued_run_is_canceled_at_once(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    run = materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice).runs.get()
+    assert cancel_run(run, user=alice).state == RunState.CANCELED
+    assert AssetPartition.objects.get().state == "canceled"
+    with pytest.raises(ConflictingRequest, match="has ended already"):
+        cancel_run(run, user=alice)
+
+
+def test_what_is_being_published_can_no_longer_be_canceled(alice: User, gateway: Gateway) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    with pytest.raises(ConflictingRequest, match="publishing"):
+        cancel_run(attempt.run, user=alice)
+
+
+def test_a_canceled_run_publishes_nothing(alice: User, gateway: Gateway) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    cancel_run(attempt.run, user=alice)
+    assert not attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+
+
+def test_who_has_lost_the_token_changes_nothing(alice: User, gateway: Gateway) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    RunAttempt.objects.update(token=uuid4())
+    assert not attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    assert not attempts.fail(attempt.row, Failure(error="late"))
+    assert not attempts.hand_back(attempt.row, "late")
+    assert Run.objects.get().state == RunState.RUNNING
+
+
+def test_a_doubled_message_begins_nothing(alice: User, gateway: Gateway) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    assert attempts.begin(attempt.run.pk, gateway) is None
+    assert RunAttempt.objects.count() == 1
+
+
+def test_a_publication_that_stops_half_way_records_just_what_is_in_place(
+    alice: User, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
+    attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    assert attempts.fail_publishing(
+        attempt.row, Failure(error="a folder is in the way"), ["partition=2013-01-02"]
+    )
+    states = dict(AssetPartition.objects.values_list("key", "state"))
+    assert states == {
+        "2013-01-01": "failed",
+        "2013-01-02": "materialized",
+        "2013-01-03": "failed",
+    }
+    assert Materialization.objects.get().slice.key == "2013-01-02"
+    assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
+    assert counts_agree_with_slices()

@@ -1,0 +1,87 @@
+"""What becomes of a run whose worker is not heard of any more."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from accounts_app.models import User
+from assets_app.execution import attempts, messages
+from assets_app.execution.control import cancel_run
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.recovery import recover
+from assets_app.models import Gateway, Run, RunAttempt, RunState
+from tests.cast import DAILY_2013, asset
+from tests.execution.test_attempts import begun, staged
+
+Sent = list[tuple[str, tuple[Any, ...], str]]
+
+
+def lose_the_worker() -> None:
+    RunAttempt.objects.filter(ended_at=None).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def test_a_run_whose_lease_holds_is_left_alone(alice: User, gateway: Gateway) -> None:
+    begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    assert recover() == 0
+
+
+def test_a_lost_run_is_begun_again_and_knows_which_session_to_stop(
+    alice: User, gateway: Gateway
+) -> None:
+    lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    lose_the_worker()
+    assert recover() == 1
+    assert Run.objects.get().state == RunState.QUEUED
+    dispatch()
+    again = attempts.begin(lost.run.pk, gateway)
+    assert again is not None
+    assert again.lost_sessions == [lost.row.spark_session_id]
+    assert not attempts.intend_to_publish(lost.row, "/lake", "/lake/_s", staged(lost))
+
+
+def test_a_run_that_loses_every_worker_fails_in_the_end(alice: User, gateway: Gateway) -> None:
+    lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    for _ in range(attempts.PLATFORM_RETRIES + 1):
+        lose_the_worker()
+        recover()
+        dispatch()
+        attempts.begin(lost.run.pk, gateway)
+    run = Run.objects.get()
+    assert (run.state, run.error_kind) == ("failed", "platform")
+
+
+def test_a_lost_publication_is_for_a_gateway_to_finish(
+    alice: User,
+    gateway: Gateway,
+    sent: Sent,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    with transaction.atomic():
+        attempts.intend_to_publish(lost.row, "/lake", "/lake/_s", staged(lost))
+    lose_the_worker()
+    with django_capture_on_commit_callbacks(execute=True):
+        recover()
+        # Asked once, and again only when nobody has come.
+        recover()
+    asked = [row for row in sent if row[0] == messages.FINISH_PUBLISHING]
+    assert asked == [(messages.FINISH_PUBLISHING, (lost.row.pk, str(lost.row.token)), "scheduled")]
+    assert Run.objects.get().state == RunState.PUBLISHING
+
+
+def test_a_lost_run_that_was_being_canceled_is_not_canceled_before_it_is_stopped(
+    alice: User,
+    gateway: Gateway,
+    sent: Sent,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    cancel_run(lost.run, user=alice)
+    lose_the_worker()
+    with django_capture_on_commit_callbacks(execute=True):
+        recover()
+    assert messages.STOP_LOST_ATTEMPT in [row[0] for row in sent]
+    assert Run.objects.get().state == RunState.CANCELING

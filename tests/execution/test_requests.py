@@ -1,0 +1,133 @@
+"""What a person may ask for, and what comes of it."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+import slicewise
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import AuditEntry, User
+from accounts_app.policy import Role
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import AssetPartition, Run, RunGroup
+from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
+
+
+def test_each_partition_gets_a_run_and_its_claim(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    group = materialize(
+        MaterializeRequest(asset=flights, selection="2013-01-01..2013-01-03"), user=alice
+    )
+    keys = list(group.runs.order_by("id").values_list("selection", flat=True))
+    assert keys == ["2013-01-01", "2013-01-02", "2013-01-03"]
+    held = AssetPartition.objects.filter(asset=flights).order_by("window_start")
+    assert [piece.held_by_id for piece in held] == list(
+        group.runs.order_by("id").values_list("id", flat=True)
+    )
+    assert AuditEntry.objects.get().action == "materialize"
+
+
+def test_a_range_run_takes_all_in_one(alice: User) -> None:
+    weather = asset("weather", DAY_BY_AIRPORT)
+    group = materialize(
+        MaterializeRequest(asset=weather, selection="date=2013-01", strategy="range"), user=alice
+    )
+    run = group.runs.get()
+    assert run.partition_count == 93
+    assert run.selection == "2013-01-01|EWR … 2013-01-31|LGA (93 partitions)"
+
+
+def test_n_at_a_time_leaves_a_shorter_last_run(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    group = materialize(
+        MaterializeRequest(asset=flights, selection="2013-01", strategy=10), user=alice
+    )
+    assert list(group.runs.order_by("id").values_list("partition_count", flat=True)) == [10, 10, 10, 1]
+    assert group.runs.order_by("id").first().selection == "2013-01-01..2013-01-10"
+
+
+def test_what_another_run_makes_is_left_out_and_named(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
+    group = materialize(
+        MaterializeRequest(asset=flights, selection="2013-01-01..2013-01-03"), user=alice
+    )
+    assert group.in_flight == ["2013-01-02"]
+    assert group.runs.count() == 2
+
+
+def test_asking_for_nothing_but_what_is_being_made_conflicts_and_creates_nothing(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
+    with pytest.raises(ConflictingRequest, match="2013-01-02 already"):
+        materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
+    assert (RunGroup.objects.count(), Run.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        ("", "Say which partitions"),
+        ("tomorrow", "tomorrow"),
+        ("2012-12-31", "2012-12-31"),
+        ("2013-02-01..2013-01-01", "2013-02-01"),
+    ],
+)
+def test_a_selection_that_names_nothing_is_refused(alice: User, selection: str, said: str) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    with pytest.raises(InvalidRequest, match=said) as refused:
+        materialize(MaterializeRequest(asset=flights, selection=selection), user=alice)
+    assert list(refused.value.errors) == ["selection"]
+    assert not Run.objects.exists()
+
+
+def test_a_partition_that_is_not_over_is_refused(alice: User) -> None:
+    tomorrow = (timezone.now() + timedelta(days=1)).date()
+    events = asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
+    with pytest.raises(InvalidRequest) as refused:
+        materialize(MaterializeRequest(asset=events, selection=str(tomorrow)), user=alice)
+    assert list(refused.value.errors) == ["selection"]
+
+
+def test_segments_are_made_by_name(alice: User) -> None:
+    spend = asset("spend", AIRPORTS)
+    group = materialize(MaterializeRequest(asset=spend, selection="JFK,LGA"), user=alice)
+    assert sorted(group.runs.values_list("selection", flat=True)) == ["JFK", "LGA"]
+
+
+def test_an_asset_without_partitions_takes_no_selection(alice: User) -> None:
+    carriers = asset("carriers")
+    with pytest.raises(InvalidRequest, match="not partitioned"):
+        materialize(MaterializeRequest(asset=carriers, selection="2013"), user=alice)
+    assert materialize(MaterializeRequest(asset=carriers), user=alice).runs.count() == 1
+
+
+def test_params_that_the_asset_does_not_declare_are_refused(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013, params={"sample": 1.0})
+    request = MaterializeRequest(asset=flights, selection="2013-01-01", params={"simple": 2})
+    with pytest.raises(InvalidRequest, match="Unknown: simple. Declared params: sample"):
+        materialize(request, user=alice)
+
+
+def test_params_lie_over_the_declared_ones(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013, params={"sample": 1.0, "seed": 7})
+    request = MaterializeRequest(asset=flights, selection="2013-01-01", params={"sample": 0.1})
+    assert materialize(request, user=alice).runs.get().params == {"sample": 0.1, "seed": 7}
+
+
+@pytest.mark.parametrize("strategy", [0, -1, "sideways", True, "1.5"])
+def test_a_strategy_that_is_none_is_refused(alice: User, strategy: str | int) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    request = MaterializeRequest(asset=flights, selection="2013-01-01", strategy=strategy)
+    with pytest.raises(InvalidRequest) as refused:
+        materialize(request, user=alice)
+    assert list(refused.value.errors) == ["strategy"]
+
+
+def test_who_may_only_look_makes_nothing(db: None) -> None:
+    carriers = asset("carriers")
+    with pytest.raises(PermissionDenied, match="operator"):
+        materialize(MaterializeRequest(asset=carriers), user=person("vera", Role.VIEWER))
+    assert not RunGroup.objects.exists()
