@@ -33,6 +33,8 @@ _ZOOMS: dict[Unit, tuple[Zoom, ...]] = {
 _DEFAULT: dict[Unit, Zoom] = {"minute": "day", "hour": "month", "day": "year", "long": "all"}
 _LABELS: dict[Zoom, str] = {"day": "Day", "month": "Month", "year": "Year", "all": "Years"}
 _ROWS_WANTED = 10
+# Pages look a few years ahead and behind: addresses stay clear of where dates end.
+_YEARS = range(1000, 9000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +197,10 @@ def _zoom(asked: str, page: Layout) -> Zoom:
 def _moment(text: str) -> datetime | None:
     """Local time, as pages write it into addresses; None for anything else."""
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
+        at = datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         return None
+    return at if at.year in _YEARS else None
 
 
 def _zoom_links(page: Layout) -> list[ZoomLink]:

@@ -81,7 +81,7 @@ def next_month(day: date) -> date:
 def unit_of(rule: PartitionByInterval) -> Unit:
     """How fine its windows are, as far as drawing goes."""
     unit = rule.calendar_unit
-    return unit if unit in ("minute", "hour", "day") else "long"  # type: ignore[return-value]
+    return unit if unit in ("minute", "hour", "day") else "long"
 
 
 def windows_in(rule: PartitionByInterval, period: Period) -> int:

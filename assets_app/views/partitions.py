@@ -66,8 +66,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     template = "assets_app/materialize.html"
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
         template += "#selected"
-    refused = request.method == "POST"
-    return render(request, template, context, status=400 if refused else 200)
+    return render(request, template, context, status=400 if request.method == "POST" else 200)
 
 
 def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:

@@ -138,7 +138,7 @@ def _matching(request: HttpRequest) -> QuerySet[Run]:
     if asset := request.GET.get("asset", "").strip():
         rows = rows.filter(asset__name__icontains=asset)
     if group := request.GET.get("group"):
-        rows = rows.filter(group=group) if _is_id(group) else rows.none()
+        rows = rows.filter(group=int(group)) if _is_id(group) else rows.none()
     return rows.order_by("-id")
 
 

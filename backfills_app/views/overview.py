@@ -1,6 +1,7 @@
 """What needs a person now, and what is going on."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -47,7 +48,7 @@ def going_on(request: HttpRequest) -> HttpResponse:
     return render(request, "backfills_app/overview.html#moving", context)
 
 
-def _moving() -> dict[str, object]:
+def _moving() -> dict[str, Any]:
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")[:10]
     running: list[Progress] = [progress_of(backfill) for backfill in backfills]
     unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()

@@ -1,0 +1,22 @@
+"""A person who is signed in."""
+
+import pytest
+from django.test import Client
+
+from accounts_app.models import User
+from accounts_app.policy import Role
+from tests.cast import person
+
+
+@pytest.fixture
+def vera(db: None) -> User:
+    """Somebody who may make partitions."""
+    return person("vera", Role.OPERATOR)
+
+
+@pytest.fixture
+def browser(vera: User) -> Client:
+    """Vera's browser."""
+    client = Client()
+    client.force_login(vera, backend="django.contrib.auth.backends.ModelBackend")
+    return client

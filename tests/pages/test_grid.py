@@ -1,0 +1,165 @@
+"""The partition grid: which cells a page has, without a database."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+import slicewise
+from partitions_app.grid import GridRequest, draw, layout
+from partitions_app.grid_cells import MAX_CELLS, Cell, Grid, ShareCell, SliceFact
+from partitions_app.grid_time import Clock
+from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+CLOCK = Clock(NOW, datetime(2026, 1, 1, tzinfo=UTC))
+DAILY = PartitionByInterval("@daily", start=date(2013, 1, 1), end=date(2014, 1, 1))
+
+
+def grid(
+    rule: slicewise.PartitionDefinition | None,
+    facts: dict[str, SliceFact] | None = None,
+    **asked: str,
+) -> Grid:
+    """A page of the rule's grid, with nothing counted."""
+    return draw(layout(rule, GridRequest(**asked), CLOCK), facts or {}, {})  # type: ignore[arg-type]
+
+
+def cells(page: Grid) -> list[Cell | ShareCell]:
+    """All cells of a page."""
+    return [cell for block in page.blocks for row in block.rows for cell in row.cells if cell]
+
+
+def keys(page: Grid) -> list[str]:
+    """Keys of the cells that stand for one partition."""
+    return [cell.key for cell in cells(page) if isinstance(cell, Cell)]
+
+
+def texts(rule: slicewise.PartitionDefinition) -> list[str]:
+    """Key texts of all partitions of a bounded definition."""
+    listed = rule.keys()
+    return [key.text for key in listed]
+
+
+def test_a_year_of_days_is_twelve_calendars_with_weekdays_in_their_columns() -> None:
+    page = grid(DAILY)
+    assert (page.shape, page.title, len(page.blocks)) == ("calendar", "2013", 12)
+    assert keys(page) == texts(DAILY)
+    first_week = page.blocks[0].rows[0].cells
+    # 1 January 2013 was a Tuesday.
+    assert first_week[0] is None
+    assert isinstance(first_week[1], Cell)
+    assert first_week[1].key == "2013-01-01"
+
+
+def test_a_cell_says_its_key_and_state_and_leads_to_its_page() -> None:
+    page = grid(
+        DAILY, {"2013-01-02": SliceFact("failed"), "2013-01-03": SliceFact("missing", "running")}
+    )
+    by_key = {cell.key: cell for cell in cells(page) if isinstance(cell, Cell)}
+    assert by_key["2013-01-02"].title == "2013-01-02: failed"
+    assert by_key["2013-01-03"].title == "2013-01-03: running"
+    assert by_key["2013-01-04"].title == "2013-01-04: missing"
+    assert by_key["2013-01-02"].href == "partitions/2013-01-02/"
+
+
+def test_a_window_that_is_not_over_is_not_yet_due() -> None:
+    page = grid(
+        PartitionByInterval("@daily", start=date(2026, 11, 1)), zoom="month", at="2026-11-20"
+    )
+    by_key = {cell.key: cell.look.name for cell in cells(page) if isinstance(cell, Cell)}
+    assert by_key["2026-11-19"] == "missing"
+    assert by_key["2026-11-20"] == "not-yet-due"
+
+
+def test_a_product_has_segments_as_rows_and_time_from_left_to_right() -> None:
+    rule = PartitionByProduct({"day": DAILY, "airport": PartitionBySequence(["EWR", "JFK", "LGA"])})
+    page = grid(rule)
+    assert len(cells(page)) == 1095
+    january = page.blocks[0]
+    assert [row.segment for row in january.rows] == ["EWR", "JFK", "LGA"]
+    assert [cell.key for cell in january.rows[1].cells if isinstance(cell, Cell)][:2] == [
+        "2013-01-01|JFK",
+        "2013-01-02|JFK",
+    ]
+    assert set(keys(page)) == set(texts(rule))
+
+
+def test_a_product_with_time_in_the_second_place_has_the_keys_of_its_definition() -> None:
+    rule = PartitionByProduct({"airport": PartitionBySequence(["a b", "c"]), "day": DAILY})
+    assert set(keys(grid(rule, zoom="month", at="2013-05-01"))) == {
+        key.text for key in rule.keys(date(2013, 5, 1), date(2013, 6, 1))
+    }
+
+
+def test_the_fall_back_day_has_twenty_five_cells_and_the_spring_day_a_gap() -> None:
+    rule = PartitionByInterval("@hourly", timezone="Europe/Berlin", start=date(2026, 1, 1))
+    october = grid(rule, zoom="month", at="2026-10-01").blocks[0]
+    assert len(october.rows[24].cells) == 25
+    march = grid(rule, zoom="month", at="2026-03-01").blocks[0]
+    spring = march.rows[28].cells
+    assert spring[2] is None
+    assert isinstance(spring[3], Cell)
+    assert spring[3].key == "2026-03-29T03:00+02:00"
+
+
+def test_a_day_of_minutes_continues_on_the_next_page_without_losing_one() -> None:
+    rule = PartitionByInterval("* * * * *", start=date(2026, 11, 1))
+    seen: list[str] = []
+    address = "?zoom=day&at=2026-11-05"
+    while "at=2026-11-05" in address:
+        at = address.split("at=")[1]
+        page = grid(rule, zoom="day", at=at)
+        seen += keys(page)
+        address = page.following
+    assert seen == [key.text for key in rule.keys(date(2026, 11, 5), date(2026, 11, 6))]
+
+
+def test_zoomed_out_a_cell_has_the_share_of_each_state() -> None:
+    rule = PartitionByInterval("@hourly", start=date(2026, 1, 1))
+    page = layout(rule, GridRequest("year"), CLOCK)
+    assert page.counts_unit == "day"
+    counts = {(date(2026, 1, 5), ""): {"materialized": 20, "failed": 3}}
+    found = {
+        cell.name: cell for cell in cells(draw(page, {}, counts)) if isinstance(cell, ShareCell)
+    }
+    cell = found["2026-01-05"]
+    assert cell.title == "2026-01-05: 20 materialized, 3 failed, 1 missing"
+    assert (cell.missing, cell.alarming, cell.look) == (1, True, None)
+    assert found["2026-12-24"].title == "2026-12-24: 24 not yet due"
+    assert found["2026-11-20"].not_yet_due == 12
+
+
+@pytest.mark.parametrize("zoom", ["day", "month", "year", "all"])
+@pytest.mark.parametrize("segments", [1, 3, 40, 5000])
+@pytest.mark.parametrize(
+    "cadence", ["* * * * *", "@hourly", "@daily", "@weekly", "@monthly", "@yearly"]
+)
+def test_no_page_has_more_cells_than_fit(zoom: str, segments: int, cadence: str) -> None:
+    time = PartitionByInterval(cadence, start=date(1990, 1, 1))
+    rule = PartitionByProduct([time, PartitionBySequence([f"store {n}" for n in range(segments)])])
+    page = grid(rule, zoom=zoom, at="2020-02-03")
+    assert 0 < len(cells(page)) <= MAX_CELLS
+
+
+def test_segments_are_paged_and_all_of_them_are_reached() -> None:
+    rule = PartitionBySequence([f"N{n}AA" for n in range(4000)])
+    seen: list[str] = []
+    number = 1
+    while True:
+        page = draw(layout(rule, GridRequest(page=number), CLOCK), {}, {})
+        seen += keys(page)
+        if page.segments is None or not page.segments.following:
+            break
+        number += 1
+    assert seen == texts(rule)
+
+
+def test_what_is_not_partitioned_is_one_cell() -> None:
+    page = grid(None)
+    assert [cell.title for cell in cells(page)] == ["The whole asset: missing"]
+
+
+@pytest.mark.parametrize("zoom", ["century", "month"])
+@pytest.mark.parametrize("at", ["yesterday", "9999-12-31", "0001-01-01"])
+def test_an_address_that_makes_no_sense_shows_something(zoom: str, at: str) -> None:
+    assert grid(DAILY, zoom=zoom, at=at).title
