@@ -132,7 +132,8 @@ class SlicewiseCommand(BaseCommand):
         told = [(name, value) for name, value in facts.items() if value not in (None, "", [], {})]
         width = max(len(name) for name, _ in told)
         for name, value in told:
-            self.stdout.write(f"{name:<{width}}  {value}")
+            text = json.dumps(value, ensure_ascii=False) if _is_nested(value) else str(value)
+            self.stdout.write(f"{name:<{width}}  {text}")
 
     def note(self, text: str) -> None:
         """Something for people, which no program should read."""
@@ -151,6 +152,10 @@ def _sentences(error: InvalidRequest) -> str:
         for field, said in error.errors.items()
         for sentence in said
     )
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, dict | list)
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -46,7 +46,8 @@ def wait_until_ended(
         bar = bars.add_task(title, total=None, state="")
         while True:
             standing = look()
-            state = standing.state + (f", {standing.failed} failed" if standing.failed else "")
+            failed = f"{standing.failed} failed" if standing.failed else ""
+            state = ", ".join(filter(None, (standing.state, failed)))
             bars.update(bar, total=standing.total or None, completed=standing.done, state=state)
             if standing.ended:
                 return standing
