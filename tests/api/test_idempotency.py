@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from accounts_app.policy import Role
-from assets_app.models import RunGroup
 from django.db import connection
 from rest_framework.test import APIClient
 
+from accounts_app.policy import Role
+from assets_app.models import RunGroup
 from tests import cast
 
 
