@@ -1,0 +1,93 @@
+"""Spark sessions of runs: opened when asked for, set up, interrupted, lost."""
+
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from slicewise import spark
+from slicewise.runner.client import WarmParent
+from tests.runtime.runs import Runs
+
+
+def test_spark_is_not_opened_for_a_function_that_does_not_ask(spark_runs: Runs) -> None:
+    spark_runs.define("@asset()\ndef quiet(self, context): pass")
+    assert spark_runs.run("quiet").types == ["started", "finished", "exited"]
+
+
+def test_a_session_conf_of_an_asset_is_set_and_a_static_one_refused(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset(spark_conf={"spark.sql.shuffle.partitions": "3"})
+        def tuned(spark):
+            print(spark.conf.get("spark.sql.shuffle.partitions"),
+                  spark.conf.get("spark.sql.session.timeZone"))
+        @asset(spark_conf={"spark.executor.memory": "3g"})
+        def refused(spark):
+            pass
+    """)
+    assert spark_runs.run("tuned").log == "3 UTC\n"
+    assert 'engine="submit"' in spark_runs.run("refused").failure["error"]
+
+
+def test_an_error_of_spark_is_the_codes_failure(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset()
+        def wrong(spark):
+            spark.sql("select no_such_column").collect()
+    """)
+    failure = spark_runs.run("wrong").failure
+    assert failure["kind"] == "code"
+    assert "no_such_column" in failure["traceback"]
+    assert 'File "assets.py"' in failure["traceback"].splitlines()[1]
+
+
+def test_a_server_that_is_not_there_is_a_failure_of_the_platform(
+    spark_runs: Runs, warm_parent: WarmParent, tmp_path: Path
+) -> None:
+    unreachable = Runs(warm_parent, tmp_path / "other", remote="sc://localhost:1")
+    (tmp_path / "other").mkdir()
+    unreachable.define("@asset()\ndef asks(spark): spark.range(1).count()")
+    started = time.monotonic()
+    assert unreachable.run("asks").failure["kind"] == "platform"
+    assert time.monotonic() - started < 30
+
+
+def test_interrupting_a_session_ends_the_spark_work_of_a_killed_run(
+    spark_runs: Runs, spark_remote: str
+) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/slow")
+        def slow(spark):
+            from pyspark.sql import functions as F
+            sleep = F.udf(lambda n: __import__("time").sleep(0.5) or n, "long")
+            frame = spark.range(0, 400, 1, 2).select(F.expr("java_method('java.lang.Thread',"
+                "'sleep', 500L)"), "id")
+            print("begins", flush=True)
+            return frame
+    """)
+    request = spark_runs.request("slow")
+    runner = spark_runs.parent.launch(request)
+    for message in runner.messages(5):
+        runner.ping()
+        if message["type"] == "idle":
+            break
+    runner.kill()
+    started = time.monotonic()
+    session_id = request["spark"]["session_id"]
+    spark_runs.parent.interrupt(spark_remote, session_id)
+    assert time.monotonic() - started < 10
+    staging = list(spark_runs.lake.glob("_slicewise-staging-*"))
+    time.sleep(1.5)
+    assert not [path for folder in staging for path in folder.glob("*.parquet")]
+    with pytest.raises(Exception, match="SESSION"):
+        spark.open_session(spark_remote, session_id).range(1).count()
+
+
+def test_a_session_that_was_never_opened_can_be_interrupted(
+    spark_runs: Runs, spark_remote: str
+) -> None:
+    session_id = str(uuid.uuid4())
+    for _ in range(2):
+        spark_runs.parent.interrupt(spark_remote, session_id)
+    assert spark_runs.parent.is_alive()
