@@ -66,7 +66,7 @@ class BackfillForm(ServiceForm):
         select.choices = [("", "Choose an asset"), *((name, name) for name in offered)]
         select.spans = offered
         for name in ("start", "end"):
-            self.fields[name].widget.attrs |= {"data-picker": "", "placeholder": "2013-01-01"}
+            self.fields[name].widget.attrs |= {"placeholder": "2013-01-01"}
         self.fields["max_active_runs"].widget.attrs["inputmode"] = "numeric"
         self.fields["strategy"].widget.attrs |= {"list": "strategies", "placeholder": "partition"}
         self.fields["params"].widget.attrs |= {"rows": 2, "placeholder": "{}"}

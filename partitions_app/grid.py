@@ -102,10 +102,12 @@ def layout(
             return Layout(definition, clock, "list", keys=tuple(found))
         return _list_page(definition, request, clock)
     unit = unit_of(rule)
-    _, last = span_of(rule, clock)
+    first, last = span_of(rule, clock)
     at = _moment(request.at)
     page = Layout(definition, clock, "table", unit=unit)
     period = period_of(_zoom(request.zoom, page), at.date() if at else last)
+    if period.zoom == "all":
+        period = period.within(first, last)
     # Within a day that holds more than a page, pages begin at a time.
     start = at if at and period.zoom == "day" and at.time() != time() else None
     return _time_page(replace(page, period=period, starts_at=start), definition, request)

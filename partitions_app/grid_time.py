@@ -31,6 +31,12 @@ class Period:
     first: date
     stop: date
 
+    def within(self, first: date, last: date) -> "Period":
+        """Its years that have anything between two dates; itself if none has."""
+        start = max(self.first, date(first.year, 1, 1))
+        stop = min(self.stop, date(last.year + 1, 1, 1))
+        return Period(self.zoom, start, stop) if start < stop else self
+
     @property
     def title(self) -> str:
         """``2013``, ``May 2013``, ``Wednesday 1 May 2013`` or ``2004 to 2023``."""
@@ -41,6 +47,8 @@ class Period:
                 return f"{self.first:%B %Y}"
             case "year":
                 return f"{self.first.year}"
+        if len(self.years) == 1:
+            return f"{self.first.year}"
         return f"{self.first.year} to {self.stop.year - 1}"
 
     @property

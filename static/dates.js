@@ -1,5 +1,6 @@
 // Date pickers and their presets. Without a script the fields are plain text and say what they take.
 const day = 24 * 60 * 60 * 1000;
+const plainDate = /^\d{4}-\d\d-\d\d$/;
 
 function text(date) {
   return date.toISOString().slice(0, 10);
@@ -8,19 +9,30 @@ function text(date) {
 function pick(form, first, last) {
   for (const [name, value] of [["start", first], ["end", last]]) {
     const field = form.elements[name];
-    if (field._flatpickr) field._flatpickr.setDate(value, false);
     field.value = value;
     field.dispatchEvent(new Event("change", { bubbles: true }));
   }
 }
 
 export function datePickers() {
-  for (const field of document.querySelectorAll("input[data-picker]")) {
-    // Typed text stays as it is: keys of the selection grammar say more than a date can.
-    window.flatpickr(field, {
-      allowInput: true, disableMobile: true, dateFormat: "Y-m-d",
-      errorHandler: () => {},
-      onChange: () => field.dispatchEvent(new Event("change", { bubbles: true })),
+  for (const button of document.querySelectorAll("button[data-picks]")) {
+    const field = button.form.elements[button.dataset.picks];
+    // The picker hangs on an input of its own: on the field itself it would rewrite what is typed,
+    // and keys say more than a date can.
+    const own = document.createElement("input");
+    own.hidden = true;
+    button.after(own);
+    const picker = window.flatpickr(own, {
+      dateFormat: "Y-m-d", disableMobile: true, clickOpens: false, positionElement: field,
+      onChange: (dates, shown) => {
+        field.value = shown;
+        field.dispatchEvent(new Event("change", { bubbles: true }));
+      },
+    });
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      if (plainDate.test(field.value)) picker.setDate(field.value, false);
+      picker.open();
     });
   }
   for (const button of document.querySelectorAll("button[data-preset]")) {

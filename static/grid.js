@@ -1,6 +1,8 @@
 // Selecting partitions in the grid: drag, or shift-click the first and the last.
 // What is selected is text of the selection grammar in a field that can also be typed into.
 const picked = "picked";
+// Cells of tables and of lists; titles of blocks are links as well and are none.
+const cellLinks = "td > a[href], .wide > a[href]";
 
 function keyOf(cell) {
   const path = new URL(cell.href).pathname;
@@ -14,7 +16,7 @@ function rowOf(cell) {
 // Cells of the same segment, in the order of time.
 function rowCells(grid, cell) {
   const segment = rowOf(cell)?.dataset.segment;
-  const all = [...grid.querySelectorAll("a[href]")];
+  const all = [...grid.parentElement.querySelectorAll(cellLinks)];
   return segment === undefined ? all : all.filter((one) => rowOf(one)?.dataset.segment === segment);
 }
 
@@ -50,7 +52,7 @@ export function selectable(grid) {
     field.value = cells.length ? selectionText(grid, cells) : "";
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  const cellOf = (event) => event.target.closest?.("a[href]");
+  const cellOf = (event) => event.target.closest?.(cellLinks);
 
   grid.addEventListener("dragstart", (event) => event.preventDefault());
   grid.addEventListener("pointerdown", (event) => {

@@ -8,7 +8,7 @@ showTimes(document);
 document.addEventListener("htmx:load", (event) => showTimes(event.target.parentElement ?? document));
 for (const grid of document.querySelectorAll("[data-select]")) selectable(grid);
 if (document.querySelector("[data-follow]")) keepAtEnd();
-if (document.querySelector("[data-picker]") && window.flatpickr) datePickers();
+if (document.querySelector("[data-picks]") && window.flatpickr) datePickers();
 
 // A field that says so sends its form when it changes.
 document.addEventListener("change", (event) => {

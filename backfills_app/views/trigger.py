@@ -60,7 +60,10 @@ def _create(request: HttpRequest, person: User) -> HttpResponse:
 
 def _preview(form: BackfillForm, person: User) -> dict[str, Any]:
     try:
-        return {"plan": check_backfill(form.request(), user=person)}
+        request = form.request()
+        rule = request.asset.definition and request.asset.definition.time_dimension
+        plan = check_backfill(request, user=person)
+        return {"plan": plan, "zone": rule.timezone if rule else ""}
     except InvalidRequest as refused:
         named = [
             (form.fields[field].label if field in form.fields else "", sentence)

@@ -47,6 +47,15 @@ def moment(at: datetime | None, missing: str = NONE) -> SafeString:
 
 
 @register.filter
+def pointed(sentence: object) -> SafeString:
+    """What is wrong, in words; lines that point at a character stay lined up."""
+    said, *pointing = str(sentence).split("\n", 1)
+    if not pointing:
+        return format_html("{}", said)
+    return format_html('{}<pre class="pointed">{}</pre>', said, pointing[0])
+
+
+@register.filter
 def duration(span: timedelta | float | None) -> str:
     """A span of time in its two largest units: ``1 h 5 min``."""
     if span is None:

@@ -169,7 +169,7 @@ def test_a_selection_is_counted_while_it_is_typed(browser: Client) -> None:
     assert "28 partitions" in text
     assert "<html" not in text
     text = browser.get(address + "2013-99", headers={"hx-request": "true"}).content.decode()
-    assert "field-errors" in text
+    assert 'class="pointed"' in text
 
 
 def test_materializing_one_partition_leads_to_its_run(browser: Client) -> None:
@@ -216,6 +216,7 @@ def test_the_preview_says_what_a_backfill_comes_to_and_writes_nothing(browser: C
     ).content.decode()
     assert "<b>31</b>" in text
     assert "<b>21</b> in 21 runs" in text
+    assert "(cut in UTC)" in text
     assert not Backfill.objects.exists()
 
 
