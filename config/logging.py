@@ -57,4 +57,6 @@ def configure(level: str, as_json: bool) -> dict[str, Any]:
 def _renderers(as_json: bool) -> list[Processor]:
     if as_json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=False)]
+    # A traceback that shows local variables would write passwords and tokens into the log.
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]

@@ -27,6 +27,8 @@ SECRET_KEY = env.str("SECRET_KEY")
 DATABASES = {"default": env.db("DATABASE_URL")}
 REDIS_URL = env.str("REDIS_URL")
 SPARK_REMOTE = env.str("SPARK_REMOTE")
+# Where people find Spark's own pages; shown with each run.
+SPARK_UI_URL = env.str("SPARK_UI_URL", default="")
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
@@ -125,6 +127,8 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "slicewise",
+        # Clearing the cache empties its whole database: not the one that holds the messages.
+        "OPTIONS": {"db": env.int("CACHE_REDIS_DB", default=1)},
     }
 }
 

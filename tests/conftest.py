@@ -34,13 +34,14 @@ def data_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def stack(data_folder: Path) -> Iterator[Stack]:
-    """All of Slicewise, running as separate processes on the flights example.
+    """All of Slicewise, running as separate processes on the flights example and the trials.
 
-    It shares nothing with the servers of other tests. Its assets lie below `stack.data / "lake"`.
+    The trials are a copy below `stack.data`, which a test may change. It shares nothing with the servers of other tests. Its assets lie below `stack.data / "lake"`.
     """
+    trials = shutil.copytree(PROJECT / "tests" / "e2e" / "trials", data_folder / "trials")
     whole = Stack(
         data_folder,
-        bundles={"nyc_flights": PROJECT / "examples" / "nyc_flights"},
+        bundles={"nyc_flights": PROJECT / "examples" / "nyc_flights", "trials": trials},
         env={
             **scrubbed(os.environ),
             "LAKE": str(data_folder / "lake"),

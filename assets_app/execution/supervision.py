@@ -123,7 +123,7 @@ class _Supervision:
             case "spark":
                 RunAttempt.objects.filter(pk=self.attempt.pk).update(
                     application_id=message["application_id"] or "",
-                    application_ui=message["ui"] or "",
+                    application_ui=message["ui"] or settings.SPARK_UI_URL,
                 )
             case "staged":
                 self.root, self.staging = message["root"], message["staging"]

