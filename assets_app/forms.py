@@ -50,7 +50,7 @@ class ParamsField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         """The object; nothing typed is no params."""
-        text = super().to_python(value)
+        text = super().to_python(value) or ""
         try:
             read = json.loads(text) if text.strip() else {}
         except json.JSONDecodeError as error:

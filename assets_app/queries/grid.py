@@ -76,8 +76,10 @@ def _grouped(rows: QuerySet[Any], page: Layout, number: Count | Sum) -> QuerySet
         rows = rows.filter(segment__in=page.segments)
     # Truncating a date gives a date; of a day it is the bucket itself.
     at = TruncDate("bucket") if page.counts_unit == "day" else truncate("bucket")
-    grouped: QuerySet[Any, Any] = rows.values_list(at, "segment", "state")
-    return grouped.annotate(number=number).order_by()
+    grouped: QuerySet[Any, Any] = (
+        rows.values_list(at, "segment", "state").annotate(number=number).order_by()
+    )
+    return grouped
 
 
 def _slices(asset: Asset) -> QuerySet[AssetPartition]:

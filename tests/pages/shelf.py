@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import date
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from slicewise.rows import partition_rows
@@ -12,7 +13,7 @@ def record(
 ) -> int:
     """Put the selected partitions on record in the states that the function gives; how many."""
     rows = list(partition_rows(asset.definition, asset.definition.select(selection)))
-    counts: Counter[tuple[object, str, str]] = Counter()
+    counts: Counter[tuple[date | None, str, str]] = Counter()
     slices = []
     for place, row in enumerate(rows):
         state = state_of(place)
