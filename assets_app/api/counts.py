@@ -4,28 +4,34 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db.models import Count, F, Sum, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Sum
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from slicewise import UnboundedPartitionsError
-
-_IDENTITY = Coalesce(F("asset__partition_definition__identity"), Value("whole"))
 
 
 class StateCounts:
     """Counts of the given assets under the definitions they have now."""
 
     def __init__(self, assets: Iterable[Asset]) -> None:
-        ids = [asset.pk for asset in assets]
+        # Slices of a definition that the asset had before are kept, and not counted.
+        present = {asset.pk: asset.identity for asset in assets}
+        ours = {"asset__in": present, "identity__in": set(present.values())}
         self._settled: dict[int, dict[str, int]] = defaultdict(dict)
-        counts = PartitionCount.objects.filter(asset__in=ids, identity=_IDENTITY, count__gt=0)
-        for asset, state, count in counts.values_list("asset", "state").annotate(Sum("count")):
-            self._settled[asset][state] = count
-        held = AssetPartition.objects.filter(
-            asset__in=ids, identity=_IDENTITY, held_by__isnull=False
-        )
-        self._held: dict[int, int] = dict(held.values_list("asset").annotate(Count("id")))
+        counts = PartitionCount.objects.filter(count__gt=0, **ours).order_by()
+        for asset, identity, state, count in counts.values_list(
+            "asset", "identity", "state"
+        ).annotate(Sum("count")):
+            if present[asset] == identity:
+                self._settled[asset][state] = count
+        held = AssetPartition.objects.filter(held_by__isnull=False, **ours).order_by()
+        self._held: dict[int, int] = {
+            asset: count
+            for asset, identity, count in held.values_list("asset", "identity").annotate(
+                Count("id")
+            )
+            if present[asset] == identity
+        }
 
     def settled(self, asset: Asset) -> dict[str, int]:
         """Partitions by what last became of them; those never touched are not counted."""

@@ -8,7 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 import slicewise
-from assets_app.models import Asset, AssetPartition, PartitionState, Run
+from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState, Run
 from tests import cast
 
 
@@ -173,3 +173,10 @@ def test_a_repeated_request_with_its_key_makes_no_second_run(
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.json() == first.json()
     assert Run.objects.count() == 1
+
+
+def test_what_is_not_partitioned_has_counts_too(api: APIClient, carriers: Asset) -> None:
+    PartitionCount.objects.create(
+        asset=carriers, identity="whole", state=PartitionState.MATERIALIZED, count=1
+    )
+    assert api.get("/api/v1/assets/carriers/").json()["counts"] == {"materialized": 1}

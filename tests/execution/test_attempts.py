@@ -151,6 +151,16 @@ def test_a_queued_run_is_canceled_at_once(alice: User) -> None:
         cancel_run(run, user=alice)
 
 
+def test_what_is_not_partitioned_is_counted_as_well(alice: User, gateway: Gateway) -> None:
+    carriers = asset("carriers")
+    cancel_run(begun(carriers, alice, gateway, "").run, user=alice)
+    attempts.cancel(RunAttempt.objects.get())
+    assert PartitionCount.objects.get(asset=carriers).state == "canceled"
+    publish(begun(carriers, alice, gateway, ""))
+    assert PartitionCount.objects.get(asset=carriers, count=1).state == "materialized"
+    assert counts_agree_with_slices()
+
+
 def test_what_is_being_published_can_no_longer_be_canceled(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
