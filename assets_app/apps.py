@@ -7,4 +7,4 @@ class AssetsConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the worker's signals; in any other process nothing sends them."""
-        from assets_app.execution import celery_signals  # noqa: F401, PLC0415
+        from assets_app.execution import celery_signals  # noqa: F401

@@ -1,4 +1,6 @@
-"""Requests to materialize partitions of the past (the backfill table of the source design, and the intent per slice)."""
+"""Requests to materialize partitions of the past (the backfill table of the source design, and the
+intent per slice).
+"""
 
 from django.conf import settings
 from django.core.validators import MinValueValidator
@@ -38,7 +40,10 @@ class ExistingPolicy(models.TextChoices):
 
 
 class Backfill(models.Model):
-    """One person's request for a range of partitions. Column names are those of the source design where it has them."""
+    """One person's request for a range of partitions.
+
+    Column names are those of the source design where it has them.
+    """
 
     name = models.CharField(max_length=250, unique=True)
     # The asset asked for; downstream ones that follow are in BackfillAsset too.
@@ -117,7 +122,9 @@ class BackfillAsset(models.Model):
 
     backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="assets")
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="+")
-    producer_version = models.ForeignKey(ProducerVersion, on_delete=models.PROTECT, related_name="+")
+    producer_version = models.ForeignKey(
+        ProducerVersion, on_delete=models.PROTECT, related_name="+"
+    )
     position = models.PositiveIntegerField(default=0)
     # How many partitions the request names, and how many of these are rows by now.
     total = models.PositiveIntegerField(default=0)
@@ -159,7 +166,9 @@ class BackfillAsset(models.Model):
 
 
 class BackfillPartition(models.Model):
-    """The intent to make one partition: a row from expansion on, a claim and a run only from admission on."""
+    """The intent to make one partition: a row from expansion on, a claim and a run only from
+    admission on.
+    """
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -185,7 +194,11 @@ class BackfillPartition(models.Model):
         AssetPartition, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     run = models.ForeignKey(
-        Run, null=True, on_delete=models.SET_NULL, related_name="backfill_partitions", db_index=False
+        Run,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="backfill_partitions",
+        db_index=False,
     )
 
     class Meta:

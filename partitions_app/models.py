@@ -11,12 +11,16 @@ _parsed: dict[str, slicewise.PartitionDefinition] = {}
 
 
 class PartitionDefinition(models.Model):
-    """One rule, shared by all assets that have the same one. Never changed: another rule is another row."""
+    """One rule, shared by all assets that have the same one.
+
+    Never changed: another rule is another row.
+    """
 
     kind = models.CharField(max_length=20)
     spec = models.JSONField()
     fingerprint = models.CharField(max_length=64, unique=True)
-    # Cadence, zone, alignment and names of dimensions, without bounds: slices outlive a moved start.
+    # Cadence, zone, alignment and names of dimensions, without bounds: slices outlive a moved
+    # start.
     identity = models.CharField(max_length=16, db_collation="C")
 
     class Meta:

@@ -189,7 +189,7 @@ def _finish(key: PartitionKey, target: Target) -> StagedPartition:
 
 
 def _rows_and_bytes(folder: Path) -> tuple[int, int]:
-    from pyarrow import parquet  # type: ignore[import-untyped]
+    from pyarrow import parquet
 
     files = list(folder.glob("*.parquet"))
     rows = sum(parquet.read_metadata(file).num_rows for file in files)

@@ -36,7 +36,8 @@ def data_folder() -> Iterator[Path]:
 def stack(data_folder: Path) -> Iterator[Stack]:
     """All of Slicewise, running as separate processes on the flights example and the trials.
 
-    The trials are a copy below `stack.data`, which a test may change. It shares nothing with the servers of other tests. Its assets lie below `stack.data / "lake"`.
+    The trials are a copy below `stack.data`, which a test may change. It shares nothing with the
+    servers of other tests. Its assets lie below `stack.data / "lake"`.
     """
     trials = shutil.copytree(PROJECT / "tests" / "e2e" / "trials", data_folder / "trials")
     whole = Stack(

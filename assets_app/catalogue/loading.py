@@ -1,4 +1,7 @@
-"""Hands a bundle to the loader process, and reads what it declares. No server process imports user code."""
+"""Hands a bundle to the loader process, and reads what it declares.
+
+No server process imports user code.
+"""
 
 import json
 import os
@@ -107,7 +110,9 @@ def _read(report: Path) -> dict[str, Any]:
     try:
         declared: dict[str, Any] = json.loads(report.read_bytes())
     except ValueError as error:
-        raise BundleNotLoaded("The loader ended before it had reported: os._exit or a crash?") from error
+        raise BundleNotLoaded(
+            "The loader ended before it had reported: os._exit or a crash?"
+        ) from error
     return declared
 
 

@@ -18,7 +18,9 @@ from assets_app.models import Asset, Bundle, BundleVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
-    """What one look at a bundle found: ``errors`` per broken file, or one for the folder as a whole."""
+    """What one look at a bundle found: ``errors`` per broken file, or one for the folder as a
+    whole.
+    """
 
     bundle: Bundle
     version: BundleVersion | None

@@ -18,16 +18,18 @@ from assets_app.models import (
 )
 from partitions_app.models import PartitionDefinition
 
-_ASSET_COLUMNS = (
-    "bundle producer partition_definition uri canonical_uri kind group owners tags columns"
-    " description schedule active"
-).split()
+_ASSET_COLUMNS = [
+    *["bundle", "producer", "partition_definition", "uri", "canonical_uri", "kind", "group"],
+    *["owners", "tags", "columns", "description", "schedule", "active"],
+]
 
 
 def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     """Make the loaded snapshot the bundle's version in force; in a transaction of the caller's."""
     declared = loaded.declared
-    errors = [{"path": file["path"], **file["error"]} for file in declared["files"] if file["error"]]
+    errors = [
+        {"path": file["path"], **file["error"]} for file in declared["files"] if file["error"]
+    ]
     version, _ = BundleVersion.objects.update_or_create(
         bundle=bundle,
         digest=loaded.digest,
@@ -73,9 +75,7 @@ def _names_elsewhere(bundle: Bundle, declared: dict[str, Any]) -> list[dict[str,
 
 
 def _outlets(producers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {**outlet, "file": entry["file"]} for entry in producers for outlet in entry["outlets"]
-    ]
+    return [{**outlet, "file": entry["file"]} for entry in producers for outlet in entry["outlets"]]
 
 
 def _store_producers(
@@ -107,7 +107,9 @@ def _store_producers(
 def _changed_version(
     producer: Producer, entry: dict[str, Any], version: BundleVersion
 ) -> ProducerVersion | None:
-    """A new version where anything that can change what a run does has changed: any file of the bundle can."""
+    """A new version where anything that can change what a run does has changed: any file of the
+    bundle can.
+    """
     definition = {key: value for key, value in entry.items() if key != "source"}
     digest = hashlib.sha256(
         json.dumps([definition, entry["source"], version.digest], sort_keys=True).encode()
@@ -187,9 +189,7 @@ def _store_dependencies(producers: list[dict[str, Any]]) -> None:
     """The edges into the declared assets, whole: what is not declared any more goes."""
     downstream = [outlet["name"] for outlet in _outlets(producers)]
     upstream = {name for entry in producers for name in _upstream_names(entry)}
-    ids = dict(
-        Asset.objects.filter(name__in=[*downstream, *upstream]).values_list("name", "id")
-    )
+    ids = dict(Asset.objects.filter(name__in=[*downstream, *upstream]).values_list("name", "id"))
     AssetDependency.objects.filter(downstream__name__in=downstream).delete()
     AssetDependency.objects.bulk_create(
         AssetDependency(

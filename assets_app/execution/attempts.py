@@ -55,7 +55,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why an attempt failed: one line for people, the traceback under it, and whose fault it was."""
+    """Why an attempt failed: a line for people, the traceback, and whose fault it was."""
 
     error: str
     traceback: str = ""
@@ -69,7 +69,10 @@ def lease_end() -> Any:
 
 @transaction.atomic
 def begin(run_id: int, gateway: Gateway) -> Attempt | None:
-    """Take a dispatched run for this gateway; None if somebody else has it or it is no longer wanted."""
+    """Take a dispatched run for this gateway.
+
+    None if somebody else has it or it is no longer wanted.
+    """
     now = timezone.now()
     if not move(
         run_id,
@@ -104,7 +107,7 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         row=row,
         keys=keys,
         inputs=inputs,
-        lost_sessions=list(lost.values_list("spark_session_id", flat=True)),
+        lost_sessions=[piece.spark_session_id for piece in lost if piece.spark_session_id],
     )
 
 
@@ -112,7 +115,10 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
 def intend_to_publish(
     attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Commit what is about to be published; False if the run is no longer this attempt's, or canceled."""
+    """Commit what is about to be published.
+
+    False if the run is no longer this attempt's, or canceled.
+    """
     if not _still_held(attempt):
         return False
     if not move(attempt.run_id, RunState.RUNNING, RunState.PUBLISHING):
@@ -156,7 +162,10 @@ def succeed(attempt: RunAttempt) -> bool:
 
 @transaction.atomic
 def fail_publishing(attempt: RunAttempt, failure: Failure, published: Collection[str]) -> bool:
-    """Give up a publication that cannot go on; what is in place by then is recorded, the rest has failed."""
+    """Give up a publication that cannot go on.
+
+    What is in place by then is recorded, the rest has failed.
+    """
     if not _still_held(attempt):
         return False
     said = {"error": failure.error, "error_kind": failure.kind}
@@ -199,9 +208,7 @@ def cancel(attempt: RunAttempt) -> bool:
     """Its work has been stopped: only now the run is canceled."""
     if not _still_held(attempt):
         return False
-    if not move(
-        attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=timezone.now()
-    ):
+    if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=timezone.now()):
         return False
     release_canceled([attempt.run_id])
     _end(attempt, AttemptOutcome.CANCELED)
@@ -211,7 +218,9 @@ def cancel(attempt: RunAttempt) -> bool:
 
 @transaction.atomic
 def hand_back(attempt: RunAttempt, reason: str, *, counts: bool = False) -> bool:
-    """Put the run back in the queue: its worker goes down in good order, or was lost, which counts as a failure."""
+    """Put the run back in the queue: its worker goes down in good order, or was lost, which counts
+    as a failure.
+    """
     if not _still_held(attempt):
         return False
     moved = move(
@@ -255,4 +264,5 @@ def _retry_delay(run: Run, kind: FailureKind) -> timedelta | None:
         first = timedelta(seconds=definition.get("retry_delay") or 0)
     if failures >= allowed:
         return None
-    return min(first * 2**failures, timedelta(hours=1))
+    delay: timedelta = min(first * 2**failures, timedelta(hours=1))
+    return delay

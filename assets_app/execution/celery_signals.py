@@ -10,7 +10,10 @@ from assets_app.models import Queue
 
 @celeryd_after_setup.connect
 def start_gateway(sender: str, instance: Any, **_: Any) -> None:
-    """Before the first message: a worker of a queue of runs becomes a gateway. Runs in the main thread."""
+    """Before the first message: a worker of a queue of runs becomes a gateway.
+
+    Runs in the main thread.
+    """
     queues = sorted(set(instance.app.amqp.queues.consume_from) & set(Queue.values))
     if queues:
         # A worker serves one queue of runs: its slots are promised to that one.

@@ -1,8 +1,11 @@
-"""Turns partitions into runs: claims the slices and makes the rows, or leaves out what another run holds."""
+"""Turns partitions into runs: claims the slices and makes the rows, or leaves out what another run
+holds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from django.db import connection
@@ -140,7 +143,7 @@ def describe(rows: Sequence[PartitionRow]) -> str:
     first, last = rows[0], rows[-1]
     if len(rows) == 1:
         return first.key
-    tiled = all(a.end is not None and a.end == b.start for a, b in zip(rows, rows[1:], strict=False))
+    tiled = all(a.end is not None and a.end == b.start for a, b in pairwise(rows))
     if tiled and not any(row.segment for row in rows):
         return f"{first.key}..{last.key}"
     return f"{first.key} … {last.key} ({len(rows)} partitions)"

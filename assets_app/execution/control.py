@@ -1,4 +1,6 @@
-"""Stopping what was asked for: queued runs end at once, running ones are told to, and end when they have."""
+"""Stopping what was asked for: queued runs end at once, running ones are told to, and end when they
+have.
+"""
 
 from django.db import transaction
 from django.utils import timezone

@@ -39,7 +39,10 @@ LIMIT %(free)s
 
 
 def dispatch() -> int:
-    """Send as many queued runs as there is room for; how many. One dispatcher at a time: others return at once."""
+    """Send as many queued runs as there is room for; how many.
+
+    One dispatcher at a time: others return at once.
+    """
     sent: list[tuple[int, str]] = []
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_DISPATCH_LOCK])
@@ -59,7 +62,10 @@ def dispatch() -> int:
 
 
 def resend_unheard() -> None:
-    """Send again what was dispatched and not begun; back to the queue where no gateway is left to begin it."""
+    """Send again what was dispatched and not begun.
+
+    Back to the queue where no gateway is left to begin it.
+    """
     now = timezone.now()
     unheard = Run.objects.filter(
         state=RunState.DISPATCHED, dispatched_at__lt=now - RESEND_AFTER

@@ -1,4 +1,6 @@
-"""What a run reads: the upstream partitions mapped to its own, which of them are there, and at which version."""
+"""What a run reads: the upstream partitions mapped to its own, which of them are there, and at
+which version.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +12,9 @@ from assets_app.models import Asset, AssetDependency, AssetPartition, Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamInput:
-    """One upstream asset of a run: the slices that are there, and the keys that are needed and missing."""
+    """One upstream asset of a run: the slices that are there, and the keys that are needed and
+    missing.
+    """
 
     asset: Asset
     slices: Sequence[AssetPartition]
@@ -48,9 +52,13 @@ def _input(downstream: Asset, upstream: Asset, keys: Sequence[str]) -> UpstreamI
         # The whole of the upstream, whatever of it is there: holes are shown, not required.
         slices = list(there)
         whole_is_missing = upstream.definition is None and not slices
-        return UpstreamInput(asset=upstream, slices=slices, missing=[""] if whole_is_missing else [])
+        return UpstreamInput(
+            asset=upstream, slices=slices, missing=[""] if whole_is_missing else []
+        )
     needed = slicewise.upstream_partitions(
-        downstream.definition, upstream.definition, [downstream.definition.parse(key) for key in keys]
+        downstream.definition,
+        upstream.definition,
+        [downstream.definition.parse(key) for key in keys],
     )
     wanted = [key.text for key in needed]
     slices = list(there.filter(key__in=wanted))

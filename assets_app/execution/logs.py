@@ -1,4 +1,4 @@
-"""Keeps what an attempt prints, so that the web can show it without sharing a disk with the worker."""
+"""Keeps what an attempt prints, so that the web shows it without sharing a disk."""
 
 import time
 
@@ -9,7 +9,7 @@ _FLUSH_CHARACTERS = 64 * 1024
 
 
 class LogKeeper:
-    """Gathers text and writes it in pieces: often enough to be followed, seldom enough to be cheap."""
+    """Writes text in pieces: often enough to be followed, seldom enough to be cheap."""
 
     def __init__(self, attempt: RunAttempt) -> None:
         self._attempt = attempt

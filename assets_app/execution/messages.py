@@ -1,4 +1,7 @@
-"""Nudges to workers, by task name. A message may be lost, late or doubled: the row is the truth and sweeps send again."""
+"""Nudges to workers, by task name.
+
+A message may be lost, late or doubled: the row is the truth and sweeps send again.
+"""
 
 import structlog
 from celery import current_app
@@ -14,7 +17,7 @@ STOP_LOST_ATTEMPT = "assets_app.execution.tasks.stop_lost_attempt"
 
 
 def send(task: str, *args: int | str, queue: str, expires: float | None = None) -> bool:
-    """Send a message now; whether the broker took it. A broker that is down is logged, not raised."""
+    """Send a message; whether the broker took it. One that is down is logged, not raised."""
     try:
         current_app.send_task(task, args=args, queue=queue, expires=expires)
     except (OperationalError, OSError) as error:
@@ -24,5 +27,7 @@ def send(task: str, *args: int | str, queue: str, expires: float | None = None) 
 
 
 def nudge_dispatch() -> None:
-    """Once the present transaction is committed, have the queue looked at without waiting for the next tick."""
+    """Once the present transaction is committed, have the queue looked at without waiting for the
+    next tick.
+    """
     transaction.on_commit(lambda: send(TICK, queue="control", expires=1), robust=True)

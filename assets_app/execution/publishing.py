@@ -1,10 +1,14 @@
-"""Puts an attempt's data in place and records it; whoever finds a run half published finishes it here."""
+"""Puts an attempt's data in place and records it.
+
+Whoever finds a run half published finishes it here.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 import structlog
+
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Failure, lease_end
 from assets_app.execution.worker import current
@@ -21,7 +25,8 @@ def publish(
     """Swap the staged partitions in and record them. The intent has been committed before.
 
     An error of the file system leaves the run in ``publishing``, to be finished by a sweep; where
-    what was staged is gone, or may not be put in place, the run fails with what is published by then.
+    what was staged is gone, or may not be put in place, the run fails with what is published by
+    then.
     """
     names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.number}
     try:
@@ -42,7 +47,9 @@ def publish(
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:
-    """Take over a publication whose worker was lost: under a new token, so that it cannot wake up and go on."""
+    """Take over a publication whose worker was lost: under a new token, so that it cannot wake up
+    and go on.
+    """
     taken = RunAttempt.objects.filter(
         pk=attempt_id,
         token=token,

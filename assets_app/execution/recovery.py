@@ -66,7 +66,9 @@ def _ask_for_help(attempt: RunAttempt, task: str) -> None:
 
 
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
-    """The run was being canceled when its worker was lost: stop its Spark work from here, then say so."""
+    """The run was being canceled when its worker was lost: stop its Spark work from here, then say
+    so.
+    """
     attempt = RunAttempt.objects.filter(
         pk=attempt_id, token=token, ended_at__isnull=True, run__state=RunState.CANCELING
     ).first()

@@ -25,7 +25,10 @@ Strategy = str | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializeRequest:
-    """Which partitions of which asset; ``selection`` is empty only for an asset that is not partitioned."""
+    """Which partitions of which asset.
+
+    ``selection`` is empty only for an asset that is not partitioned.
+    """
 
     asset: Asset
     selection: str = ""
@@ -34,7 +37,8 @@ class MaterializeRequest:
 
 
 def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
-    """Queue runs for the partitions, also for those that are there: that is a re-run, with history kept.
+    """Queue runs for the partitions, also for those that are there: that is a re-run, with history
+    kept.
 
     Partitions that another run is making are left out and named in the group; if that is all of
     them, the request conflicts. Raises InvalidRequest on ``asset``, ``selection``, ``params`` or
@@ -79,7 +83,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
 
 
 def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
-    """The partitions that the text selects; InvalidRequest on ``selection`` where it selects none."""
+    """The partitions that the text selects; InvalidRequest where it selects none."""
     definition = asset.definition
     if definition is None:
         raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
@@ -95,7 +99,10 @@ def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
 
 
 def selected_rows(asset: Asset, selection: str, *, now: datetime) -> list[PartitionRow]:
-    """The selected partitions in order; refused where there are none, too many, or some are not over yet."""
+    """The selected partitions in order.
+
+    Refused where there are none, too many, or some are not over yet.
+    """
     if asset.definition is None:
         if selection.strip():
             raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
@@ -124,29 +131,43 @@ def refuse_unfinished(rows: Sequence[PartitionRow], *, now: datetime, field: str
 
 
 def require_producer(asset: Asset) -> ProducerVersion:
-    """The version of the code that makes the asset now; InvalidRequest on ``asset`` if nothing here makes it."""
+    """The version of the code that makes the asset now.
+
+    InvalidRequest on ``asset`` if nothing here makes it.
+    """
     if not asset.active:
-        raise InvalidRequest({"asset": f"{asset.name} is not declared by any loaded file any more."})
+        raise InvalidRequest(
+            {"asset": f"{asset.name} is not declared by any loaded file any more."}
+        )
     version = asset.producer.current_version if asset.producer else None
     if version is None:
-        raise InvalidRequest({"asset": f"{asset.name} is written by something else: nothing here makes it."})
+        raise InvalidRequest(
+            {"asset": f"{asset.name} is written by something else: nothing here makes it."}
+        )
     return version
 
 
 def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The declared params with the given ones laid over; InvalidRequest on ``params`` for unknown names."""
+    """The declared params with the given ones laid over.
+
+    InvalidRequest on ``params`` for unknown names.
+    """
     if not isinstance(params, Mapping):
         raise InvalidRequest({"params": "Params are an object of names and values."})
     declared: dict[str, Any] = version.definition.get("params") or {}
     unknown = sorted(set(params) - set(declared))
     if unknown:
         known = ", ".join(sorted(declared)) or "none"
-        raise InvalidRequest({"params": f"Unknown: {', '.join(unknown)}. Declared params: {known}."})
+        raise InvalidRequest(
+            {"params": f"Unknown: {', '.join(unknown)}. Declared params: {known}."}
+        )
     return {**declared, **params}
 
 
 def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
-    """``"partition"``, ``"range"`` or a number of partitions per run; InvalidRequest on ``strategy`` otherwise."""
+    """``"partition"``, ``"range"`` or a number of partitions per run; InvalidRequest on
+    ``strategy`` otherwise.
+    """
     if strategy is None or strategy == "":
         return default
     if strategy in ("partition", "range"):
@@ -155,7 +176,10 @@ def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
     if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= 1_000_000:
         return number
     raise InvalidRequest(
-        {"strategy": f"{strategy!r} is none of partition, range, or a number of partitions per run."}
+        {
+            "strategy": f"{strategy!r} is none of partition, range,"
+            " or a number of partitions per run."
+        }
     )
 
 

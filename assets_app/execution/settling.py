@@ -80,7 +80,9 @@ def record_success(run_id: int, attempt_id: int) -> None:
 
 
 def record_partly(run_id: int, attempt_id: int, published: Collection[str]) -> None:
-    """Only these folders of the run were published, and no more will be: the other slices have failed."""
+    """Only these folders of the run were published, and no more will be: the other slices have
+    failed.
+    """
     made = RunPartition.objects.filter(run_id=run_id)
     made.filter(path__in=published).update(state=RunPartition.State.SUCCEEDED)
     made.exclude(path__in=published).update(state=RunPartition.State.FAILED)
@@ -99,9 +101,7 @@ def release_canceled(run_ids: Sequence[int]) -> None:
     _release(run_ids, RunPartition.State.CANCELED, PartitionState.CANCELED)
 
 
-def _release(
-    run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState
-) -> None:
+def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState) -> None:
     if not run_ids:
         return
     RunPartition.objects.filter(run_id__in=run_ids).update(state=outcome)
@@ -122,6 +122,4 @@ def _settle(
     **more: int,
 ) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            statement, {"runs": list(run_ids), "outcome": outcome, "new": state, **more}
-        )
+        cursor.execute(statement, {"runs": list(run_ids), "outcome": outcome, "new": state, **more})

@@ -1,4 +1,6 @@
-"""What a worker's thread does with one run: start the runner, listen to it, and bring the run to its end."""
+"""What a worker's thread does with one run: start the runner, listen to it, and bring the run to
+its end.
+"""
 
 import os
 import signal
@@ -153,7 +155,8 @@ class _Supervision:
 
     def _conclude(self) -> None:
         if self.watched.lease_lost.is_set():
-            # Somebody else has the run. Its Spark session is theirs to interrupt; the staging is not.
+            # Somebody else has the run. Its Spark session is theirs to interrupt; the staging is
+            # not.
             discard_staging(self.attempt, self.uri)
         elif self.watched.cancel_requested.is_set():
             self._stop_spark()
@@ -190,6 +193,8 @@ class _Supervision:
         number = self.exited.get("signal")
         if number:
             name = signal.Signals(number).name
-            return Failure(error=f"The process of the run was ended by {name} before it had finished.")
+            return Failure(
+                error=f"The process of the run was ended by {name} before it had finished."
+            )
         status = self.exited.get("status")
         return Failure(error=f"The process of the run ended by itself with status {status}.")

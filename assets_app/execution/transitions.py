@@ -1,4 +1,6 @@
-"""Every change of a run's state goes through here, as a compare-and-swap along the table of transitions."""
+"""Every change of a run's state goes through here, as a compare-and-swap along the table of
+transitions.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,13 +16,16 @@ class UnknownTransition(ValueError):
 
 
 def move(run_id: int, old: RunState, new: RunState, **fields: Any) -> bool:
-    """Move one run from ``old`` to ``new`` and set the fields; False, with nothing changed, if it was not in ``old``."""
+    """Move one run from ``old`` to ``new`` and set the fields.
+
+    False, with nothing changed, if it was not in ``old``.
+    """
     _check(old, new)
     return Run.objects.filter(pk=run_id, state=old).update(state=new, **fields) == 1
 
 
 def move_all(run_ids: Iterable[int], old: RunState, new: RunState, **fields: Any) -> list[int]:
-    """Move those of the runs that are in ``old``; their ids. Rows are locked in the order of ids."""
+    """Move those of the runs that are in ``old``; their ids. Locks in the order of ids."""
     _check(old, new)
     names = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in fields]
     statement = sql.SQL(

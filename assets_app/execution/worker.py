@@ -1,4 +1,6 @@
-"""One worker process on a gateway: its row, its leases, and the warm parent its runners are forked from."""
+"""One worker process on a gateway: its row, its leases, and the warm parent its runners are forked
+from.
+"""
 
 import os
 import socket
@@ -24,7 +26,9 @@ _HEARTBEAT_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """A run in progress on this worker: told to its supervisor by the heartbeat, never the other way round."""
+    """A run in progress on this worker: told to its supervisor by the heartbeat, never the other
+    way round.
+    """
 
     attempt: RunAttempt
     process: RunnerProcess
@@ -136,7 +140,7 @@ class NoGateway(RuntimeError):
 
 def start(name: str, queue: str, slots: int) -> None:
     """Make this process a gateway's worker; once, from its main thread."""
-    global _worker  # noqa: PLW0603 - a process is one worker
+    global _worker
     _worker = GatewayWorker(name, queue, slots)
 
 

@@ -6,394 +6,923 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('partitions_app', '0001_initial'),
+        ("partitions_app", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Bundle',
+            name="Bundle",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200, unique=True)),
-                ('path', models.TextField()),
-                ('error', models.TextField(blank=True)),
-                ('checked_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200, unique=True)),
+                ("path", models.TextField()),
+                ("error", models.TextField(blank=True)),
+                ("checked_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Gateway',
+            name="Gateway",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200, unique=True)),
-                ('host', models.CharField(max_length=200)),
-                ('process_id', models.PositiveIntegerField()),
-                ('queue', models.CharField(choices=[('scheduled', 'Scheduled'), ('backfill', 'Backfill')], max_length=10)),
-                ('slots', models.PositiveIntegerField()),
-                ('started_at', models.DateTimeField()),
-                ('last_seen', models.DateTimeField()),
-                ('draining', models.BooleanField(default=False)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200, unique=True)),
+                ("host", models.CharField(max_length=200)),
+                ("process_id", models.PositiveIntegerField()),
+                (
+                    "queue",
+                    models.CharField(
+                        choices=[("scheduled", "Scheduled"), ("backfill", "Backfill")],
+                        max_length=10,
+                    ),
+                ),
+                ("slots", models.PositiveIntegerField()),
+                ("started_at", models.DateTimeField()),
+                ("last_seen", models.DateTimeField()),
+                ("draining", models.BooleanField(default=False)),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='Asset',
+            name="Asset",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(db_collation='C', max_length=250, unique=True)),
-                ('uri', models.TextField(blank=True)),
-                ('canonical_uri', models.TextField(blank=True, db_index=True)),
-                ('kind', models.CharField(blank=True, max_length=100)),
-                ('group', models.CharField(blank=True, max_length=200)),
-                ('owners', models.JSONField(default=list)),
-                ('tags', models.JSONField(default=list)),
-                ('columns', models.JSONField(null=True)),
-                ('description', models.TextField(blank=True)),
-                ('schedule', models.JSONField(null=True)),
-                ('paused', models.BooleanField(default=False)),
-                ('active', models.BooleanField(default=True)),
-                ('activated_at', models.DateTimeField(auto_now_add=True)),
-                ('partition_definition', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assets', to='partitions_app.partitiondefinition')),
-                ('bundle', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='assets', to='assets_app.bundle')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(db_collation="C", max_length=250, unique=True)),
+                ("uri", models.TextField(blank=True)),
+                ("canonical_uri", models.TextField(blank=True, db_index=True)),
+                ("kind", models.CharField(blank=True, max_length=100)),
+                ("group", models.CharField(blank=True, max_length=200)),
+                ("owners", models.JSONField(default=list)),
+                ("tags", models.JSONField(default=list)),
+                ("columns", models.JSONField(null=True)),
+                ("description", models.TextField(blank=True)),
+                ("schedule", models.JSONField(null=True)),
+                ("paused", models.BooleanField(default=False)),
+                ("active", models.BooleanField(default=True)),
+                ("activated_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "partition_definition",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="assets",
+                        to="partitions_app.partitiondefinition",
+                    ),
+                ),
+                (
+                    "bundle",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="assets",
+                        to="assets_app.bundle",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='BundleVersion',
+            name="BundleVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=64)),
-                ('archive', models.BinaryField()),
-                ('import_errors', models.JSONField(default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('bundle', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='assets_app.bundle')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64)),
+                ("archive", models.BinaryField()),
+                ("import_errors", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "bundle",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="versions",
+                        to="assets_app.bundle",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.AddField(
-            model_name='bundle',
-            name='current_version',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='assets_app.bundleversion'),
+            model_name="bundle",
+            name="current_version",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="assets_app.bundleversion",
+            ),
         ),
         migrations.CreateModel(
-            name='PartitionCount',
+            name="PartitionCount",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('identity', models.CharField(db_collation='C', max_length=16)),
-                ('bucket', models.DateField(null=True)),
-                ('segment', models.CharField(blank=True, db_collation='C', default='', max_length=1000)),
-                ('state', models.CharField(choices=[('missing', 'Missing'), ('materialized', 'Materialized'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('skipped', 'Skipped')], db_collation='C', max_length=12)),
-                ('count', models.BigIntegerField(default=0)),
-                ('asset', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='assets_app.asset')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("identity", models.CharField(db_collation="C", max_length=16)),
+                ("bucket", models.DateField(null=True)),
+                (
+                    "segment",
+                    models.CharField(blank=True, db_collation="C", default="", max_length=1000),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("missing", "Missing"),
+                            ("materialized", "Materialized"),
+                            ("failed", "Failed"),
+                            ("canceled", "Canceled"),
+                            ("skipped", "Skipped"),
+                        ],
+                        db_collation="C",
+                        max_length=12,
+                    ),
+                ),
+                ("count", models.BigIntegerField(default=0)),
+                (
+                    "asset",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="assets_app.asset",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Producer',
+            name="Producer",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=250, unique=True)),
-                ('bundle', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='producers', to='assets_app.bundle')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='asset',
-            name='producer',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='assets', to='assets_app.producer'),
-        ),
-        migrations.CreateModel(
-            name='ProducerVersion',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=64)),
-                ('definition', models.JSONField()),
-                ('source', models.TextField()),
-                ('file', models.CharField(max_length=1000)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('bundle_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='assets_app.bundleversion')),
-                ('producer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='assets_app.producer')),
-            ],
-            options={
-                'ordering': ('-id',),
-            },
-        ),
-        migrations.AddField(
-            model_name='producer',
-            name='current_version',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='assets_app.producerversion'),
-        ),
-        migrations.CreateModel(
-            name='Run',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('trigger', models.CharField(choices=[('schedule', 'Schedule'), ('upstream', 'Upstream'), ('manual', 'Manual'), ('backfill', 'Backfill')], max_length=10)),
-                ('queue', models.CharField(choices=[('scheduled', 'Scheduled'), ('backfill', 'Backfill')], max_length=10)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('queued', 'Queued'), ('dispatched', 'Dispatched'), ('running', 'Running'), ('publishing', 'Publishing'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceling', 'Canceling'), ('canceled', 'Canceled'), ('skipped', 'Skipped')], db_collation='C', default='queued', max_length=10)),
-                ('selection', models.TextField(blank=True)),
-                ('partition_count', models.PositiveIntegerField()),
-                ('params', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('queued_at', models.DateTimeField(null=True)),
-                ('dispatched_at', models.DateTimeField(null=True)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('not_before', models.DateTimeField(null=True)),
-                ('attempt_count', models.PositiveIntegerField(default=0)),
-                ('code_failures', models.PositiveIntegerField(default=0)),
-                ('platform_failures', models.PositiveIntegerField(default=0)),
-                ('error', models.TextField(blank=True)),
-                ('error_kind', models.CharField(blank=True, choices=[('code', "The asset's code"), ('platform', 'The platform')], max_length=10)),
-                ('asset', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='assets_app.asset')),
-                ('producer_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='assets_app.producerversion')),
-                ('requested_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'ordering': ('-id',),
-            },
-        ),
-        migrations.CreateModel(
-            name='AssetPartition',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('identity', models.CharField(db_collation='C', max_length=16)),
-                ('key', models.CharField(db_collation='C', max_length=1000)),
-                ('window_start', models.DateTimeField(null=True)),
-                ('window_end', models.DateTimeField(null=True)),
-                ('segment', models.CharField(blank=True, db_collation='C', default='', max_length=1000)),
-                ('bucket', models.DateField(null=True)),
-                ('state', models.CharField(choices=[('missing', 'Missing'), ('materialized', 'Materialized'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('skipped', 'Skipped')], db_collation='C', default='missing', max_length=12)),
-                ('version', models.PositiveIntegerField(default=0)),
-                ('due_again', models.BooleanField(default=False)),
-                ('rows', models.BigIntegerField(null=True)),
-                ('bytes', models.BigIntegerField(null=True)),
-                ('materialized_at', models.DateTimeField(null=True)),
-                ('asset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='slices', to='assets_app.asset')),
-                ('held_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='held_slices', to='assets_app.run')),
-                ('last_run', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='assets_app.run')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='RunAttempt',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('token', models.UUIDField(unique=True)),
-                ('lease_until', models.DateTimeField()),
-                ('engine', models.CharField(default='connect', max_length=10)),
-                ('spark_session_id', models.UUIDField(null=True)),
-                ('application_id', models.CharField(blank=True, max_length=200)),
-                ('application_ui', models.CharField(blank=True, max_length=500)),
-                ('outcome', models.CharField(blank=True, choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('lost', 'Lost')], max_length=10)),
-                ('error', models.TextField(blank=True)),
-                ('traceback', models.TextField(blank=True)),
-                ('started_at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('target_root', models.TextField(blank=True)),
-                ('staging_root', models.TextField(blank=True)),
-                ('gateway', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='assets_app.gateway')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='assets_app.run')),
-            ],
-            options={
-                'ordering': ('number',),
-            },
-        ),
-        migrations.CreateModel(
-            name='Materialization',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField()),
-                ('rows', models.BigIntegerField(null=True)),
-                ('bytes', models.BigIntegerField(null=True)),
-                ('metadata', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField()),
-                ('slice', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='materializations', to='assets_app.assetpartition')),
-                ('producer_version', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='assets_app.producerversion')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='materializations', to='assets_app.run')),
-                ('attempt', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='assets_app.runattempt')),
-            ],
-            options={
-                'ordering': ('-id',),
-            },
-        ),
-        migrations.CreateModel(
-            name='AttemptInput',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField()),
-                ('slice', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='read_by', to='assets_app.assetpartition')),
-                ('attempt', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='inputs', to='assets_app.runattempt')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='RunGroup',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('request', 'Request'), ('backfill', 'Backfill')], max_length=10)),
-                ('label', models.CharField(blank=True, max_length=300)),
-                ('queue', models.CharField(choices=[('scheduled', 'Scheduled'), ('backfill', 'Backfill')], default='scheduled', max_length=10)),
-                ('priority', models.IntegerField(default=0)),
-                ('max_active_runs', models.PositiveIntegerField(null=True)),
-                ('paused', models.BooleanField(default=False)),
-                ('in_flight', models.JSONField(default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=250, unique=True)),
+                (
+                    "bundle",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="producers",
+                        to="assets_app.bundle",
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='run',
-            name='group',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='assets_app.rungroup'),
+            model_name="asset",
+            name="producer",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="assets",
+                to="assets_app.producer",
+            ),
         ),
         migrations.CreateModel(
-            name='RunLog',
+            name="ProducerVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sequence', models.PositiveIntegerField()),
-                ('text', models.TextField()),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('attempt', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='logs', to='assets_app.runattempt')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64)),
+                ("definition", models.JSONField()),
+                ("source", models.TextField()),
+                ("file", models.CharField(max_length=1000)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "bundle_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="assets_app.bundleversion",
+                    ),
+                ),
+                (
+                    "producer",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="versions",
+                        to="assets_app.producer",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('sequence',),
+                "ordering": ("-id",),
+            },
+        ),
+        migrations.AddField(
+            model_name="producer",
+            name="current_version",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="assets_app.producerversion",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Run",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "trigger",
+                    models.CharField(
+                        choices=[
+                            ("schedule", "Schedule"),
+                            ("upstream", "Upstream"),
+                            ("manual", "Manual"),
+                            ("backfill", "Backfill"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "queue",
+                    models.CharField(
+                        choices=[("scheduled", "Scheduled"), ("backfill", "Backfill")],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("queued", "Queued"),
+                            ("dispatched", "Dispatched"),
+                            ("running", "Running"),
+                            ("publishing", "Publishing"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("canceling", "Canceling"),
+                            ("canceled", "Canceled"),
+                            ("skipped", "Skipped"),
+                        ],
+                        db_collation="C",
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("selection", models.TextField(blank=True)),
+                ("partition_count", models.PositiveIntegerField()),
+                ("params", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("queued_at", models.DateTimeField(null=True)),
+                ("dispatched_at", models.DateTimeField(null=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("not_before", models.DateTimeField(null=True)),
+                ("attempt_count", models.PositiveIntegerField(default=0)),
+                ("code_failures", models.PositiveIntegerField(default=0)),
+                ("platform_failures", models.PositiveIntegerField(default=0)),
+                ("error", models.TextField(blank=True)),
+                (
+                    "error_kind",
+                    models.CharField(
+                        blank=True,
+                        choices=[("code", "The asset's code"), ("platform", "The platform")],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "asset",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="assets_app.asset",
+                    ),
+                ),
+                (
+                    "producer_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="assets_app.producerversion",
+                    ),
+                ),
+                (
+                    "requested_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='RunPartition',
+            name="AssetPartition",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveIntegerField()),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=10)),
-                ('path', models.TextField(blank=True)),
-                ('rows', models.BigIntegerField(null=True)),
-                ('bytes', models.BigIntegerField(null=True)),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='partitions', to='assets_app.run')),
-                ('slice', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='run_partitions', to='assets_app.assetpartition')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("identity", models.CharField(db_collation="C", max_length=16)),
+                ("key", models.CharField(db_collation="C", max_length=1000)),
+                ("window_start", models.DateTimeField(null=True)),
+                ("window_end", models.DateTimeField(null=True)),
+                (
+                    "segment",
+                    models.CharField(blank=True, db_collation="C", default="", max_length=1000),
+                ),
+                ("bucket", models.DateField(null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("missing", "Missing"),
+                            ("materialized", "Materialized"),
+                            ("failed", "Failed"),
+                            ("canceled", "Canceled"),
+                            ("skipped", "Skipped"),
+                        ],
+                        db_collation="C",
+                        default="missing",
+                        max_length=12,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=0)),
+                ("due_again", models.BooleanField(default=False)),
+                ("rows", models.BigIntegerField(null=True)),
+                ("bytes", models.BigIntegerField(null=True)),
+                ("materialized_at", models.DateTimeField(null=True)),
+                (
+                    "asset",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="slices",
+                        to="assets_app.asset",
+                    ),
+                ),
+                (
+                    "held_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="held_slices",
+                        to="assets_app.run",
+                    ),
+                ),
+                (
+                    "last_run",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="assets_app.run",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="RunAttempt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("token", models.UUIDField(unique=True)),
+                ("lease_until", models.DateTimeField()),
+                ("engine", models.CharField(default="connect", max_length=10)),
+                ("spark_session_id", models.UUIDField(null=True)),
+                ("application_id", models.CharField(blank=True, max_length=200)),
+                ("application_ui", models.CharField(blank=True, max_length=500)),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("canceled", "Canceled"),
+                            ("lost", "Lost"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("error", models.TextField(blank=True)),
+                ("traceback", models.TextField(blank=True)),
+                ("started_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("target_root", models.TextField(blank=True)),
+                ("staging_root", models.TextField(blank=True)),
+                (
+                    "gateway",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="assets_app.gateway",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attempts",
+                        to="assets_app.run",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('position',),
+                "ordering": ("number",),
             },
         ),
         migrations.CreateModel(
-            name='AssetDependency',
+            name="Materialization",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('inlet', models.BooleanField(default=False)),
-                ('scheduling', models.BooleanField(default=False)),
-                ('mapping', models.JSONField(null=True)),
-                ('downstream', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='upstream_edges', to='assets_app.asset')),
-                ('upstream', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='downstream_edges', to='assets_app.asset')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("version", models.PositiveIntegerField()),
+                ("rows", models.BigIntegerField(null=True)),
+                ("bytes", models.BigIntegerField(null=True)),
+                ("metadata", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "slice",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="materializations",
+                        to="assets_app.assetpartition",
+                    ),
+                ),
+                (
+                    "producer_version",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="assets_app.producerversion",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="materializations",
+                        to="assets_app.run",
+                    ),
+                ),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="assets_app.runattempt",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('upstream', 'downstream'), name='dependency_once')],
+                "ordering": ("-id",),
+            },
+        ),
+        migrations.CreateModel(
+            name="AttemptInput",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("version", models.PositiveIntegerField()),
+                (
+                    "slice",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="read_by",
+                        to="assets_app.assetpartition",
+                    ),
+                ),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="inputs",
+                        to="assets_app.runattempt",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="RunGroup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("request", "Request"), ("backfill", "Backfill")], max_length=10
+                    ),
+                ),
+                ("label", models.CharField(blank=True, max_length=300)),
+                (
+                    "queue",
+                    models.CharField(
+                        choices=[("scheduled", "Scheduled"), ("backfill", "Backfill")],
+                        default="scheduled",
+                        max_length=10,
+                    ),
+                ),
+                ("priority", models.IntegerField(default=0)),
+                ("max_active_runs", models.PositiveIntegerField(null=True)),
+                ("paused", models.BooleanField(default=False)),
+                ("in_flight", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+        ),
+        migrations.AddField(
+            model_name="run",
+            name="group",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="runs",
+                to="assets_app.rungroup",
+            ),
+        ),
+        migrations.CreateModel(
+            name="RunLog",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("sequence", models.PositiveIntegerField()),
+                ("text", models.TextField()),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="logs",
+                        to="assets_app.runattempt",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("sequence",),
+            },
+        ),
+        migrations.CreateModel(
+            name="RunPartition",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveIntegerField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("canceled", "Canceled"),
+                        ],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("path", models.TextField(blank=True)),
+                ("rows", models.BigIntegerField(null=True)),
+                ("bytes", models.BigIntegerField(null=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="partitions",
+                        to="assets_app.run",
+                    ),
+                ),
+                (
+                    "slice",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="run_partitions",
+                        to="assets_app.assetpartition",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("position",),
+            },
+        ),
+        migrations.CreateModel(
+            name="AssetDependency",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("inlet", models.BooleanField(default=False)),
+                ("scheduling", models.BooleanField(default=False)),
+                ("mapping", models.JSONField(null=True)),
+                (
+                    "downstream",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="upstream_edges",
+                        to="assets_app.asset",
+                    ),
+                ),
+                (
+                    "upstream",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="downstream_edges",
+                        to="assets_app.asset",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("upstream", "downstream"), name="dependency_once"
+                    )
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='bundleversion',
-            constraint=models.UniqueConstraint(fields=('bundle', 'digest'), name='bundle_version_digest'),
+            model_name="bundleversion",
+            constraint=models.UniqueConstraint(
+                fields=("bundle", "digest"), name="bundle_version_digest"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='partitioncount',
-            constraint=models.UniqueConstraint(fields=('asset', 'identity', 'bucket', 'segment', 'state'), name='partition_count_once', nulls_distinct=False),
+            model_name="partitioncount",
+            constraint=models.UniqueConstraint(
+                fields=("asset", "identity", "bucket", "segment", "state"),
+                name="partition_count_once",
+                nulls_distinct=False,
+            ),
         ),
         migrations.AddIndex(
-            model_name='assetpartition',
-            index=models.Index(fields=['asset', 'identity', 'window_start', 'segment'], name='slice_by_window'),
+            model_name="assetpartition",
+            index=models.Index(
+                fields=["asset", "identity", "window_start", "segment"], name="slice_by_window"
+            ),
         ),
         migrations.AddIndex(
-            model_name='assetpartition',
-            index=models.Index(condition=models.Q(('held_by__isnull', False)), fields=['held_by'], name='slice_held'),
+            model_name="assetpartition",
+            index=models.Index(
+                condition=models.Q(("held_by__isnull", False)),
+                fields=["held_by"],
+                name="slice_held",
+            ),
         ),
         migrations.AddIndex(
-            model_name='assetpartition',
-            index=models.Index(condition=models.Q(('held_by__isnull', False)), fields=['asset', 'identity', 'window_start'], name='slice_held_by_asset'),
+            model_name="assetpartition",
+            index=models.Index(
+                condition=models.Q(("held_by__isnull", False)),
+                fields=["asset", "identity", "window_start"],
+                name="slice_held_by_asset",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assetpartition',
-            constraint=models.UniqueConstraint(fields=('asset', 'identity', 'key'), name='slice_once'),
+            model_name="assetpartition",
+            constraint=models.UniqueConstraint(
+                fields=("asset", "identity", "key"), name="slice_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assetpartition',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['missing', 'materialized', 'failed', 'canceled', 'skipped'])), name='slice_state_known'),
+            model_name="assetpartition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("state__in", ["missing", "materialized", "failed", "canceled", "skipped"])
+                ),
+                name="slice_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assetpartition',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'materialized'), _negated=True), ('version__gt', 0), _connector='OR'), name='slice_materialized_has_version'),
+            model_name="assetpartition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "materialized"), _negated=True),
+                    ("version__gt", 0),
+                    _connector="OR",
+                ),
+                name="slice_materialized_has_version",
+            ),
         ),
         migrations.AddIndex(
-            model_name='runattempt',
-            index=models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['lease_until'], name='attempt_leases'),
+            model_name="runattempt",
+            index=models.Index(
+                condition=models.Q(("ended_at__isnull", True)),
+                fields=["lease_until"],
+                name="attempt_leases",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='runattempt',
-            constraint=models.UniqueConstraint(fields=('run', 'number'), name='attempt_number'),
+            model_name="runattempt",
+            constraint=models.UniqueConstraint(fields=("run", "number"), name="attempt_number"),
         ),
         migrations.AddConstraint(
-            model_name='runattempt',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('run',), name='attempt_one_open'),
+            model_name="runattempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("ended_at__isnull", True)),
+                fields=("run",),
+                name="attempt_one_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='runattempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('outcome', '')), models.Q(('ended_at__isnull', False), models.Q(('outcome', ''), _negated=True)), _connector='OR'), name='attempt_outcome_when_ended'),
+            model_name="runattempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at__isnull", True), ("outcome", "")),
+                    models.Q(("ended_at__isnull", False), models.Q(("outcome", ""), _negated=True)),
+                    _connector="OR",
+                ),
+                name="attempt_outcome_when_ended",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='materialization',
-            constraint=models.UniqueConstraint(fields=('slice', 'version'), name='materialization_version'),
+            model_name="materialization",
+            constraint=models.UniqueConstraint(
+                fields=("slice", "version"), name="materialization_version"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attemptinput',
-            constraint=models.UniqueConstraint(fields=('attempt', 'slice'), name='attempt_input_once'),
+            model_name="attemptinput",
+            constraint=models.UniqueConstraint(
+                fields=("attempt", "slice"), name="attempt_input_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='rungroup',
-            constraint=models.CheckConstraint(condition=models.Q(('max_active_runs__isnull', True), ('max_active_runs__gt', 0), _connector='OR'), name='group_max_active_runs_positive'),
+            model_name="rungroup",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("max_active_runs__isnull", True), ("max_active_runs__gt", 0), _connector="OR"
+                ),
+                name="group_max_active_runs_positive",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['group', 'id'], name='run_by_group'),
+            model_name="run",
+            index=models.Index(fields=["group", "id"], name="run_by_group"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['asset', '-id'], name='run_by_asset'),
+            model_name="run",
+            index=models.Index(fields=["asset", "-id"], name="run_by_asset"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state', 'queued')), fields=['queue', 'group', 'id'], name='run_queued'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state", "queued")),
+                fields=["queue", "group", "id"],
+                name="run_queued",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state__in', ('succeeded', 'failed', 'canceled', 'skipped')), _negated=True), fields=['state', 'id'], name='run_unfinished'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(
+                    ("state__in", ("succeeded", "failed", "canceled", "skipped")), _negated=True
+                ),
+                fields=["state", "id"],
+                name="run_unfinished",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state', 'failed')), fields=['-ended_at'], name='run_failed'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state", "failed")), fields=["-ended_at"], name="run_failed"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'queued', 'dispatched', 'running', 'publishing', 'succeeded', 'failed', 'canceling', 'canceled', 'skipped'])), name='run_state_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "waiting",
+                            "queued",
+                            "dispatched",
+                            "running",
+                            "publishing",
+                            "succeeded",
+                            "failed",
+                            "canceling",
+                            "canceled",
+                            "skipped",
+                        ],
+                    )
+                ),
+                name="run_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state__in', ('succeeded', 'failed', 'canceled', 'skipped'))), models.Q(models.Q(('state__in', ('succeeded', 'failed', 'canceled', 'skipped')), _negated=True), ('ended_at__isnull', True)), _connector='OR'), name='run_ended_when_terminal'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("ended_at__isnull", False),
+                        ("state__in", ("succeeded", "failed", "canceled", "skipped")),
+                    ),
+                    models.Q(
+                        models.Q(
+                            ("state__in", ("succeeded", "failed", "canceled", "skipped")),
+                            _negated=True,
+                        ),
+                        ("ended_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="run_ended_when_terminal",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='runlog',
-            constraint=models.UniqueConstraint(fields=('attempt', 'sequence'), name='log_sequence'),
+            model_name="runlog",
+            constraint=models.UniqueConstraint(fields=("attempt", "sequence"), name="log_sequence"),
         ),
         migrations.AddConstraint(
-            model_name='runpartition',
-            constraint=models.UniqueConstraint(fields=('run', 'position'), name='run_partition_position'),
+            model_name="runpartition",
+            constraint=models.UniqueConstraint(
+                fields=("run", "position"), name="run_partition_position"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='runpartition',
-            constraint=models.UniqueConstraint(fields=('run', 'slice'), name='run_partition_once'),
+            model_name="runpartition",
+            constraint=models.UniqueConstraint(fields=("run", "slice"), name="run_partition_once"),
         ),
     ]

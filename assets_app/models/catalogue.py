@@ -16,7 +16,8 @@ class Bundle(models.Model):
     current_version = models.ForeignKey(
         "BundleVersion", null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # What kept the folder as a whole from being loaded, if anything did; a broken file is in its version.
+    # What kept the folder as a whole from being loaded, if anything did; a broken file is in its
+    # version.
     error = models.TextField(blank=True)
     checked_at = models.DateTimeField(null=True)
 
@@ -117,13 +118,15 @@ class Asset(models.Model):
 
     @property
     def definition(self) -> Any:
-        """The partition definition with its arithmetic, or None for an asset that is not partitioned."""
+        """The partition definition with its arithmetic, or None for an asset that is not
+        partitioned.
+        """
         row = self.partition_definition
         return None if row is None else row.definition
 
     @property
     def identity(self) -> str:
-        """The identity its slices are kept under; of an asset that is not partitioned, ``"whole"``."""
+        """The identity its slices are kept under; ``"whole"`` where it is not partitioned."""
         row = self.partition_definition
         return "whole" if row is None else row.identity
 

@@ -6,7 +6,9 @@ from assets_app.models.states import Queue
 
 
 class Gateway(models.Model):
-    """One worker process on a gateway host: which queue it serves, with how many slots, and when it was last heard."""
+    """One worker process on a gateway host: which queue it serves, with how many slots, and when it
+    was last heard.
+    """
 
     name = models.CharField(max_length=200, unique=True)
     host = models.CharField(max_length=200)

@@ -20,7 +20,10 @@ from assets_app.queries.runs import RunQuerySet
 
 
 class RunGroup(models.Model):
-    """What a backfill, or a person's request, asks of its runs. Dispatch looks at this and knows no backfill."""
+    """What a backfill, or a person's request, asks of its runs.
+
+    Dispatch looks at this and knows no backfill.
+    """
 
     kind = models.CharField(max_length=10, choices=GroupKind)
     label = models.CharField(max_length=300, blank=True)
@@ -48,10 +51,17 @@ class RunGroup(models.Model):
 
 
 class Run(models.Model):
-    """One execution of a producer's function, for one slice or more. Its row is the truth; messages are nudges."""
+    """One execution of a producer's function, for one slice or more.
 
-    group = models.ForeignKey(RunGroup, on_delete=models.PROTECT, related_name="runs", db_index=False)
-    producer_version = models.ForeignKey(ProducerVersion, on_delete=models.PROTECT, related_name="+")
+    Its row is the truth; messages are nudges.
+    """
+
+    group = models.ForeignKey(
+        RunGroup, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
+    producer_version = models.ForeignKey(
+        ProducerVersion, on_delete=models.PROTECT, related_name="+"
+    )
     # The first outlet, for lists and titles; all of them are among the run's slices.
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="runs", db_index=False)
     trigger = models.CharField(max_length=10, choices=Trigger)
@@ -163,8 +173,12 @@ class RunPartition(models.Model):
         FAILED = "failed", "Failed"
         CANCELED = "canceled", "Canceled"
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="partitions", db_index=False)
-    slice = models.ForeignKey(AssetPartition, on_delete=models.CASCADE, related_name="run_partitions")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="partitions", db_index=False
+    )
+    slice = models.ForeignKey(
+        AssetPartition, on_delete=models.CASCADE, related_name="run_partitions"
+    )
     position = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     # Folder below the target, once staged.
@@ -204,7 +218,9 @@ class AttemptInput(models.Model):
 class RunLog(models.Model):
     """A piece of what an attempt printed, in order."""
 
-    attempt = models.ForeignKey(RunAttempt, on_delete=models.CASCADE, related_name="logs", db_index=False)
+    attempt = models.ForeignKey(
+        RunAttempt, on_delete=models.CASCADE, related_name="logs", db_index=False
+    )
     sequence = models.PositiveIntegerField()
     text = models.TextField()
     at = models.DateTimeField(auto_now_add=True)

@@ -8,7 +8,8 @@ from assets_app.queries.slices import AssetPartitionQuerySet
 
 
 class AssetPartition(models.Model):
-    """One slice of one asset, from the first time that something happened to it. Others are missing.
+    """One slice of one asset, from the first time that something happened to it. Others are
+    missing.
 
     ``held_by`` is the run that makes it now: one at a time, since it is one column of one row.
     """
@@ -70,7 +71,10 @@ class AssetPartition(models.Model):
 
 
 class Materialization(models.Model):
-    """The record of one slice made by one run. Appended when its data has been published, never changed."""
+    """The record of one slice made by one run.
+
+    Appended when its data has been published, never changed.
+    """
 
     slice = models.ForeignKey(
         AssetPartition, on_delete=models.CASCADE, related_name="materializations", db_index=False
@@ -78,7 +82,9 @@ class Materialization(models.Model):
     version = models.PositiveIntegerField()
     run = models.ForeignKey("Run", on_delete=models.PROTECT, related_name="materializations")
     # Its inputs say which upstream versions were there when it started.
-    attempt = models.ForeignKey("RunAttempt", on_delete=models.PROTECT, related_name="+", db_index=False)
+    attempt = models.ForeignKey(
+        "RunAttempt", on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     producer_version = models.ForeignKey(
         ProducerVersion, on_delete=models.PROTECT, related_name="+", db_index=False
     )
@@ -98,7 +104,9 @@ class Materialization(models.Model):
 
 
 class PartitionCount(models.Model):
-    """How many slices of an asset are in a state, per bucket of time and segment: pages never count slices."""
+    """How many slices of an asset are in a state, per bucket of time and segment: pages never count
+    slices.
+    """
 
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
     identity = models.CharField(max_length=16, db_collation="C")

@@ -1,4 +1,7 @@
-"""The words for states, and the one table of allowed transitions. The database holds the same table."""
+"""The words for states, and the one table of allowed transitions.
+
+The database holds the same table.
+"""
 
 from django.db.models import TextChoices
 
@@ -20,9 +23,11 @@ _S = RunState
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.WAITING: frozenset({_S.QUEUED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
     _S.QUEUED: frozenset({_S.DISPATCHED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
-    # Back to queued when the gateway it was sent to is gone; canceled at once since nothing runs yet.
+    # Back to queued when the gateway it was sent to is gone; canceled at once since nothing runs
+    # yet.
     _S.DISPATCHED: frozenset({_S.RUNNING, _S.QUEUED, _S.CANCELED, _S.FAILED}),
-    # Back to queued is another attempt: after a failure of the platform, or of the code where retries are left.
+    # Back to queued is another attempt: after a failure of the platform, or of the code where
+    # retries are left.
     _S.RUNNING: frozenset({_S.PUBLISHING, _S.FAILED, _S.CANCELING, _S.QUEUED}),
     # What is being published is finished, by whoever finds it; it cannot be canceled any more.
     _S.PUBLISHING: frozenset({_S.SUCCEEDED, _S.FAILED}),

@@ -12,5 +12,5 @@ class AssetQuerySet(models.QuerySet["Asset"]):
     """Assets, with what lists and pages show of them."""
 
     def declared(self) -> "AssetQuerySet":
-        """Those that a loaded file declares now, with what is needed to work with their partitions."""
+        """Those that a loaded file declares now, with their definitions and producers."""
         return self.filter(active=True).select_related("partition_definition", "producer")

@@ -1,4 +1,6 @@
-"""Turns waiting partitions into runs, a little ahead of what may be active: a million never stands in the queue."""
+"""Turns waiting partitions into runs, a little ahead of what may be active: a million never stands
+in the queue.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -15,13 +17,17 @@ from backfills_app.services.requests import states_left_out
 from slicewise.rows import PartitionRow
 
 State = BackfillPartition.State
-# Runs in the queue or at work, per run that may be active: enough that a slot never waits for admission.
+# Runs in the queue or at work, per run that may be active: enough that a slot never waits for
+# admission.
 AHEAD = 3
 _MOST_PARTITIONS_AT_ONCE = 20_000
 
 
 def admit(backfill_id: int) -> int:
-    """Make runs of the next waiting partitions of one backfill; how many partitions were dealt with."""
+    """Make runs of the next waiting partitions of one backfill.
+
+    How many partitions were dealt with.
+    """
     with transaction.atomic():
         if not try_lock(backfill_id):
             return 0
@@ -35,9 +41,12 @@ def admit(backfill_id: int) -> int:
         room = AHEAD * backfill.max_active_runs - _unfinished(backfill)
         if room <= 0:
             return 0
-        dealt = sum(_admit(backfill, piece, room) for piece in backfill.assets.select_related(
-            "asset__partition_definition", "producer_version"
-        ).filter(waiting__gt=0))
+        dealt = sum(
+            _admit(backfill, piece, room)
+            for piece in backfill.assets.select_related(
+                "asset__partition_definition", "producer_version"
+            ).filter(waiting__gt=0)
+        )
         derive_states([backfill_id])
         return dealt
 
@@ -59,7 +68,9 @@ def _admit(backfill: Backfill, piece: BackfillAsset, room: int) -> int:
         requested_by=backfill.submitted_by,
     )
     by_key = {row.key: row.pk for row in waiting}
-    claimed, held = claim(terms, [[_row(row) for row in chunk] for chunk in planned]) if planned else ([], [])
+    claimed, held = (
+        claim(terms, [[_row(row) for row in chunk] for chunk in planned]) if planned else ([], [])
+    )
     _mark_active(by_key, claimed)
     _mark_skipped([row.pk for row in existing], SkipReason.EXISTS)
     _mark_skipped([by_key[row.key] for row in held], SkipReason.IN_FLIGHT)
@@ -74,7 +85,7 @@ def _admit(backfill: Backfill, piece: BackfillAsset, room: int) -> int:
 
 
 def _partitions_for(strategy: str | int, room: int) -> int | None:
-    """How many waiting partitions fill the room; None for all, since a range run takes them in one."""
+    """How many waiting partitions fill the room; None for all: a range run takes all."""
     if strategy == "range":
         return None
     per_run = 1 if strategy == "partition" else int(strategy)
@@ -89,7 +100,7 @@ def _next_waiting(piece: BackfillAsset, most: int | None) -> list[BackfillPartit
 def _without_existing(
     backfill: Backfill, piece: BackfillAsset, waiting: Sequence[BackfillPartition]
 ) -> tuple[list[BackfillPartition], list[BackfillPartition]]:
-    """Apart: what has come to be there since the intent was written, and is not to be made again."""
+    """Those to make, and those that have come to be there since the intent was written."""
     left_out = states_left_out(backfill.existing)
     if not left_out:
         return list(waiting), []
@@ -111,7 +122,10 @@ def _without_existing(
 def _plan(
     waiting: Sequence[BackfillPartition], strategy: str | int
 ) -> Iterator[list[BackfillPartition]]:
-    """The partitions of each run. Runs of N do not reach over a hole, which has a position of its own."""
+    """The partitions of each run.
+
+    Runs of N do not reach over a hole, which has a position of its own.
+    """
     if strategy == "range":
         if waiting:
             yield list(waiting)
@@ -149,4 +163,3 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
 def _mark_skipped(ids: Sequence[int], reason: SkipReason) -> None:
     if ids:
         BackfillPartition.objects.filter(pk__in=ids).update(state=State.SKIPPED, reason=reason)
-

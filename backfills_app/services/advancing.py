@@ -7,7 +7,9 @@ from backfills_app.services.messages import nudge_advance
 
 
 def advance() -> None:
-    """One round over all unfinished backfills: one chunk or one admission each, so that none waits for another."""
+    """One round over all unfinished backfills: one chunk or one admission each, so that none waits
+    for another.
+    """
     unfinished = Backfill.objects.exclude(state__in=ENDED_STATES).order_by("pk")
     more = False
     for backfill_id, state in unfinished.values_list("pk", "state"):

@@ -1,4 +1,6 @@
-"""Stopping a backfill: what waits or is queued ends at once, what runs is stopped, and only then it is canceled."""
+"""Stopping a backfill: what waits or is queued ends at once, what runs is stopped, and only then it
+is canceled.
+"""
 
 from django.db import transaction
 from django.db.models import F

@@ -1,4 +1,7 @@
-"""Keeps the counts of a backfill's partitions, and derives its state from them. Nothing else sets the state."""
+"""Keeps the counts of a backfill's partitions, and derives its state from them.
+
+Nothing else sets the state.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -59,7 +62,9 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     canceled = sum(asset.canceled for asset in assets)
     expanded = all(asset.expanded == asset.total for asset in assets)
     if backfill.state == BackfillState.CANCELING:
-        return BackfillState.CANCELING if active or waiting or not expanded else BackfillState.CANCELED
+        return (
+            BackfillState.CANCELING if active or waiting or not expanded else BackfillState.CANCELED
+        )
     if not expanded:
         return BackfillState.CREATING
     if waiting or active:

@@ -1,4 +1,7 @@
-"""Accepts a backfill: one insert, whatever its size. What it comes to is worked out by the control worker."""
+"""Accepts a backfill: one insert, whatever its size.
+
+What it comes to is worked out by the control worker.
+"""
 
 from datetime import datetime
 
@@ -42,9 +45,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
     return backfill
 
 
-def _insert(
-    request: BackfillRequest, plan: BackfillPlan, user: User, now: datetime
-) -> Backfill:
+def _insert(request: BackfillRequest, plan: BackfillPlan, user: User, now: datetime) -> Backfill:
     base = settings.BACKFILL_NAME_PATTERN.format(asset=request.asset.name, timestamp=now)[:240]
     group = RunGroup.objects.create(
         kind=GroupKind.BACKFILL,

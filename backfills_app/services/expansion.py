@@ -1,4 +1,6 @@
-"""Writes the intent: a row per partition, in chunks that are each a transaction, so that a crash only pauses it."""
+"""Writes the intent: a row per partition, in chunks that are each a transaction, so that a crash
+only pauses it.
+"""
 
 from collections.abc import Sequence
 
@@ -51,9 +53,11 @@ def expand(backfill_id: int) -> bool:
         backfill = Backfill.objects.filter(pk=backfill_id, state=BackfillState.CREATING).first()
         if backfill is None:
             return False
-        piece = backfill.assets.filter(expanded__lt=F("total")).select_related(
-            "asset__partition_definition", "producer_version"
-        ).first()
+        piece = (
+            backfill.assets.filter(expanded__lt=F("total"))
+            .select_related("asset__partition_definition", "producer_version")
+            .first()
+        )
         if piece is not None:
             _write_chunk(backfill, piece)
         derive_states([backfill_id])
@@ -61,7 +65,8 @@ def expand(backfill_id: int) -> bool:
 
 
 def _write_chunk(backfill: Backfill, piece: BackfillAsset) -> None:
-    # The rule as it was when the request was accepted: a moved bound must not move what was counted.
+    # The rule as it was when the request was accepted: a moved bound must not move what was
+    # counted.
     definition = slicewise.PartitionDefinition.from_json(
         piece.producer_version.definition["partition"]
     )

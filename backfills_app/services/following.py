@@ -28,7 +28,9 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 
 @receiver(runs_ended)
 def follow(run_ids: Sequence[int], **_: Any) -> None:
-    """Bring the partitions, counts and states of their backfills up to date, in the run's transaction."""
+    """Bring the partitions, counts and states of their backfills up to date, in the run's
+    transaction.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_FOLLOW, {"runs": list(run_ids)})
         ended = cursor.fetchall()

@@ -8,5 +8,7 @@ ADVANCE = "backfills_app.tasks.advance"
 
 
 def nudge_advance() -> None:
-    """Once the present transaction is committed, have backfills looked at without waiting for the beat."""
+    """Once the present transaction is committed, have backfills looked at without waiting for the
+    beat.
+    """
     transaction.on_commit(lambda: send(ADVANCE, queue="control", expires=5), robust=True)

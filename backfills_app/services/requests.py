@@ -76,14 +76,19 @@ def request_from_text(
     existing: object = ExistingPolicy.MISSING_AND_FAILED,
     params: object = None,
 ) -> BackfillRequest:
-    """A request from what a form, a JSON body or a command line holds; InvalidRequest on what cannot be read."""
+    """A request from what a form, a JSON body or a command line holds.
+
+    InvalidRequest on what cannot be read.
+    """
     errors: dict[str, str] = {}
     found = Asset.objects.declared().filter(name=asset).first() if isinstance(asset, str) else None
     if found is None:
         errors["asset"] = f"There is no asset {asset!r}." if asset else "Name an asset."
     texts = {"start": start, "end": end, "description": description}
     errors |= {
-        name: f"{value!r} is not text." for name, value in texts.items() if not isinstance(value, str)
+        name: f"{value!r} is not text."
+        for name, value in texts.items()
+        if not isinstance(value, str)
     }
     most = _whole_number(max_active_runs)
     if most is None:
@@ -129,7 +134,9 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
 
 def _check_numbers(request: BackfillRequest, errors: dict[str, list[str]]) -> None:
     if not 1 <= request.max_active_runs <= MOST_ACTIVE_RUNS:
-        errors["max_active_runs"] = [f"Between 1 and {MOST_ACTIVE_RUNS}, not {request.max_active_runs}."]
+        errors["max_active_runs"] = [
+            f"Between 1 and {MOST_ACTIVE_RUNS}, not {request.max_active_runs}."
+        ]
     if len(request.description) > LONGEST_DESCRIPTION:
         errors["description"] = [
             f"At most {LONGEST_DESCRIPTION} characters, not {len(request.description)}."
@@ -192,8 +199,7 @@ def _window_named(
         raise InvalidRequest({field: str(error)}) from error
     if not len(named):
         raise InvalidRequest({field: f"There is no partition {text}."})
-    window = named.ranges[0].first if first else named.ranges[-1].last
-    assert window is not None  # a time dimension has nothing but windows
+    window: slicewise.Interval = named[0 if first else -1]
     return window
 
 
@@ -204,14 +210,12 @@ def _plan(
     strategy: Strategy,
     params: dict[str, Any],
 ) -> BackfillPlan:
-    hull = chosen.hull
-    assert hull is not None  # a range over time that is not empty
-    total, first, last = len(chosen), chosen.ranges[0], chosen.ranges[-1]
+    total, first, last = len(chosen), chosen[0].time, chosen[-1].time
     there = AssetPartition.objects.filter(
         asset=request.asset,
         identity=request.asset.identity,
-        window_start__gte=hull.start,
-        window_start__lt=hull.end,
+        window_start__gte=first.start,
+        window_start__lt=last.end,
     )
     counts = there.idle_by_state()
     in_flight = there.filter(held_by__isnull=False).count()
@@ -220,10 +224,10 @@ def _plan(
     per_run = {"partition": 1, "range": max(to_make, 1)}.get(str(strategy)) or int(strategy)
     return BackfillPlan(
         total=total,
-        first_key=str(first.first),
-        last_key=str(last.last),
-        start_date=hull.start,
-        end_date=hull.end,
+        first_key=str(first),
+        last_key=str(last),
+        start_date=first.start,
+        end_date=last.end,
         selection=chosen.text,
         runs=-(-to_make // per_run),
         materialized=counts.get(PartitionState.MATERIALIZED, 0),

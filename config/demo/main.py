@@ -1,4 +1,4 @@
-"""The command: start everything, make the flights of 2013, show what was made, and serve the pages."""
+"""The command: start everything, make the flights of 2013, show them, serve the pages."""
 
 from __future__ import annotations
 

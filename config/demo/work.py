@@ -30,7 +30,10 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What there is of an asset after the demo's work, and how long that took; None if it was there before."""
+    """What there is of an asset after the demo's work, and how long that took.
+
+    None if it was there before.
+    """
 
     asset: str
     partitions: int

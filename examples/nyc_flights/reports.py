@@ -8,9 +8,13 @@ from slicewise import asset
 @asset(uri=LAKE / "daily_delays", partition=DAILY, group="reports")
 def daily_delays(raw_flights):
     """How late flights were, a day: one isolated run makes each partition."""
-    return raw_flights.read().selectExpr("dep_delay", "arr_delay").groupBy().agg(
-        {"*": "count", "dep_delay": "avg", "arr_delay": "avg"}
-    ).toDF("flights", "mean_departure_delay", "mean_arrival_delay")
+    return (
+        raw_flights.read()
+        .selectExpr("dep_delay", "arr_delay")
+        .groupBy()
+        .agg({"*": "count", "dep_delay": "avg", "arr_delay": "avg"})
+        .toDF("flights", "mean_departure_delay", "mean_arrival_delay")
+    )
 
 
 @asset(uri=LAKE / "delays_by_origin", partition=DAILY_BY_AIRPORT, strategy=93, group="reports")

@@ -1,4 +1,7 @@
-"""Reads the source's CSV files with their types. Missing values are written NA, about which Spark 4 is strict."""
+"""Reads the source's CSV files with their types.
+
+Missing values are written NA, about which Spark 4 is strict.
+"""
 
 import os
 import zipfile

@@ -26,5 +26,7 @@ def observations(weather, context):
     return (
         weather.read()
         .where(f"time_hour >= '{hours.start:%F %T}' AND time_hour < '{hours.end:%F %T}'")
-        .selectExpr("origin", "time_hour", "temp", "wind_speed", "precip", "visib", "time_hour AS hour")
+        .selectExpr(
+            "origin", "time_hour", "temp", "wind_speed", "precip", "visib", "time_hour AS hour"
+        )
     )

@@ -1,4 +1,6 @@
-"""A backfill from its request to its end: expanded, admitted a little at a time, never saying more than is so."""
+"""A backfill from its request to its end: expanded, admitted a little at a time, never saying more
+than is so.
+"""
 
 from typing import Any
 
@@ -102,9 +104,7 @@ def test_expansion_of_a_product_in_chunks_names_each_partition_once(
 ) -> None:
     monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 7)
     asset("weather", DAY_BY_AIRPORT)
-    backfill = create_backfill(
-        request_from_text("weather", "2013-01-01", "2013-01-31"), user=alice
-    )
+    backfill = create_backfill(request_from_text("weather", "2013-01-01", "2013-01-31"), user=alice)
     while expand(backfill.pk):
         pass
     keys = list(BackfillPartition.objects.order_by("position").values_list("key", flat=True))
@@ -177,7 +177,10 @@ def test_what_another_run_is_making_is_skipped_with_that_reason(
     begun(flights, alice, gateway, "2013-01-13")
     backfill = start(alice)
     run_all(worker)
-    assert (state_of(backfill), counts_of(backfill)) == ("succeeded", {"succeeded": 30, "skipped": 1})
+    assert (state_of(backfill), counts_of(backfill)) == (
+        "succeeded",
+        {"succeeded": 30, "skipped": 1},
+    )
     skipped = BackfillPartition.objects.get(state="skipped")
     assert (skipped.key, skipped.reason) == ("2013-01-13", "in_flight")
 
@@ -219,7 +222,9 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
     advance()
     dispatch()
     running = attempts.begin(
-        Run.objects.filter(state=RunState.DISPATCHED).order_by("id").values_list("id", flat=True)[0],
+        Run.objects.filter(state=RunState.DISPATCHED)
+        .order_by("id")
+        .values_list("id", flat=True)[0],
         worker,
     )
     assert running is not None
@@ -248,7 +253,9 @@ def test_the_database_refuses_counts_that_do_not_add_up(alice: User) -> None:
         BackfillAsset.objects.filter(backfill=backfill).update(waiting=0)
 
 
-def test_a_manual_request_does_not_wait_behind_a_backfill(alice: User, worker: Gateway, gateway: Gateway) -> None:
+def test_a_manual_request_does_not_wait_behind_a_backfill(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
     flights = asset("raw_flights", DAILY_2013)
     start(alice)
     advance()

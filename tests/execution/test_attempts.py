@@ -28,7 +28,9 @@ from assets_app.models import (
 from tests.cast import DAILY_2013, asset
 
 
-def begun(flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any) -> Attempt:
+def begun(
+    flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-01-01", **more: Any
+) -> Attempt:
     """A run of the selection, begun by the gateway."""
     group = materialize(MaterializeRequest(asset=flights, selection=selection, **more), user=alice)
     dispatch()
@@ -38,7 +40,9 @@ def begun(flights: Asset, alice: User, gateway: Gateway, selection: str = "2013-
 
 
 def staged(attempt: Attempt) -> list[dict[str, Any]]:
-    return [{"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50} for key in attempt.keys]
+    return [
+        {"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50} for key in attempt.keys
+    ]
 
 
 def publish(attempt: Attempt) -> None:
@@ -144,7 +148,9 @@ def test_a_canceled_re_run_leaves_the_partition_as_it_was(alice: User, gateway: 
 
 def test_a_queued_run_is_canceled_at_once(alice: User) -> None:
     flights = asset("raw_flights", DAILY_2013)
-    run = materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice).runs.get()
+    run = materialize(
+        MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice
+    ).runs.get()
     assert cancel_run(run, user=alice).state == RunState.CANCELED
     assert AssetPartition.objects.get().state == "canceled"
     with pytest.raises(ConflictingRequest, match="has ended already"):

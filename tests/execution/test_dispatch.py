@@ -25,7 +25,9 @@ def dispatched(group: RunGroup) -> int:
     return group.runs.filter(state=RunState.DISPATCHED).count()
 
 
-def test_no_more_is_sent_than_slots_and_one_ahead_of_each(alice: User, gateway: Gateway, sent: Sent) -> None:
+def test_no_more_is_sent_than_slots_and_one_ahead_of_each(
+    alice: User, gateway: Gateway, sent: Sent
+) -> None:
     group = ask(alice, "raw_flights")
     assert dispatch() == 6
     assert dispatch() == 0
@@ -87,7 +89,9 @@ def test_a_message_that_was_lost_is_sent_again(alice: User, gateway: Gateway, se
     assert sent == [(messages.EXECUTE, (run.pk,), "scheduled")]
 
 
-def test_what_was_sent_to_a_gateway_that_is_gone_is_queued_again(alice: User, gateway: Gateway) -> None:
+def test_what_was_sent_to_a_gateway_that_is_gone_is_queued_again(
+    alice: User, gateway: Gateway
+) -> None:
     ask(alice, "raw_flights", "2013-01-01")
     dispatch()
     Gateway.objects.all().delete()

@@ -20,7 +20,9 @@ Sent = list[tuple[str, tuple[Any, ...], str]]
 
 
 def lose_the_worker() -> None:
-    RunAttempt.objects.filter(ended_at=None).update(lease_until=timezone.now() - timedelta(seconds=1))
+    RunAttempt.objects.filter(ended_at=None).update(
+        lease_until=timezone.now() - timedelta(seconds=1)
+    )
 
 
 def test_a_run_whose_lease_holds_is_left_alone(alice: User, gateway: Gateway) -> None:

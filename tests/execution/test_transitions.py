@@ -1,5 +1,6 @@
 """The table of states is one table: what the code allows, the database allows, and nothing else."""
 
+from contextlib import nullcontext
 from itertools import product
 
 import pytest
@@ -33,14 +34,9 @@ def test_the_database_allows_what_the_table_allows(run: Run, old: RunState, new:
     put_in(run, old)
     ended = timezone.now() if new in TERMINAL_STATES else None
     allowed = old == new or new in TRANSITIONS[old]
-    try:
-        with transaction.atomic():
-            Run.objects.filter(pk=run.pk).update(state=new, ended_at=ended)
-    except IntegrityError as error:
-        assert not allowed, error
-        assert "no transition" in str(error)
-    else:
-        assert allowed
+    refusal = pytest.raises(IntegrityError, match="no transition")
+    with nullcontext() if allowed else refusal, transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(state=new, ended_at=ended)
 
 
 def test_a_move_that_the_table_lacks_is_a_mistake_of_the_caller(run: Run) -> None:

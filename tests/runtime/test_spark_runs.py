@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet  # type: ignore[import-untyped]
+from pyarrow import parquet
 
 from slicewise import PartitionByInterval
 from tests.runtime.runs import Outcome, Runs
