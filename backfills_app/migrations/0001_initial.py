@@ -8,134 +8,374 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('assets_app', '0001_initial'),
+        ("assets_app", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Backfill',
+            name="Backfill",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=250, unique=True)),
-                ('state', models.CharField(choices=[('creating', 'Creating'), ('scheduled', 'Scheduled'), ('running', 'Running'), ('paused', 'Paused'), ('canceling', 'Canceling'), ('canceled', 'Canceled'), ('succeeded', 'Succeeded'), ('partially_failed', 'Partially failed'), ('failed', 'Failed')], db_collation='C', default='creating', max_length=16)),
-                ('description', models.CharField(blank=True, max_length=1000)),
-                ('start_date', models.DateTimeField()),
-                ('end_date', models.DateTimeField()),
-                ('logical_dates', models.TextField()),
-                ('params', models.JSONField(default=dict)),
-                ('max_active_runs', models.PositiveIntegerField(validators=[django.core.validators.MinValueValidator(1)])),
-                ('strategy', models.JSONField()),
-                ('existing', models.CharField(choices=[('missing', 'Only those never made'), ('missing_and_failed', 'Missing and failed ones'), ('all', 'All, also those that are there')], default='missing_and_failed', max_length=20)),
-                ('scheduled_date', models.DateTimeField(null=True)),
-                ('delete_date', models.DateTimeField(null=True)),
-                ('relative_fileloc', models.CharField(blank=True, max_length=1000)),
-                ('origin_code', models.TextField(blank=True)),
-                ('submitted_at', models.DateTimeField()),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('deleted', models.BooleanField(default=False)),
-                ('run_start_date', models.DateTimeField(null=True)),
-                ('run_end_date', models.DateTimeField(null=True)),
-                ('error', models.TextField(blank=True)),
-                ('asset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='backfills', to='assets_app.asset')),
-                ('group', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='backfill', to='assets_app.rungroup')),
-                ('submitted_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='backfills', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=250, unique=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("creating", "Creating"),
+                            ("scheduled", "Scheduled"),
+                            ("running", "Running"),
+                            ("paused", "Paused"),
+                            ("canceling", "Canceling"),
+                            ("canceled", "Canceled"),
+                            ("succeeded", "Succeeded"),
+                            ("partially_failed", "Partially failed"),
+                            ("failed", "Failed"),
+                        ],
+                        db_collation="C",
+                        default="creating",
+                        max_length=16,
+                    ),
+                ),
+                ("description", models.CharField(blank=True, max_length=1000)),
+                ("start_date", models.DateTimeField()),
+                ("end_date", models.DateTimeField()),
+                ("logical_dates", models.TextField()),
+                ("params", models.JSONField(default=dict)),
+                (
+                    "max_active_runs",
+                    models.PositiveIntegerField(
+                        validators=[django.core.validators.MinValueValidator(1)]
+                    ),
+                ),
+                ("strategy", models.JSONField()),
+                (
+                    "existing",
+                    models.CharField(
+                        choices=[
+                            ("missing", "Only those never made"),
+                            ("missing_and_failed", "Missing and failed ones"),
+                            ("all", "All, also those that are there"),
+                        ],
+                        default="missing_and_failed",
+                        max_length=20,
+                    ),
+                ),
+                ("scheduled_date", models.DateTimeField(null=True)),
+                ("delete_date", models.DateTimeField(null=True)),
+                ("relative_fileloc", models.CharField(blank=True, max_length=1000)),
+                ("origin_code", models.TextField(blank=True)),
+                ("submitted_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("deleted", models.BooleanField(default=False)),
+                ("run_start_date", models.DateTimeField(null=True)),
+                ("run_end_date", models.DateTimeField(null=True)),
+                ("error", models.TextField(blank=True)),
+                (
+                    "asset",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="backfills",
+                        to="assets_app.asset",
+                    ),
+                ),
+                (
+                    "group",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="backfill",
+                        to="assets_app.rungroup",
+                    ),
+                ),
+                (
+                    "submitted_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="backfills",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='BackfillAsset',
+            name="BackfillAsset",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveIntegerField(default=0)),
-                ('total', models.PositiveIntegerField(default=0)),
-                ('expanded', models.PositiveIntegerField(default=0)),
-                ('waiting', models.PositiveIntegerField(default=0)),
-                ('active', models.PositiveIntegerField(default=0)),
-                ('succeeded', models.PositiveIntegerField(default=0)),
-                ('failed', models.PositiveIntegerField(default=0)),
-                ('canceled', models.PositiveIntegerField(default=0)),
-                ('skipped', models.PositiveIntegerField(default=0)),
-                ('asset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='assets_app.asset')),
-                ('backfill', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='assets', to='backfills_app.backfill')),
-                ('producer_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='assets_app.producerversion')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveIntegerField(default=0)),
+                ("total", models.PositiveIntegerField(default=0)),
+                ("expanded", models.PositiveIntegerField(default=0)),
+                ("waiting", models.PositiveIntegerField(default=0)),
+                ("active", models.PositiveIntegerField(default=0)),
+                ("succeeded", models.PositiveIntegerField(default=0)),
+                ("failed", models.PositiveIntegerField(default=0)),
+                ("canceled", models.PositiveIntegerField(default=0)),
+                ("skipped", models.PositiveIntegerField(default=0)),
+                (
+                    "asset",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="assets_app.asset",
+                    ),
+                ),
+                (
+                    "backfill",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="assets",
+                        to="backfills_app.backfill",
+                    ),
+                ),
+                (
+                    "producer_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="assets_app.producerversion",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('position',),
+                "ordering": ("position",),
             },
         ),
         migrations.CreateModel(
-            name='BackfillPartition',
+            name="BackfillPartition",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveIntegerField()),
-                ('key', models.CharField(db_collation='C', max_length=1000)),
-                ('window_start', models.DateTimeField(null=True)),
-                ('window_end', models.DateTimeField(null=True)),
-                ('segment', models.CharField(blank=True, db_collation='C', default='', max_length=1000)),
-                ('bucket', models.DateField(null=True)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('active', 'Active'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('skipped', 'Skipped')], db_collation='C', default='waiting', max_length=10)),
-                ('reason', models.CharField(blank=True, choices=[('in_flight', 'Another run is making it'), ('exists', 'It is there already'), ('upstream_failed', 'An upstream partition failed'), ('upstream_missing', 'An upstream partition is missing'), ('wait_timeout', 'It waited too long'), ('no_such_partition', 'There is no such partition')], default='', max_length=20)),
-                ('backfill_asset', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='partitions', to='backfills_app.backfillasset')),
-                ('run', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='backfill_partitions', to='assets_app.run')),
-                ('slice', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='assets_app.assetpartition')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveIntegerField()),
+                ("key", models.CharField(db_collation="C", max_length=1000)),
+                ("window_start", models.DateTimeField(null=True)),
+                ("window_end", models.DateTimeField(null=True)),
+                (
+                    "segment",
+                    models.CharField(blank=True, db_collation="C", default="", max_length=1000),
+                ),
+                ("bucket", models.DateField(null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("active", "Active"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("canceled", "Canceled"),
+                            ("skipped", "Skipped"),
+                        ],
+                        db_collation="C",
+                        default="waiting",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "reason",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("in_flight", "Another run is making it"),
+                            ("exists", "It is there already"),
+                            ("upstream_failed", "An upstream partition failed"),
+                            ("upstream_missing", "An upstream partition is missing"),
+                            ("wait_timeout", "It waited too long"),
+                            ("no_such_partition", "There is no such partition"),
+                        ],
+                        default="",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "backfill_asset",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="partitions",
+                        to="backfills_app.backfillasset",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="backfill_partitions",
+                        to="assets_app.run",
+                    ),
+                ),
+                (
+                    "slice",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="assets_app.assetpartition",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('position',),
+                "ordering": ("position",),
             },
         ),
         migrations.AddIndex(
-            model_name='backfill',
-            index=models.Index(condition=models.Q(('state__in', ('canceled', 'succeeded', 'partially_failed', 'failed')), _negated=True), fields=['id'], name='backfill_unfinished'),
+            model_name="backfill",
+            index=models.Index(
+                condition=models.Q(
+                    ("state__in", ("canceled", "succeeded", "partially_failed", "failed")),
+                    _negated=True,
+                ),
+                fields=["id"],
+                name="backfill_unfinished",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfill',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['creating', 'scheduled', 'running', 'paused', 'canceling', 'canceled', 'succeeded', 'partially_failed', 'failed'])), name='backfill_state_known'),
+            model_name="backfill",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "creating",
+                            "scheduled",
+                            "running",
+                            "paused",
+                            "canceling",
+                            "canceled",
+                            "succeeded",
+                            "partially_failed",
+                            "failed",
+                        ],
+                    )
+                ),
+                name="backfill_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfill',
-            constraint=models.CheckConstraint(condition=models.Q(('max_active_runs__gt', 0)), name='backfill_active_runs'),
+            model_name="backfill",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_active_runs__gt", 0)), name="backfill_active_runs"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfill',
-            constraint=models.CheckConstraint(condition=models.Q(('start_date__lt', models.F('end_date'))), name='backfill_range_not_empty'),
+            model_name="backfill",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("start_date__lt", models.F("end_date"))),
+                name="backfill_range_not_empty",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfill',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('run_end_date__isnull', False), ('state__in', ('canceled', 'succeeded', 'partially_failed', 'failed'))), models.Q(models.Q(('state__in', ('canceled', 'succeeded', 'partially_failed', 'failed')), _negated=True), ('run_end_date__isnull', True)), _connector='OR'), name='backfill_ended_when_terminal'),
+            model_name="backfill",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("run_end_date__isnull", False),
+                        ("state__in", ("canceled", "succeeded", "partially_failed", "failed")),
+                    ),
+                    models.Q(
+                        models.Q(
+                            ("state__in", ("canceled", "succeeded", "partially_failed", "failed")),
+                            _negated=True,
+                        ),
+                        ("run_end_date__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="backfill_ended_when_terminal",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfillasset',
-            constraint=models.UniqueConstraint(fields=('backfill', 'asset'), name='backfill_asset_once'),
+            model_name="backfillasset",
+            constraint=models.UniqueConstraint(
+                fields=("backfill", "asset"), name="backfill_asset_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfillasset',
-            constraint=models.CheckConstraint(condition=models.Q(('expanded', django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(models.F('waiting'), '+', models.F('active')), '+', models.F('succeeded')), '+', models.F('failed')), '+', models.F('canceled')), '+', models.F('skipped')))), name='backfill_counts_add_up'),
+            model_name="backfillasset",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "expanded",
+                        django.db.models.expressions.CombinedExpression(
+                            django.db.models.expressions.CombinedExpression(
+                                django.db.models.expressions.CombinedExpression(
+                                    django.db.models.expressions.CombinedExpression(
+                                        django.db.models.expressions.CombinedExpression(
+                                            models.F("waiting"), "+", models.F("active")
+                                        ),
+                                        "+",
+                                        models.F("succeeded"),
+                                    ),
+                                    "+",
+                                    models.F("failed"),
+                                ),
+                                "+",
+                                models.F("canceled"),
+                            ),
+                            "+",
+                            models.F("skipped"),
+                        ),
+                    )
+                ),
+                name="backfill_counts_add_up",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfillasset',
-            constraint=models.CheckConstraint(condition=models.Q(('expanded__lte', models.F('total'))), name='backfill_expanded_within_total'),
+            model_name="backfillasset",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("expanded__lte", models.F("total"))),
+                name="backfill_expanded_within_total",
+            ),
         ),
         migrations.AddIndex(
-            model_name='backfillpartition',
-            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['backfill_asset', 'position'], name='backfill_partition_waiting'),
+            model_name="backfillpartition",
+            index=models.Index(
+                condition=models.Q(("state", "waiting")),
+                fields=["backfill_asset", "position"],
+                name="backfill_partition_waiting",
+            ),
         ),
         migrations.AddIndex(
-            model_name='backfillpartition',
-            index=models.Index(condition=models.Q(('run__isnull', False)), fields=['run'], name='backfill_partition_run'),
+            model_name="backfillpartition",
+            index=models.Index(
+                condition=models.Q(("run__isnull", False)),
+                fields=["run"],
+                name="backfill_partition_run",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfillpartition',
-            constraint=models.UniqueConstraint(fields=('backfill_asset', 'position'), name='backfill_partition_once'),
+            model_name="backfillpartition",
+            constraint=models.UniqueConstraint(
+                fields=("backfill_asset", "position"), name="backfill_partition_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='backfillpartition',
-            constraint=models.CheckConstraint(condition=models.Q(('state', 'skipped'), ('reason', ''), _connector='XOR'), name='backfill_skip_has_reason'),
+            model_name="backfillpartition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state", "skipped"), ("reason", ""), _connector="XOR"),
+                name="backfill_skip_has_reason",
+            ),
         ),
     ]
