@@ -1,6 +1,9 @@
 """Every Python sample of the documents is run: definition files are loaded as people's bundles."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +11,10 @@ import pytest
 
 from slicewise.bundles import load_bundle
 from slicewise.loading import importable
+from slicewise.testing import materialize
 from tests.docs.documents import DOCUMENTS, PROJECT, Block, blocks
 
+GUIDE = PROJECT / "docs/guides/first-asset.md"
 SAMPLES = blocks("python")
 RUN_BY_HAND = [b for b in SAMPLES if b.file is None and b.quoted_file is None]
 WITH_SPARK = [b for b in SAMPLES if b.file is not None and "/" not in b.file]
@@ -55,19 +60,47 @@ def test_a_sample_runs_beside_its_bundle(
     monkeypatch.setenv("SPARK_REMOTE", spark_remote)
     for document, name in BUNDLES:
         if document == block.document:
-            run_beside(bundle(tmp_path, document, name), block)
+            with modules_of(bundle(tmp_path, document, name)):
+                names: dict[str, Any] = {"__name__": "sample"}
+                exec(compile(block.text, str(block), "exec"), names)
+                names["spark"].stop()
 
 
-def run_beside(folder: Path, block: Block) -> None:
-    """Run a sample that imports from the bundle, and forget the bundle's modules afterwards."""
+def test_the_assets_of_the_guide_make_what_it_says(tmp_path: Path, spark_remote: str) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(spark_remote).getOrCreate()
+    with modules_of(bundle(tmp_path, GUIDE, "shop")):
+        asset = {
+            name: getattr(import_module(module), name)
+            for module, name in (
+                ("orders", "orders"),
+                ("revenue", "revenue"),
+                ("revenue", "revenue_by_month"),
+                ("visits", "visits"),
+            )
+        }
+        day, key = "2024-01-01", "date=2024-01-01 shop=mitte"
+        orders = materialize(asset["orders"], partition=day, spark=spark)
+        revenue = materialize(asset["revenue"], partition=day, upstream={"orders": orders})
+        upstream = {"revenue": revenue}
+        month = materialize(asset["revenue_by_month"], partition=day, upstream=upstream)
+        visits = materialize(asset["visits"], partition=key, spark=spark)
+        assert orders.count() == 24
+        assert [row.asDict() for row in revenue.collect()] == [{"partition": day, "amount": 46}]
+        assert [row.asDict() for row in month.collect()] == [{"amount": 46}]
+        assert [row.asDict() for row in visits.collect()] == [{"name": "mitte", "visitors": 17}]
+    spark.stop()
+
+
+@contextmanager
+def modules_of(folder: Path) -> Iterator[None]:
+    """Within the block the bundle's files can be imported, and are forgotten after it."""
     before = set(sys.modules)
-    names: dict[str, Any] = {"__name__": "sample"}
     try:
         with importable(folder):
-            exec(compile(block.text, str(block), "exec"), names)
+            yield
     finally:
-        if "spark" in names:
-            names["spark"].stop()
         for name in set(sys.modules) - before:
             if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
                 del sys.modules[name]
