@@ -10,10 +10,9 @@ def daily_delays(raw_flights):
     """How late flights were, a day: one isolated run makes each partition."""
     return (
         raw_flights.read()
-        .selectExpr("dep_delay", "arr_delay")
-        .groupBy()
+        .groupBy("date")
         .agg({"*": "count", "dep_delay": "avg", "arr_delay": "avg"})
-        .toDF("flights", "mean_departure_delay", "mean_arrival_delay")
+        .toDF("date", "flights", "mean_departure_delay", "mean_arrival_delay")
     )
 
 
