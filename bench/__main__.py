@@ -1,0 +1,43 @@
+"""``python -m bench [--quick] [--only 6,7]``: measures, and prints the table."""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+
+from bench import arithmetic, database, flights
+from bench.figures import Figure, show
+
+TIMES, DAYS = 5, 30
+QUICK_TIMES, QUICK_DAYS = 1, 9
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="once each: what it prints proves little"
+    )
+    parser.add_argument("--only", metavar="ROWS", help="some rows: 1,2 or 6", default="")
+    options = parser.parse_args()
+    wanted = {int(row) for row in options.only.split(",") if row}
+    times, days = (QUICK_TIMES, QUICK_DAYS) if options.quick else (TIMES, DAYS)
+    groups: list[tuple[set[int], Callable[[], Iterator[Figure]]]] = [
+        ({11, 12, 13}, lambda: arithmetic.measure(times)),
+        ({6, 7, 18}, lambda: flights.measure(times, days)),
+        ({1, 2, 5, 10}, lambda: database.measure(times)),
+    ]
+    console = Console()
+    figures = []
+    for rows, measure in groups:
+        if not wanted or rows & wanted:
+            for figure in measure():
+                console.print(f"{figure.row:>3}  {figure.work}: {figure.measured}")
+                figures.append(figure)
+    console.print(f"load of the machine now: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    show(console, [figure for figure in figures if not wanted or figure.row in wanted])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Rows 1, 2, 5 and 10: accepting, expanding, recording and canceling, as the database does them."""
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.dispatch import dispatch
+from assets_app.models import Asset, Gateway, Queue, Run, RunGroup, RunState
+from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.services import cancel_backfill
+from backfills_app.services.admission import admit
+from backfills_app.services.expansion import expand
+from bench.figures import Figure, Pair, duration, in_turns, medians, seconds
+
+_COLUMNS = (
+    "backfill_asset_id, position, key, window_start, window_end, segment, bucket, state, reason"
+)
+_TABLE = BackfillPartition._meta.db_table
+
+
+def measure(times: int, password: str) -> Iterator[Figure]:
+    """Measure all of it; the first account has this password."""
+    desk = Desk(password)
+    yield from (accept(desk, size, times) for size in (1, 1_000_000))
+    yield expanded(desk, 100_000, 1, times)
+    yield expanded(desk, 1_000_000, 8, 1)
+    yield recorded(desk, 20_000, times)
+    yield canceled(desk, 1_500, times)
+
+
+class Desk:
+    """Where requests are handed in: the API, in this process."""
+
+    def __init__(self, password: str) -> None:
+        self.user = User.objects.get()
+        self.keys = Asset.objects.get(name="minutes").definition.keys()
+        body = {"username": self.user.username, "password": password}
+        self._client = Client(headers={"host": "localhost"})
+        token = self._post("/api/v1/tokens/", body)["token"]
+        self._client = Client(headers={"host": "localhost", "authorization": f"Bearer {token}"})
+
+    def ask(self, size: int, since: int = 0, **options: Any) -> Backfill:
+        """Ask for a backfill of so many partitions, from one place on."""
+        body = {
+            "asset": "minutes",
+            "start": self.keys[since].text,
+            "end": self.keys[since + size - 1].text,
+            **options,
+        }
+        return Backfill.objects.get(pk=self._post("/api/v1/backfills/", body)["id"])
+
+    def _post(self, address: str, body: dict[str, Any]) -> Any:
+        answer = self._client.post(address, body, content_type="application/json")
+        if answer.status_code >= 400:
+            raise ValueError(f"{address}: {answer.status_code} {answer.content.decode()}")
+        return answer.json()
+
+
+def accept(desk: Desk, size: int, times: int) -> Figure:
+    """Row 1: the request as the API takes it, beside one INSERT and its commit."""
+    desk.ask(size)
+    pairs = in_turns(lambda: seconds(lambda: desk.ask(size)), _one_insert, times)
+    Backfill.objects.all().delete()
+    middle, _ = medians(pairs)
+    return Figure(
+        row=1,
+        work=f"accept a backfill request, {size:,} partitions",
+        measured=duration(middle.ours),
+        seconds=middle.ours,
+        bare=f"one INSERT {duration(middle.bare)}",
+        reach="100 ms",
+        reached=middle.ours <= 0.1,
+        times=times,
+    )
+
+
+def expanded(desk: Desk, size: int, reach: float, times: int) -> Figure:
+    """Row 2: the intent of each partition written down, beside copying such rows with indexes."""
+    pairs = [_expansion(desk, size) for _ in range(times)]
+    middle, ratio = medians(pairs)
+    return Figure(
+        row=2,
+        work=f"expand a backfill into {size:,} partitions",
+        measured=duration(middle.ours),
+        seconds=middle.ours,
+        bare=f"INSERT … SELECT {duration(middle.bare)}",
+        ratio=ratio,
+        reach=f"{reach:g} s",
+        reached=middle.ours <= reach,
+        times=times,
+    )
+
+
+def recorded(desk: Desk, size: int, times: int) -> Figure:
+    """Row 5: the partitions of one range run, from the intent to publish to the last count."""
+    took = median(_recording(desk, size, number * size) for number in range(times))
+    return Figure(
+        row=5,
+        work=f"a range run of {size:,} partitions recorded (database only)",
+        measured=f"{size / took:,.0f}/s",
+        seconds=took,
+        reach="20,000/s",
+        reached=size / took >= 20_000,
+        times=times,
+    )
+
+
+def canceled(desk: Desk, size: int, times: int) -> Figure:
+    """Row 10: a backfill canceled of which so many runs are in the queue."""
+    took = median(_cancelation(desk, size) for _ in range(times))
+    return Figure(
+        row=10,
+        work=f"cancel {size:,} queued runs",
+        measured=duration(took),
+        seconds=took,
+        reach="0.5 s",
+        reached=took <= 0.5,
+        times=times,
+    )
+
+
+def _one_insert() -> float:
+    return seconds(lambda: RunGroup.objects.create(label="bench"))
+
+
+def _expansion(desk: Desk, size: int) -> Pair:
+    backfill = desk.ask(size)
+    ours = seconds(lambda: _expand(backfill))
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE bench_copy (LIKE {_TABLE} INCLUDING ALL)")
+        copy = f"INSERT INTO bench_copy ({_COLUMNS}) SELECT {_COLUMNS} FROM {_TABLE}"
+        bare = seconds(lambda: cursor.execute(copy))
+        cursor.execute("SELECT count(*) FROM bench_copy")
+        if cursor.fetchone() != (size,):
+            raise ValueError("the expansion did not write what was asked for")
+        cursor.execute("DROP TABLE bench_copy")
+    _forget(backfill)
+    return Pair(ours, bare)
+
+
+def _expand(backfill: Backfill) -> None:
+    while expand(backfill.pk):
+        pass
+
+
+def _recording(desk: Desk, size: int, since: int) -> float:
+    attempt = _begun(desk.ask(size, since, strategy="range"))
+    staged = [{"key": key, "path": f"minute={key}", "rows": 1, "bytes": 1} for key in attempt.keys]
+    return seconds(lambda: _record(attempt, staged))
+
+
+def _begun(backfill: Backfill) -> Attempt:
+    now = timezone.now()
+    gateway, _ = Gateway.objects.update_or_create(
+        name="bench",
+        defaults={
+            "host": "bench",
+            "process_id": 1,
+            "queue": Queue.BACKFILL,
+            "slots": 1,
+            "started_at": now,
+            "last_seen": now,
+        },
+    )
+    _expand(backfill)
+    admit(backfill.pk)
+    dispatch()
+    attempt = attempts.begin(Run.objects.get(group=backfill.group).pk, gateway)
+    if attempt is None:
+        raise ValueError("the run could not be begun")
+    return attempt
+
+
+def _record(attempt: Attempt, staged: list[dict[str, Any]]) -> None:
+    if not attempts.intend_to_publish(attempt.row, "/nowhere", "/nowhere", staged):
+        raise ValueError("the run was taken")
+    if not attempts.succeed(attempt.row):
+        raise ValueError("the run was not recorded")
+
+
+def _cancelation(desk: Desk, size: int) -> float:
+    backfill = desk.ask(size, max_active_runs=size // 3, existing="all")
+    _expand(backfill)
+    admit(backfill.pk)
+    if Run.objects.filter(group=backfill.group, state=RunState.QUEUED).count() != size:
+        raise ValueError("not all runs are in the queue")
+    return seconds(lambda: cancel_backfill(backfill, user=desk.user))
+
+
+def _forget(backfill: Backfill) -> None:
+    """Gone without Django's walk over every row."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {_TABLE}")
+    backfill.delete()

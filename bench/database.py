@@ -1,0 +1,35 @@
+"""Starts the servers for `bench.bookkeeping`: a real PostgreSQL, with no worker beside it."""
+
+import os
+import secrets
+from collections.abc import Iterator
+
+from bench.figures import Figure
+from bench.running import BUNDLES, data_folder
+from config.stack import Services, prepare
+from config.stack.process import scrubbed
+
+_SERVERS = ("postgresql", "redis")
+
+
+def measure(times: int) -> Iterator[Figure]:
+    """Start the database and the broker, make tables and account, and measure."""
+    with data_folder() as folder:
+        services = Services(folder, env=scrubbed(os.environ))
+        try:
+            services.start(_SERVERS)
+            password = secrets.token_urlsafe()
+            os.environ |= {
+                **services.environment(),
+                "SLICEWISE_BUNDLES": f"bench={BUNDLES / 'minutes'}",
+                "DJANGO_SUPERUSER_USERNAME": "admin",
+                "DJANGO_SUPERUSER_PASSWORD": password,
+                "LOG_LEVEL": "WARNING",
+            }
+            prepare.main()
+            # Models can be imported only now: Django reads its settings from the environment.
+            from bench import bookkeeping
+
+            yield from bookkeeping.measure(times, password)
+        finally:
+            services.stop()
