@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -30,9 +31,14 @@ def asset(
     partition: slicewise.PartitionDefinition | None = None,
     *,
     params: dict[str, Any] | None = None,
+    upstream: Mapping[str, slicewise.PartitionMapping | None] | None = None,
     **fields: Any,
 ) -> Asset:
-    """An asset with a producer, as if a definition file had declared it."""
+    """An asset with a producer, as if a definition file had declared it.
+
+    ``upstream`` names what its function reads, each by a mapping or by overlap.
+    """
+    inlets = upstream or {}
     bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
     version, _ = BundleVersion.objects.get_or_create(
         bundle=bundle, digest="0" * 64, defaults={"archive": b""}
@@ -40,6 +46,7 @@ def asset(
     definition = {
         "name": name, "strategy": "partition", "params": params or {}, "retries": 0,
         "outlets": [{"name": name}], "partition": partition.to_json() if partition else None,
+        "inlets": list(inlets), "mappings": {n: m.to_json() for n, m in inlets.items() if m},
     }  # fmt: skip
     producer = Producer.objects.create(name=name, bundle=bundle)
     producer.current_version = ProducerVersion.objects.create(

@@ -43,7 +43,6 @@ class Attempt:
     run: Run
     row: RunAttempt
     keys: Sequence[str]
-    inputs: Sequence[UpstreamInput]
     # Sessions of earlier attempts whose worker was lost: their Spark work may still go on.
     lost_sessions: Sequence[UUID]
 
@@ -95,20 +94,28 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         spark_session_id=uuid4(),
         started_at=now,
     )
-    keys = list(run.partitions.order_by("position").values_list("slice__key", flat=True))
-    inputs = read_inputs(run, keys)
-    AttemptInput.objects.bulk_create(
-        AttemptInput(attempt=row, slice=piece, version=piece.version)
-        for upstream in inputs
-        for piece in upstream.slices
-    )
+    keys = run.partitions.order_by("position").values_list("slice__key", flat=True)
     return Attempt(
         run=run,
         row=row,
-        keys=keys,
-        inputs=inputs,
+        keys=list(keys),
         lost_sessions=[piece.spark_session_id for piece in lost if piece.spark_session_id],
     )
+
+
+@transaction.atomic
+def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
+    """What the attempt reads; the versions that are there now are kept with it.
+
+    Raises ValueError where the definitions do not say which upstream partitions are needed.
+    """
+    inputs = read_inputs(attempt.run, attempt.keys)
+    AttemptInput.objects.bulk_create(
+        AttemptInput(attempt=attempt.row, slice=piece, version=piece.version)
+        for upstream in inputs
+        for piece in upstream.slices
+    )
+    return inputs
 
 
 @transaction.atomic

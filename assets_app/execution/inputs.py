@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Min, QuerySet
+from django.utils import timezone
+
 import slicewise
-from assets_app.models import Asset, AssetDependency, AssetPartition, Run
+from assets_app.models import Asset, AssetPartition, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,37 +35,64 @@ class UpstreamInput:
 
 
 def read_inputs(run: Run, keys: Sequence[str]) -> list[UpstreamInput]:
-    """The inlets of the run's assets, for partitions of these keys: two statements per inlet."""
-    edges = (
-        AssetDependency.objects.filter(
-            downstream__producer=run.producer_version.producer_id, inlet=True
-        )
-        .select_related("upstream__partition_definition", "downstream__partition_definition")
-        .distinct("upstream_id")
-        .order_by("upstream_id")
+    """The inlets of the run's function, for partitions of these keys: two statements per inlet.
+
+    The run's own version says how its partitions are cut and mapped; upstream assets are read as
+    they are now. Raises ValueError where a definition does not have one of the keys.
+    """
+    version = run.producer_version
+    spec = version.partition_of(run.asset.name)
+    downstream = None if spec is None else slicewise.PartitionDefinition.from_json(spec)
+    mappings = version.definition.get("mappings") or {}
+    upstream = Asset.objects.select_related("partition_definition").filter(
+        name__in=version.definition.get("inlets") or []
     )
-    return [_input(edge.downstream, edge.upstream, keys) for edge in edges]
+    return [_input(downstream, asset, keys, mappings.get(asset.name)) for asset in upstream]
 
 
-def _input(downstream: Asset, upstream: Asset, keys: Sequence[str]) -> UpstreamInput:
+def _input(
+    downstream: slicewise.PartitionDefinition | None,
+    upstream: Asset,
+    keys: Sequence[str],
+    mapping: dict[str, Any] | None,
+) -> UpstreamInput:
     there = AssetPartition.objects.filter(
         asset=upstream, identity=upstream.identity, version__gt=0
     ).order_by("window_start", "segment")
-    if downstream.definition is None or upstream.definition is None:
+    if mapping is None and (downstream is None or upstream.definition is None):
         # The whole of the upstream, whatever of it is there: holes are shown, not required.
         slices = list(there)
         whole_is_missing = upstream.definition is None and not slices
         return UpstreamInput(
             asset=upstream, slices=slices, missing=[""] if whole_is_missing else []
         )
-    needed = slicewise.upstream_partitions(
-        downstream.definition,
-        upstream.definition,
-        [downstream.definition.parse(key) for key in keys],
-    )
-    wanted = [key.text for key in needed]
+    wanted = [key.text for key in _needed(downstream, upstream, keys, mapping, there)]
     slices = list(there.filter(key__in=wanted))
     present = {piece.key for piece in slices}
     return UpstreamInput(
         asset=upstream, slices=slices, missing=[key for key in wanted if key not in present]
+    )
+
+
+def _needed(
+    downstream: slicewise.PartitionDefinition | None,
+    upstream: Asset,
+    keys: Sequence[str],
+    mapping: dict[str, Any] | None,
+    there: QuerySet[AssetPartition],
+) -> slicewise.PartitionSet:
+    """The upstream partitions that the keys are mapped to.
+
+    Where all of an upstream's time is needed and it has no bounds of its own, that is from the
+    first window that was ever made until now.
+    """
+    first = there.aggregate(start=Min("window_start"))["start"]
+    now = timezone.now()
+    return slicewise.upstream_partitions(
+        downstream,
+        upstream.definition,
+        [""] if downstream is None else [downstream.parse(key) for key in keys],
+        None if mapping is None else slicewise.PartitionMapping.from_json(mapping),
+        since=first or now,
+        until=now,
     )

@@ -2,8 +2,11 @@
 its end.
 """
 
+import math
 import os
 import signal
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,12 @@ from django.conf import settings
 
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.publishing import discard_staging, publish
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
-from slicewise.runner.client import RunnerProcess
+from slicewise.runner.client import RunnerProcess, WarmParentError
 
 log = structlog.get_logger(__name__)
 
@@ -32,9 +36,15 @@ def execute(run_id: int) -> None:
     if attempt is None:
         return
     try:
+        inputs = attempts.take_inputs(attempt)
+    except ValueError as error:
+        # Definitions that do not fit each other, or the keys: another try would say the same.
+        attempts.fail(attempt.row, Failure(error=str(error)))
+        return
+    try:
         for session_id in attempt.lost_sessions:
             worker.parent.interrupt(settings.SPARK_REMOTE, str(session_id))
-        process = worker.parent.launch(_request(attempt))
+        process = worker.parent.launch(_request(attempt, inputs))
     except Exception as error:  # whatever kept the runner from starting is the platform's
         log.exception("runner not started", run=run_id)
         attempts.fail(
@@ -45,10 +55,9 @@ def execute(run_id: int) -> None:
     _Supervision(worker, attempt, process).follow()
 
 
-def _request(attempt: Attempt) -> dict[str, Any]:
+def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any]:
     run, row = attempt.run, attempt.row
     version = run.producer_version
-    definition = run.asset.partition_definition
     return {
         "run_id": run.pk,
         "attempt": row.number,
@@ -62,17 +71,19 @@ def _request(attempt: Attempt) -> dict[str, Any]:
         },
         "file": version.file,
         "asset": run.asset.name,
-        "uri": run.asset.uri or None,
-        "partition": None if definition is None else definition.spec,
+        "uri": version.uri_of(run.asset.name) or None,
+        "partition": version.partition_of(run.asset.name),
         "partitions": list(attempt.keys),
         "strategy": version.strategy,
-        "upstreams": {piece.asset.name: piece.to_json() for piece in attempt.inputs},
+        "upstreams": {piece.asset.name: piece.to_json() for piece in inputs},
         "spark": {
             "remote": settings.SPARK_REMOTE,
             "session_id": str(row.spark_session_id),
             "tag": attempt.tag,
         },
         "log_limit": settings.LOG_LIMIT_BYTES,
+        # The code ends before its lease can: it never runs beside the attempt that takes over.
+        "watchdog": settings.LEASE_SECONDS * 2 / 3,
     }
 
 
@@ -89,6 +100,12 @@ def _cached_archive(attempt: Attempt) -> Path:
     return archive
 
 
+def _deadline(attempt: Attempt) -> float:
+    """When the attempt has run for as long as its asset allows, on the monotonic clock."""
+    allowed = attempt.run.producer_version.definition.get("timeout")
+    return math.inf if allowed is None else time.monotonic() + float(allowed)
+
+
 class _Supervision:
     """One attempt while its runner lives."""
 
@@ -98,7 +115,8 @@ class _Supervision:
         self.process = process
         self.watched = Watched(attempt.row, process)
         self.log = LogKeeper(attempt.row)
-        self.uri = attempt.run.asset.uri
+        self.uri = attempt.run.producer_version.uri_of(attempt.run.asset.name)
+        self.deadline = _deadline(attempt)
         self.root = self.staging = ""
         self.staged: list[dict[str, Any]] = []
         self.failure: Failure | None = None
@@ -144,10 +162,11 @@ class _Supervision:
                 self.log.flush_if_due()
 
     def _obey(self) -> None:
-        """Stop the runner if the run was canceled, the lease was lost, or this worker goes down."""
+        """Stop the runner if its run was canceled or is taking too long, or this worker may not."""
         watched = self.watched
         if (
-            watched.cancel_requested.is_set()
+            (time.monotonic() > self.deadline and not self.finished)
+            or watched.cancel_requested.is_set()
             or watched.lease_lost.is_set()
             or (self.worker.going_down.is_set() and not self.finished)
         ):
@@ -166,8 +185,10 @@ class _Supervision:
         elif self.failure is None and self.worker.going_down.is_set():
             self._stop_spark()
             attempts.hand_back(self.attempt, "Its worker was asked to end.")
+        elif self.failure is not None:
+            self._fail(self.failure)
         else:
-            self._fail(self.failure or self._unexplained_end())
+            self._fail_stopped(self._unexplained_end())
 
     def _publish(self) -> None:
         if attempts.intend_to_publish(self.attempt, self.root, self.staging, self.staged):
@@ -177,10 +198,17 @@ class _Supervision:
             attempts.cancel(self.attempt)
             discard_staging(self.attempt, self.uri)
 
+    def _fail_stopped(self, failure: Failure) -> None:
+        """It ended without a word, and so left its session, and what that does, behind."""
+        try:
+            self._stop_spark()
+        except WarmParentError as error:
+            log.warning("session not interrupted", run=self.attempt.run_id, error=str(error))
+        self._fail(failure)
+
     def _fail(self, failure: Failure) -> None:
         if not attempts.fail(self.attempt, failure):
             # It was canceled while it failed.
-            self._stop_spark()
             attempts.cancel(self.attempt)
         discard_staging(self.attempt, self.uri)
 
@@ -190,11 +218,17 @@ class _Supervision:
         discard_staging(self.attempt, self.uri)
 
     def _unexplained_end(self) -> Failure:
+        if time.monotonic() > self.deadline:
+            limit = self.attempt.run.producer_version.definition["timeout"]
+            return Failure(error=f"It ran longer than its timeout of {limit:g} s and was stopped.")
         number = self.exited.get("signal")
         if number:
             name = signal.Signals(number).name
+            # Nobody's code ends itself so: the machine was out of memory, or somebody did it.
+            killed = number == signal.SIGKILL
             return Failure(
-                error=f"The process of the run was ended by {name} before it had finished."
+                error=f"The process of the run was ended by {name} before it had finished.",
+                kind=FailureKind.PLATFORM if killed else FailureKind.CODE,
             )
         status = self.exited.get("status")
         return Failure(error=f"The process of the run ended by itself with status {status}.")

@@ -82,6 +82,19 @@ class ProducerVersion(models.Model):
         strategy: str | int = self.definition["strategy"]
         return strategy
 
+    def uri_of(self, asset: str) -> str:
+        """Where this version writes one of its outlets; empty if it says nowhere."""
+        return self._outlet(asset).get("uri") or ""
+
+    def partition_of(self, asset: str) -> dict[str, Any] | None:
+        """How this version cuts one of its outlets, as JSON; None if it is not partitioned."""
+        spec: dict[str, Any] | None = self._outlet(asset).get("partition")
+        return spec or self.definition.get("partition")
+
+    def _outlet(self, asset: str) -> dict[str, Any]:
+        outlets: list[dict[str, Any]] = self.definition["outlets"]
+        return next((outlet for outlet in outlets if outlet["name"] == asset), {})
+
 
 class Asset(models.Model):
     """A named collection of data. Without a producer, something outside writes it."""

@@ -67,9 +67,8 @@ def expand(backfill_id: int) -> bool:
 def _write_chunk(backfill: Backfill, piece: BackfillAsset) -> None:
     # The rule as it was when the request was accepted: a moved bound must not move what was
     # counted.
-    definition = slicewise.PartitionDefinition.from_json(
-        piece.producer_version.definition["partition"]
-    )
+    spec = piece.producer_version.partition_of(piece.asset.name)
+    definition = slicewise.PartitionDefinition.from_json(spec or {})
     chosen = definition.select(backfill.logical_dates)
     since, until = piece.expanded, min(piece.expanded + CHUNK, piece.total)
     _copy(piece, since, list(partition_rows(definition, chosen[since:until])))

@@ -116,6 +116,12 @@ def test_a_function_that_ends_its_process_fails_its_own_run_only(api: Client) ->
     assert "status 3" in seen["error"]
 
 
+def test_a_function_that_takes_too_long_is_stopped(api: Client) -> None:
+    seen = ended(api, run_of(api, "dawdles"), seconds=30)
+    assert (seen["state"], seen["error_kind"]) == ("failed", "code")
+    assert "timeout of 1 s" in seen["error"]
+
+
 def test_a_runner_sees_no_secret_of_the_server(api: Client, stack: Stack) -> None:
     run = run_of(api, "snoops")
     assert ended(api, run)["state"] == "succeeded"

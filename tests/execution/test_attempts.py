@@ -1,11 +1,14 @@
 """From a dispatched run to its end, and who may bring it there."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db.models import Count
+from django.utils import timezone
 
+import slicewise
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts
@@ -15,7 +18,6 @@ from assets_app.execution.dispatch import dispatch
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
-    AssetDependency,
     AssetPartition,
     FailureKind,
     Gateway,
@@ -25,7 +27,8 @@ from assets_app.models import (
     RunAttempt,
     RunState,
 )
-from tests.cast import DAILY_2013, asset
+from partitions_app.models import PartitionDefinition
+from tests.cast import AIRPORTS, DAILY_2013, asset
 
 
 def begun(
@@ -91,12 +94,48 @@ def test_making_a_partition_again_keeps_its_history(alice: User, gateway: Gatewa
 
 
 def test_the_versions_that_were_there_at_the_start_are_kept(alice: User, gateway: Gateway) -> None:
-    flights, delays = asset("raw_flights", DAILY_2013), asset("daily_delays", DAILY_2013)
-    AssetDependency.objects.create(upstream=flights, downstream=delays, inlet=True)
+    flights = asset("raw_flights", DAILY_2013)
+    delays = asset("daily_delays", DAILY_2013, upstream={"raw_flights": None})
     publish(begun(flights, alice, gateway))
     attempt = begun(delays, alice, gateway, "2013-01-01..2013-01-02", strategy="range")
+    (flights_read,) = attempts.take_inputs(attempt)
     assert [(i.slice.key, i.version) for i in attempt.row.inputs.all()] == [("2013-01-01", 1)]
-    assert attempt.inputs[0].missing == ["2013-01-02"]
+    assert flights_read.missing == ["2013-01-02"]
+
+
+def test_a_mapping_says_which_upstream_partitions_are_read(alice: User, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    week = {"raw_flights": slicewise.Offset(-6, 0)}
+    trend = asset("trend", DAILY_2013, upstream=week)
+    publish(begun(flights, alice, gateway, "2013-01-01..2013-01-09", strategy="range"))
+    (read,) = attempts.take_inputs(begun(trend, alice, gateway, "2013-01-10"))
+    assert [piece.key for piece in read.slices] == [f"2013-01-0{day}" for day in range(4, 10)]
+    assert read.missing == ["2013-01-10"]
+
+
+def test_all_of_a_time_that_has_no_bounds_is_what_was_made_of_it(
+    alice: User, gateway: Gateway
+) -> None:
+    events = asset("events", slicewise.PartitionByInterval("@daily"))
+    spend = asset("spend", AIRPORTS, upstream={"events": None})
+    yesterday = (timezone.now() - timedelta(days=1)).date()
+    publish(begun(events, alice, gateway, str(yesterday)))
+    (read,) = attempts.take_inputs(begun(spend, alice, gateway, "JFK"))
+    assert [piece.key for piece in read.slices] == [str(yesterday)]
+
+
+def test_a_run_keeps_to_the_version_of_the_code_that_it_was_asked_with(
+    alice: User, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    later = slicewise.PartitionByInterval("@daily", start="2013-06-01", end="2014-01-01")
+    materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice)
+    Asset.objects.update(partition_definition=PartitionDefinition.of(later.to_json()))
+    dispatch()
+    attempt = attempts.begin(Run.objects.get().pk, gateway)
+    assert attempt is not None
+    assert attempts.take_inputs(attempt) == []
+    assert attempt.run.producer_version.partition_of("raw_flights") == DAILY_2013.to_json()
 
 
 def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(

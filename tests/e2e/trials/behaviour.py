@@ -37,6 +37,12 @@ def broken(context):
     raise ValueError(f"the airport is closed: {context['params']['reason']}")
 
 
+@asset(timeout=1)
+def dawdles():
+    """Takes longer than it said it would."""
+    time.sleep(60)
+
+
 @asset()
 def leaves():
     """Ends its process without a word."""
