@@ -1,4 +1,4 @@
-"""``python -m bench [--quick] [--only 6,7]``: measures, and prints the table."""
+"""``python -m bench [--only 6,7] [--times 5]``: measures, and prints the table."""
 
 import argparse
 import os
@@ -9,20 +9,16 @@ from rich.console import Console
 from bench import arithmetic, database, flights
 from bench.figures import Figure, show
 
-TIMES, DAYS = 5, 30
-QUICK_TIMES, QUICK_DAYS = 1, 9
-
 
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="once each: what it prints proves little"
-    )
     parser.add_argument("--only", metavar="ROWS", help="some rows: 1,2 or 6", default="")
+    parser.add_argument("--times", type=int, default=5, help="how often each is measured")
+    parser.add_argument("--days", type=int, default=30, help="days in each turn of row 6")
     options = parser.parse_args()
     wanted = {int(row) for row in options.only.split(",") if row}
-    times, days = (QUICK_TIMES, QUICK_DAYS) if options.quick else (TIMES, DAYS)
+    times, days = options.times, options.days
     groups: list[tuple[set[int], Callable[[], Iterator[Figure]]]] = [
         ({11, 12, 13}, lambda: arithmetic.measure(times)),
         ({6, 7, 18}, lambda: flights.measure(times, days)),

@@ -45,20 +45,22 @@ def _timed(job: dict[str, Any], remote: str, lake: Path) -> float:
 
 def _one_day(remote: str, lake: Path, target: Path, day: str) -> None:
     spark = _session(remote)
-    flights = spark.read.parquet(f"file://{lake}/raw_flights/date={day}")
-    report = flights.groupBy().agg({"*": "count", "dep_delay": "avg", "arr_delay": "avg"})
-    report = report.toDF("flights", "mean_departure_delay", "mean_arrival_delay")
-    report.write.parquet(f"file://{target}/date={day}")
+    source = f"file://{lake}/raw_flights"
+    flights = spark.read.option("basePath", source).parquet(f"{source}/date={day}")
+    _report(flights).drop("date").write.parquet(f"file://{target}/date={day}")
     spark.stop()
 
 
 def _all_days(remote: str, lake: Path, target: Path) -> None:
     spark = _session(remote)
     flights = spark.read.parquet(f"file://{lake}/raw_flights")
-    report = flights.groupBy("date").agg({"*": "count", "dep_delay": "avg", "arr_delay": "avg"})
-    report = report.toDF("date", "flights", "mean_departure_delay", "mean_arrival_delay")
-    report.write.partitionBy("date").parquet(f"file://{target}")
+    _report(flights).write.partitionBy("date").parquet(f"file://{target}")
     spark.stop()
+
+
+def _report(flights: Any) -> Any:
+    report = flights.groupBy("date").agg({"*": "count", "dep_delay": "avg", "arr_delay": "avg"})
+    return report.toDF("date", "flights", "mean_departure_delay", "mean_arrival_delay")
 
 
 def _session(remote: str) -> Any:

@@ -151,7 +151,7 @@ def _expand(backfill: Backfill) -> None:
 
 
 def _recording(desk: Desk, size: int, since: int) -> float:
-    attempt = _begun(desk.ask(size, since, strategy="range"))
+    attempt = _begun(desk.ask(size, since, strategy="range", existing="all"))
     staged = [{"key": key, "path": f"minute={key}", "rows": 1, "bytes": 1} for key in attempt.keys]
     return seconds(lambda: _record(attempt, staged))
 
