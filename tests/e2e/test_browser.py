@@ -1,0 +1,113 @@
+"""A person at a browser: signs in, starts a backfill, watches it, and looks at what it made."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Locator, Page, expect, sync_playwright
+
+from config.demo.client import Client
+from config.stack import Stack
+from config.stack.machine import find_chromium
+from config.stack.stack import ADMIN
+
+# Nothing of the browser's own is to be looked up or downloaded.
+QUIET = [
+    *["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
+    *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+]
+_PATIENCE_MILLISECONDS = 60_000
+
+
+@pytest.fixture
+def page(stack: Stack) -> Iterator[Page]:
+    """A new browser on the sign-in page; what a page's scripts complain of fails the test."""
+    chromium = find_chromium(os.environ)
+    assert chromium is not None, "Install Chromium: the browser tests need it."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(chromium), args=QUIET)
+        page = browser.new_page(base_url=stack.web_url, viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(_PATIENCE_MILLISECONDS)
+        complaints: list[str] = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.extend(_complaint(said)))
+        page.goto("/")
+        yield page
+        browser.close()
+        assert complaints == []
+
+
+def _complaint(said: ConsoleMessage) -> list[str]:
+    """What a page says is wrong with it. An answer of 400 to a wrong form is none of that."""
+    refused = said.text.startswith("Failed to load resource") and "status of 4" in said.text
+    return [said.text] if said.type == "error" and not refused else []
+
+
+def cell(page: Page, title: str) -> Locator:
+    """A cell of the grid by what it says when pointed at."""
+    return page.locator(f'a[title^="{title}"]')
+
+
+def sign_in(page: Page, stack: Stack) -> None:
+    page.get_by_label("Username").fill(ADMIN)
+    page.get_by_label("Password").fill(stack.admin_password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Client) -> None:
+    expect(page).to_have_url(f"{stack.web_url}/sign-in/?next=/")
+    sign_in(page, stack)
+
+    page.get_by_role("link", name="Backfills").click()
+    page.get_by_role("link", name="New backfill").first.click()
+    page.get_by_label("Asset").select_option("slow")
+    page.locator("#id_start").fill("2024-02-03")
+    page.locator("#id_end").fill("2024-02-05")
+    page.get_by_label("Description").fill("three days of February")
+    # The preview follows the form by itself, before anything is started.
+    expect(page.locator("#preview")).to_contain_text("3 in 3 runs")
+    page.get_by_role("button", name="Start the backfill").click()
+
+    # Its page shows the end without being asked again.
+    expect(page.get_by_role("heading", name="backfill_slow_")).to_be_visible()
+    progress = page.locator("#progress")
+    expect(progress).to_contain_text("Succeeded", timeout=_PATIENCE_MILLISECONDS)
+    expect(progress).to_contain_text("3 of 3", timeout=_PATIENCE_MILLISECONDS)
+    expect(page.get_by_text("three days of February")).to_be_visible()
+
+    page.goto("/assets/slow/?at=2024-02")
+    for day in (3, 4, 5):
+        expect(cell(page, f"2024-02-0{day}: materialized")).to_be_visible()
+    expect(cell(page, "2024-02-06: missing")).to_be_visible()
+
+    cell(page, "2024-02-04").click()
+    expect(page.get_by_role("heading", name="2024-02-04")).to_be_visible()
+
+
+def test_a_failed_run_shows_its_error_and_its_log(page: Page, stack: Stack, api: Client) -> None:
+    sign_in(page, stack)
+    page.goto("/assets/broken/materialize/?selection=2024-02-01")
+    page.get_by_role("button", name="Materialize").click()
+    expect(page.get_by_text("ValueError: the airport is closed: fog").first).to_be_visible()
+    expect(page.locator(".log")).to_contain_text("looking out of the window")
+
+
+def test_what_is_wrong_is_said_at_the_field_and_nothing_is_created(
+    page: Page, stack: Stack, api: Client
+) -> None:
+    before = len(list(api.every("/backfills/")))
+    sign_in(page, stack)
+    page.goto("/backfills/new/")
+    page.get_by_label("Asset").select_option("slow")
+    page.locator("#id_start").fill("2024-02-30")
+    page.locator("#id_end").fill("2024-02-05")
+    page.get_by_role("button", name="Start the backfill").click()
+    expect(page.locator("#id_start_error")).to_contain_text("2024-02-30")
+    assert len(list(api.every("/backfills/"))) == before
+
+
+def test_nobody_sees_anything_without_signing_in(page: Page, stack: Stack) -> None:
+    for address in ("/", "/assets/", "/assets/slow/", "/backfills/new/", "/runs/", "/admin/"):
+        page.goto(address)
+        expect(page.get_by_label("Password")).to_be_visible()
