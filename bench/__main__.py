@@ -2,12 +2,14 @@
 
 import argparse
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
 from bench import arithmetic, database, flights
-from bench.figures import Figure, show
+from bench.figures import Figure, line, show
 
 
 def main() -> None:
@@ -25,14 +27,19 @@ def main() -> None:
         ({1, 2, 5, 10}, lambda: database.measure(times)),
     ]
     console = Console()
-    figures = []
-    for rows, measure in groups:
-        if not wanted or rows & wanted:
-            for figure in measure():
-                console.print(f"{figure.row:>3}  {figure.work}: {figure.measured}")
-                figures.append(figure)
-    console.print(f"load of the machine now: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    show(console, [figure for figure in figures if not wanted or figure.row in wanted])
+    figures: list[Figure] = []
+    # Asked to end, it still removes its folders, and shows what it has.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        for rows, measure in groups:
+            if not wanted or rows & wanted:
+                for figure in measure():
+                    console.print(line(figure), soft_wrap=True)
+                    figures.append(figure)
+    finally:
+        load = os.getloadavg()[0]
+        console.print(f"load of the machine now: {load:.1f} on {os.cpu_count()} cores")
+        show(console, [figure for figure in figures if not wanted or figure.row in wanted])
 
 
 if __name__ == "__main__":

@@ -83,6 +83,12 @@ def duration(value: float) -> str:
     return f"{value / 1e-6:.3g} us"
 
 
+def line(figure: Figure) -> str:
+    """A figure on one line, for whoever waits for the table."""
+    ratio = "" if figure.ratio is None else f", {figure.ratio:.2f} x {figure.bare}"
+    return f"{figure.row:>3}  {figure.work}: {figure.measured}{ratio}"
+
+
 def show(console: Console, figures: Iterable[Figure]) -> None:
     """Print the table."""
     table = Table(title="Figures to reach, and what was measured", show_lines=True)
