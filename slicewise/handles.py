@@ -66,6 +66,10 @@ class AssetHandle:
         if not folders:
             raise MissingPartitionsError(f"no partition of {self.name} is mapped to this run")
         reader = self._session().read
+        # As Spark itself does it: by the first file.
+        schema = spark.stored_schema(root / min(folders))
+        if schema is not None:
+            reader = reader.schema(schema)
         if self.definition is None:
             return reader.parquet(f"file://{root}")
         paths = [f"file://{root}/{folder}" for folder in folders]

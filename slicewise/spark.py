@@ -1,14 +1,17 @@
 """The one place that touches pyspark, which is imported when it is first needed."""
 
+import json
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.types import StructType
 
 USER_ID = "slicewise"
 SESSION_CONF: dict[str, str | int | bool] = {
@@ -24,6 +27,8 @@ SESSION_CONF: dict[str, str | int | bool] = {
     "spark.sql.connect.serverStacktrace.enabled": "false",
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }
+
+_SCHEMA_IN_FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
 
 _PRELOADED = (
     "pyarrow.parquet",
@@ -134,6 +139,22 @@ def is_time(frame: "DataFrame", column: str) -> bool:
         f"the column {column!r} is of type {found.simpleString()}; it holds texts of keys, or"
         " timestamps or dates inside the windows"
     )
+
+
+def stored_schema(folder: Path) -> "StructType | None":
+    """The schema that Spark left in the Parquet files of a folder; None where it left none.
+
+    It is the one that Spark would infer, which costs the server a job when a read is planned, and
+    another one when it runs.
+    """
+    from pyarrow import parquet
+    from pyspark.sql.types import StructType
+
+    file = min(folder.glob("*.parquet"), default=None)
+    if file is None:
+        return None
+    text = (parquet.read_metadata(file).metadata or {}).get(_SCHEMA_IN_FOOTER)
+    return None if text is None else StructType.fromJson(json.loads(text))
 
 
 def is_platform_failure(error: BaseException) -> bool:

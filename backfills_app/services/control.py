@@ -33,7 +33,10 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
             )
         # Runs first, then the backfill's own rows: the order in which the end of a run takes them.
         cancel_runs_of(backfill.group)
-        Backfill.objects.filter(pk=backfill.pk).update(state=BackfillState.CANCELING)
+        # Where all of its runs were in the queue, their end has ended the backfill as well.
+        Backfill.objects.filter(pk=backfill.pk).update(
+            state=BackfillState.CANCELING, run_end_date=None
+        )
         for piece in backfill.assets.all():
             _cancel_waiting(piece)
         audit.record(user, "cancel", "backfill", backfill.name)

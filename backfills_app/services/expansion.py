@@ -2,12 +2,13 @@
 only pauses it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.db import connection, transaction
 from django.db.models import F
 
 import slicewise
+from assets_app.models import AssetPartition, SkipReason
 from backfills_app.models import (
     Backfill,
     BackfillAsset,
@@ -20,28 +21,14 @@ from backfills_app.services.locks import try_lock
 from backfills_app.services.requests import states_left_out
 from slicewise.rows import PartitionRow, partition_rows
 
+State = BackfillPartition.State
 CHUNK = 50_000
 
 _COPY = """
 COPY backfills_app_backfillpartition
-    (backfill_asset_id, position, key, window_start, window_end, segment, bucket, state, reason)
+    (backfill_asset_id, position, key, window_start, window_end, segment, bucket, state, reason,
+     slice_id)
 FROM STDIN
-"""
-
-# What is there already, or has failed where failures are not to be tried, is settled at once.
-_SKIP_EXISTING = """
-WITH skipped AS (
-    UPDATE backfills_app_backfillpartition AS wanted
-    SET state = 'skipped', reason = 'exists', slice_id = slice.id
-    FROM assets_app_assetpartition AS slice
-    WHERE wanted.backfill_asset_id = %(backfill_asset)s
-      AND wanted.position >= %(since)s AND wanted.position < %(until)s
-      AND slice.asset_id = %(asset)s AND slice.identity = %(identity)s
-      AND slice.key = wanted.key AND slice.held_by_id IS NULL
-      AND slice.state = ANY(%(left_out)s)
-    RETURNING 1
-)
-SELECT count(*) FROM skipped
 """
 
 
@@ -71,8 +58,10 @@ def _write_chunk(backfill: Backfill, piece: BackfillAsset) -> None:
     definition = slicewise.PartitionDefinition.from_json(spec or {})
     chosen = definition.select(backfill.logical_dates)
     since, until = piece.expanded, min(piece.expanded + CHUNK, piece.total)
-    _copy(piece, since, list(partition_rows(definition, chosen[since:until])))
-    skipped = _skip_existing(backfill, piece, since, until)
+    rows = list(partition_rows(definition, chosen[since:until]))
+    existing = _existing(backfill, piece, rows)
+    _copy(piece, since, rows, existing)
+    skipped = len(existing)
     BackfillAsset.objects.filter(pk=piece.pk).update(
         expanded=until,
         waiting=F("waiting") + (until - since - skipped),
@@ -80,9 +69,35 @@ def _write_chunk(backfill: Backfill, piece: BackfillAsset) -> None:
     )
 
 
-def _copy(piece: BackfillAsset, since: int, rows: Sequence[PartitionRow]) -> None:
+def _existing(
+    backfill: Backfill, piece: BackfillAsset, rows: Sequence[PartitionRow]
+) -> dict[str, int]:
+    """What is there already, or has failed where failures are not to be tried: slices by key.
+
+    Looked up by window, not joined by key: without fresh statistics a join of two large tables,
+    both of them just written, was planned as a loop in a loop.
+    """
+    left_out = states_left_out(ExistingPolicy(backfill.existing))
+    if not left_out:
+        return {}
+    there = AssetPartition.objects.filter(
+        asset=piece.asset_id,
+        identity=piece.asset.identity,
+        window_start__range=(rows[0].start, rows[-1].start),
+        held_by__isnull=True,
+        state__in=left_out,
+    )
+    wanted = {row.key for row in rows}
+    return {key: pk for key, pk in there.values_list("key", "pk").iterator() if key in wanted}
+
+
+def _copy(
+    piece: BackfillAsset, since: int, rows: Sequence[PartitionRow], existing: Mapping[str, int]
+) -> None:
+    waiting = (State.WAITING.value, "", None)
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
         for position, row in enumerate(rows, since):
+            slice_id = existing.get(row.key)
             copy.write_row(
                 (
                     piece.pk,
@@ -92,26 +107,10 @@ def _copy(piece: BackfillAsset, since: int, rows: Sequence[PartitionRow]) -> Non
                     row.end,
                     row.segment,
                     row.bucket,
-                    BackfillPartition.State.WAITING.value,
-                    "",
+                    *(
+                        waiting
+                        if slice_id is None
+                        else (State.SKIPPED.value, SkipReason.EXISTS.value, slice_id)
+                    ),
                 )
             )
-
-
-def _skip_existing(backfill: Backfill, piece: BackfillAsset, since: int, until: int) -> int:
-    left_out = states_left_out(ExistingPolicy(backfill.existing))
-    if not left_out:
-        return 0
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _SKIP_EXISTING,
-            {
-                "backfill_asset": piece.pk,
-                "asset": piece.asset_id,
-                "identity": piece.asset.identity,
-                "since": since,
-                "until": until,
-                "left_out": [state.value for state in left_out],
-            },
-        )
-        return int(cursor.fetchone()[0])

@@ -65,6 +65,8 @@ def _make_layer(
         for asset, address in requests.items()
     }
     waiting = {asset: address for asset, address in requests.items() if address}
+    for asset in set(layer) - set(waiting):
+        progress.stop_task(bars[asset])
     seconds: dict[str, float | None] = dict.fromkeys(layer)
     while waiting:
         time.sleep(_LOOK_SECONDS)

@@ -237,6 +237,15 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
         cancel_backfill(backfill, user=alice)
 
 
+def test_canceling_while_all_its_runs_are_queued_ends_it(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    advance()
+    assert cancel_backfill(backfill, user=alice).state == "canceled"
+    assert counts_of(backfill) == {"canceled": 31}
+    assert Run.objects.exclude(state=RunState.CANCELED).count() == 0
+
+
 def test_canceling_before_expansion_leaves_nothing_to_do(alice: User, worker: Gateway) -> None:
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
