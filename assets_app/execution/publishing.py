@@ -28,7 +28,7 @@ def publish(
     what was staged is gone, or may not be put in place, the run fails with what is published by
     then.
     """
-    names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.number}
+    names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.name_on_disk}
     try:
         if staged:
             storage.publish(root, staging, staged, token=str(attempt.token), **names)
@@ -74,6 +74,6 @@ def discard_staging(attempt: RunAttempt, uri: str) -> None:
     if not uri:
         return
     try:
-        storage.discard(str(uri_path(uri)), run_id=attempt.run_id, attempt=attempt.number)
+        storage.discard(str(uri_path(uri)), run_id=attempt.run_id, attempt=attempt.name_on_disk)
     except (OSError, ValueError) as error:
         log.warning("staging not removed", run=attempt.run_id, uri=uri, error=str(error))

@@ -61,6 +61,7 @@ def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any
     return {
         "run_id": run.pk,
         "attempt": row.number,
+        "attempt_name": row.name_on_disk,
         "token": str(row.token),
         "trigger": run.trigger,
         "params": run.params,

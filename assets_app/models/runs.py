@@ -163,6 +163,16 @@ class RunAttempt(models.Model):
     def __str__(self) -> str:
         return f"run {self.run_id} attempt {self.number}"
 
+    @property
+    def name_on_disk(self) -> str:
+        """What its data is marked with; no other attempt has it, of whatever database.
+
+        Run ids and numbers come again with a new or a restored database, and with a second
+        installation on the same URI. The session id is chosen at random and never changes.
+        """
+        session = self.spark_session_id
+        return f"{self.number}-{session.hex[:12]}" if session else str(self.number)
+
 
 class RunPartition(models.Model):
     """One slice that a run makes, and what came of it."""

@@ -100,7 +100,7 @@ def _imported(root: Path, file: str, name: str) -> ProducedAsset:
 
 def _own_handle(request: Message, session: "_LazySession") -> OwnAssetHandle:
     definition, keys = _partitions(request["partition"], request["partitions"])
-    run_id, attempt = int(request["run_id"]), int(request["attempt"])
+    run_id, attempt = int(request["run_id"]), str(request["attempt_name"])
     if len(keys) > _MANY_FOLDERS:
         _logger.warning(
             "%s partitions in one run: a file system makes about 130 folders a second", len(keys)

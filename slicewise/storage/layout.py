@@ -45,12 +45,16 @@ def staging_home(root: Path, *, partitioned: bool) -> Path:
     return root if partitioned else root.parent
 
 
-def staging_path(root: Path, run_id: int, attempt: int, token: str, *, partitioned: bool) -> Path:
-    """The staging folder of an attempt, as the holder of ``token`` names it."""
+def staging_path(root: Path, run_id: int, attempt: str, token: str, *, partitioned: bool) -> Path:
+    """The staging folder of an attempt, as the holder of ``token`` names it.
+
+    ``attempt`` is the attempt's name on disk: one that no other attempt has, of whatever database.
+    Numbers alone come again with a new or a restored database, and with a second installation.
+    """
     home = staging_home(root, partitioned=partitioned)
     return home / f"{STAGING_PREFIX}{run_id}-{attempt}-{token}"
 
 
-def marker_name(run_id: int, attempt: int) -> str:
+def marker_name(run_id: int, attempt: str) -> str:
     """The file that says which attempt made a partition; its underscore hides it from Spark."""
     return f"_slicewise-{run_id}-{attempt}"

@@ -30,13 +30,14 @@ def publish(
     partitions: Sequence[Mapping[str, Any]],
     *,
     run_id: int,
-    attempt: int,
+    attempt: str,
     token: str,
 ) -> None:
     """Puts staged partitions in the place of the old ones, each by one atomic exchange.
 
     ``root`` is the asset's folder, ``staging`` the folder that the runner reported, and every
-    partition has a ``path`` relative to both. May be called again after a crash, by anyone, with
+    partition has a ``path`` relative to both; ``attempt`` is the attempt's name on disk, and only
+    its own data may ever bear it. May be called again after a crash, by anyone, with
     a token of their own: the staging folder is first renamed to bear that token, so that whoever
     held it before finds its paths gone, and a target that bears this attempt's marker is done (an
     exchange done twice would put the old data back).
@@ -55,13 +56,13 @@ def publish(
     _remove(mine)
 
 
-def published(root: str, paths: Sequence[str], *, run_id: int, attempt: int) -> list[str]:
+def published(root: str, paths: Sequence[str], *, run_id: int, attempt: str) -> list[str]:
     """Those of the folders below ``root`` in which this attempt's data is in place."""
     marker = marker_name(run_id, attempt)
     return [path for path in paths if (Path(root) / path / marker).exists()]
 
 
-def discard(root: str, *, run_id: int, attempt: int) -> None:
+def discard(root: str, *, run_id: int, attempt: str) -> None:
     """Removes whatever an attempt staged, under any token's name. Nothing staged is no error."""
     asset = Path(root)
     for home in (staging_home(asset, partitioned=True), staging_home(asset, partitioned=False)):
@@ -110,11 +111,11 @@ def _refuse_foreign_folders(target: Path) -> None:
         )
 
 
-def _staging_folders(home: Path, run_id: int, attempt: int) -> list[Path]:
+def _staging_folders(home: Path, run_id: int, attempt: str) -> list[Path]:
     return sorted(home.glob(f"{STAGING_PREFIX}{run_id}-{attempt}-*"))
 
 
-def _take_over(home: Path, run_id: int, attempt: int, token: str) -> Path:
+def _take_over(home: Path, run_id: int, attempt: str, token: str) -> Path:
     """Renames the attempt's staging folder to bear ``token``; its path, even if there is none."""
     mine = home / f"{STAGING_PREFIX}{run_id}-{attempt}-{token}"
     found = [folder for folder in _staging_folders(home, run_id, attempt) if folder != mine]

@@ -94,6 +94,7 @@ class Runs:
         return {
             "run_id": run_id,
             "attempt": 1,
+            "attempt_name": "1-0123456789ab",
             "token": f"token-{run_id}",
             "trigger": "manual",
             "params": {},
@@ -135,7 +136,7 @@ class Runs:
                 staged["staging"],
                 staged["partitions"],
                 run_id=request["run_id"],
-                attempt=request["attempt"],
+                attempt=request["attempt_name"],
                 token=request["token"],
             )
         return outcome

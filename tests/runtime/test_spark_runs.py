@@ -55,7 +55,7 @@ def test_one_range_run_fills_one_folder_for_each_day(spark_runs: Runs) -> None:
         folder = spark_runs.lake / "hours" / f"partition={day}"
         assert rows_on_disk(folder) == 24
         assert len(list(folder.glob("*.parquet"))) == 1
-        assert (folder / f"_slicewise-{made.request['run_id']}-1").exists()
+        assert (folder / f"_slicewise-{made.request['run_id']}-1-0123456789ab").exists()
 
 
 def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
@@ -63,8 +63,8 @@ def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
     first = spark_runs.make("hours", ["2013-01-01", "2013-01-02"])
     second = spark_runs.make("hours", ["2013-01-02"])
     root = spark_runs.lake / "hours"
-    assert (root / "partition=2013-01-01" / f"_slicewise-{first.request['run_id']}-1").exists()
-    assert (root / "partition=2013-01-02" / f"_slicewise-{second.request['run_id']}-1").exists()
+    assert (root / "partition=2013-01-01" / f"_slicewise-{first.request['run_id']}-1-0123456789ab").exists()
+    assert (root / "partition=2013-01-02" / f"_slicewise-{second.request['run_id']}-1-0123456789ab").exists()
     assert sorted(path.name for path in root.iterdir()) == [
         "partition=2013-01-01",
         "partition=2013-01-02",

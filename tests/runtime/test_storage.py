@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,16 @@ from slicewise.storage import (
     marker_name,
     partition_folder,
     publish,
+    published,
     staging_path,
     unescape,
 )
 
+ATTEMPT = "1-0123456789ab"
+
 
 def stage(
-    root: Path, paths: list[str], *, run_id: int = 1, attempt: int = 1, token: str = "a", text: str
+    root: Path, paths: list[str], *, run_id: int = 1, attempt: str = ATTEMPT, token: str = "a", text: str
 ) -> tuple[Path, list[dict[str, str]]]:
     partitioned = paths != ["."]
     staging = staging_path(root, run_id, attempt, token, partitioned=partitioned)
@@ -42,9 +46,9 @@ def content(root: Path) -> dict[str, str]:
 def test_partitions_replace_exactly_those_of_the_same_key(tmp_path: Path) -> None:
     root = tmp_path / "asset"
     staging, partitions = stage(root, ["day=1", "day=2"], text="old")
-    publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="a")
+    publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
     staging, partitions = stage(root, ["day=2", "day=3"], run_id=2, text="new")
-    publish(str(root), str(staging), partitions, run_id=2, attempt=1, token="a")
+    publish(str(root), str(staging), partitions, run_id=2, attempt=ATTEMPT, token="a")
     assert content(root) == {"day=1": "old", "day=2": "new", "day=3": "new"}
     assert sorted(entry.name for entry in root.iterdir()) == ["day=1", "day=2", "day=3"]
 
@@ -53,7 +57,7 @@ def test_an_asset_without_partitions_is_swapped_as_a_whole(tmp_path: Path) -> No
     root = tmp_path / "asset"
     for run_id, text in ((1, "old"), (2, "new")):
         staging, partitions = stage(root, ["."], run_id=run_id, text=text)
-        publish(str(root), str(staging), partitions, run_id=run_id, attempt=1, token="a")
+        publish(str(root), str(staging), partitions, run_id=run_id, attempt=ATTEMPT, token="a")
     assert content(root) == {".": "new"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["asset"]
 
@@ -61,11 +65,28 @@ def test_an_asset_without_partitions_is_swapped_as_a_whole(tmp_path: Path) -> No
 def test_publishing_again_changes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "asset"
     staging, partitions = stage(root, ["day=1"], text="old")
-    publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="a")
+    publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
     staging, partitions = stage(root, ["day=1"], run_id=2, text="new")
     for token in "aabc":
-        publish(str(root), str(staging), partitions, run_id=2, attempt=1, token=token)
+        publish(str(root), str(staging), partitions, run_id=2, attempt=ATTEMPT, token=token)
     assert content(root) == {"day=1": "new"}
+
+
+def test_an_attempt_of_another_database_with_the_same_numbers_is_another_attempt(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "asset"
+    names: dict[str, Any] = {"run_id": 1, "attempt": "1-aaaaaaaaaaaa"}
+    staging, partitions = stage(root, ["day=1"], text="old", **names)
+    publish(str(root), str(staging), partitions, token="a", **names)
+    # As after a restore, and as from a second installation: the ids begin at 1 again.
+    names["attempt"] = "1-bbbbbbbbbbbb"
+    assert published(str(root), ["day=1"], **names) == []
+    staging, partitions = stage(root, ["day=1"], text="new", **names)
+    discard(str(root), run_id=1, attempt="1-aaaaaaaaaaaa")
+    publish(str(root), str(staging), partitions, token="a", **names)
+    assert content(root) == {"day=1": "new"}
+    assert published(str(root), ["day=1"], **names) == ["day=1"]
 
 
 def test_another_finishes_what_was_begun_under_an_earlier_token(tmp_path: Path) -> None:
@@ -73,20 +94,20 @@ def test_another_finishes_what_was_begun_under_an_earlier_token(tmp_path: Path) 
     staging, partitions = stage(root, ["day=1", "day=2"], text="new")
     stage(root, ["day=1"], run_id=9, text="old")[0].joinpath("day=1").rename(root / "day=1")
     # As a crash between two exchanges leaves it: one is done, and the staging bears a token.
-    publish(str(root), str(staging), partitions[:1], run_id=1, attempt=1, token="b")
+    publish(str(root), str(staging), partitions[:1], run_id=1, attempt=ATTEMPT, token="b")
     staging, _ = stage(root, ["day=2"], text="new", token="b")
-    publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="c")
+    publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="c")
     assert content(root)["day=1"] == content(root)["day=2"] == "new"
 
 
 def test_a_worker_that_wakes_up_late_publishes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "asset"
     staging, partitions = stage(root, ["day=1"], text="late")
-    publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="successor")
+    publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="successor")
     newer, _ = stage(root, ["day=1"], run_id=2, text="newer")
-    publish(str(root), str(newer), partitions, run_id=2, attempt=1, token="x")
+    publish(str(root), str(newer), partitions, run_id=2, attempt=ATTEMPT, token="x")
     with pytest.raises(StagingLostError, match="was not published"):
-        publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="a")
+        publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
     assert content(root) == {"day=1": "newer"}
 
 
@@ -95,7 +116,7 @@ def test_a_publication_killed_anywhere_is_finished_by_the_next(tmp_path: Path, k
     root = tmp_path / "asset"
     paths = [f"day={day}" for day in range(40)]
     old, partitions = stage(root, paths, text="old")
-    publish(str(root), str(old), partitions, run_id=1, attempt=1, token="a")
+    publish(str(root), str(old), partitions, run_id=1, attempt=ATTEMPT, token="a")
     staging, _ = stage(root, paths, run_id=2, text="new")
     script = (
         "import os, sys, slicewise.storage.publishing as p\n"
@@ -109,12 +130,12 @@ def test_a_publication_killed_anywhere_is_finished_by_the_next(tmp_path: Path, k
         "    if steps == 1 and int(sys.argv[3]) % 2: os.kill(os.getpid(), 9)\n"
         "p.put_in_place = put\n"
         "parts = [{'path': f'day={n}'} for n in range(40)]\n"
-        "p.publish(sys.argv[1], sys.argv[2], parts, run_id=2, attempt=1, token='b')\n"
+        "p.publish(sys.argv[1], sys.argv[2], parts, run_id=2, attempt='1-0123456789ab', token='b')\n"
     )
     step = str(1 + 7 * kills)
     dead = subprocess.run([sys.executable, "-c", script, str(root), str(staging), step])
     assert dead.returncode == -9
-    publish(str(root), str(staging), partitions, run_id=2, attempt=1, token="c")
+    publish(str(root), str(staging), partitions, run_id=2, attempt=ATTEMPT, token="c")
     assert set(content(root).values()) == {"new"}
     assert len(content(root)) == 40
 
@@ -122,7 +143,7 @@ def test_a_publication_killed_anywhere_is_finished_by_the_next(tmp_path: Path, k
 def test_a_reader_sees_the_old_or_the_new_and_never_neither(tmp_path: Path) -> None:
     root, seen, stop = tmp_path / "asset", set(), threading.Event()
     staging, partitions = stage(root, ["day=1"], run_id=1, text="0")
-    publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="a")
+    publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
 
     def read() -> None:
         while not stop.is_set():
@@ -132,7 +153,7 @@ def test_a_reader_sees_the_old_or_the_new_and_never_neither(tmp_path: Path) -> N
     reader.start()
     for run_id in range(2, 60):
         staging, _ = stage(root, ["day=1"], run_id=run_id, text=str(run_id))
-        publish(str(root), str(staging), partitions, run_id=run_id, attempt=1, token="a")
+        publish(str(root), str(staging), partitions, run_id=run_id, attempt=ATTEMPT, token="a")
     stop.set()
     reader.join()
     assert seen == {True}
@@ -144,7 +165,7 @@ def test_a_folder_that_is_no_part_of_the_partition_is_never_swapped_away(tmp_pat
     (root / "other_asset").mkdir(parents=True)
     staging, partitions = stage(root, ["."], text="new")
     with pytest.raises(StorageError, match="other_asset"):
-        publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="a")
+        publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
     assert (root / "other_asset").is_dir()
 
 
@@ -153,21 +174,21 @@ def test_a_path_that_leads_out_of_the_asset_is_refused(tmp_path: Path, path: str
     staging, _ = stage(tmp_path / "asset", ["day=1"], text="x")
     with pytest.raises(StorageError):
         publish(
-            str(tmp_path / "asset"), str(staging), [{"path": path}], run_id=1, attempt=1, token="a"
+            str(tmp_path / "asset"), str(staging), [{"path": path}], run_id=1, attempt=ATTEMPT, token="a"
         )
 
 
 def test_discarding_removes_what_was_staged_and_nothing_else(tmp_path: Path) -> None:
     root = tmp_path / "asset"
     staging, partitions = stage(root, ["day=1"], text="kept")
-    publish(str(root), str(staging), partitions, run_id=1, attempt=1, token="a")
+    publish(str(root), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
     stage(root, ["day=1"], run_id=2, token="any", text="unwanted")
     stage(root, ["."], run_id=2, token="beside", text="unwanted")
     stage(root, ["day=2"], run_id=22, text="another run's")
-    discard(str(root), run_id=2, attempt=1)
-    discard(str(root), run_id=2, attempt=1)
+    discard(str(root), run_id=2, attempt=ATTEMPT)
+    discard(str(root), run_id=2, attempt=ATTEMPT)
     assert sorted(entry.name for entry in root.iterdir()) == [
-        "_slicewise-staging-22-1-a",
+        "_slicewise-staging-22-1-0123456789ab-a",
         "day=1",
     ]
     assert [entry.name for entry in tmp_path.iterdir()] == ["asset"]
@@ -182,7 +203,7 @@ def test_a_lock_that_is_never_given_back_delays_but_does_not_prevent(
     holder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
     staging, partitions = stage(tmp_path / "asset", ["day=1"], text="new")
-    publish(str(tmp_path / "asset"), str(staging), partitions, run_id=1, attempt=1, token="a")
+    publish(str(tmp_path / "asset"), str(staging), partitions, run_id=1, attempt=ATTEMPT, token="a")
     os.close(holder)
     assert content(tmp_path / "asset") == {"day=1": "new"}
 
