@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from slicewise import spark
-from slicewise.runner.processes import die_with_parent
+from slicewise.runner.processes import adopt_orphans, die_with_parent
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
 
 _CHANNEL = 3
@@ -25,6 +25,8 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     """
     os.setpgid(0, 0)
     die_with_parent(parent)
+    # What detaches itself stays this run's until it ends: the warm parent cannot tell whose it was.
+    adopt_orphans()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     # Lifted out of the way first: either may be one of the numbers that are given out below.

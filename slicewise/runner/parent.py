@@ -132,7 +132,11 @@ class WarmParentLoop:
         runner.status.close()
 
     def _end_orphans(self) -> None:
-        """Kills what ended runners left behind in process groups of its own, generation by one."""
+        """Kills what ended runners left behind in process groups of its own, generation by one.
+
+        Runners adopt what their run leaves behind while they live, so that no child here that is
+        not a runner belongs to a run that goes on.
+        """
         while orphans := [pid for pid in children() if pid not in self._runners]:
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)

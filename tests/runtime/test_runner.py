@@ -179,6 +179,34 @@ def test_a_hanging_run_can_be_killed_with_what_it_started(runs: Runs) -> None:
         assert wait_until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
 
 
+def test_the_end_of_one_run_spares_what_another_has_detached(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def hanger():
+            for new_session in (False, True):
+                # The shell ends at once, and what it started in the background is an orphan.
+                subprocess.run(
+                    ["sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!"],
+                    start_new_session=new_session,
+                )
+            print("done", flush=True)
+            time.sleep(300)
+        @asset()
+        def quick():
+            pass
+    """)
+    runner = runs.launch("hanger")
+    stream, log = runner.messages(5), ""
+    while "done" not in log:
+        log += next(message["text"] for message in stream if message["type"] == "log")
+    detached = [int(text) for text in log.split()[:2]]
+    assert runs.run("quick").types == ["started", "finished", "exited"]
+    assert all(map(is_running, detached))
+    runner.kill()
+    assert [message["type"] for message in stream] == ["exited"]
+    assert wait_until(lambda: not any(map(is_running, detached)))
+
+
 def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
     runs.define("""
         @asset()
