@@ -9,10 +9,20 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-__all__ = ["UriScheme", "normalize_uri", "uri_path"]
+__all__ = ["UriScheme", "masked_text", "masked_uri", "normalize_uri", "uri_path"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+# A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
+_USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
+_SECRET_NAME = (
+    r"[^=&;?#]*(?:pass|pwd|secret|token|credential|signature"
+    r"|(?:api|access|account|private)[_-]?key)[^=&;?#]*="
+)
+_SECRET_VALUE = re.compile(rf"([?&]{_SECRET_NAME})[^&]*|(;{_SECRET_NAME})[^;&]*", re.IGNORECASE)
+_URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*//[^\s\"'`<>]*")
+# What has a colon before its path that is followed by no port, and an "@" only later.
+_BROKEN_USER_INFO = re.compile(r"[^:]*://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^/?#@]*[/?#][^@]*@")
 # RFC 3986: what may stand in a path component as it is, besides letters and digits.
 _PATH_SAFE = "-._~!$&'()*+,;=:@%"
 
@@ -65,21 +75,41 @@ def normalize_uri(text: str) -> str:
     """The canonical form of a URI; text that is no URI is returned as it is (AIP-60).
 
     A URI that breaks its scheme's rule loses its user info and is otherwise returned as written,
-    with a warning. Normalising twice changes nothing. Raises ValueError for ``airflow://``.
+    with a warning. A password is never part of what is returned: what would stay as written comes
+    masked. Normalising twice changes nothing. Raises ValueError for ``airflow://``.
     """
     if not _SCHEME.match(text):
-        return text
+        return masked_uri(text)
     scheme = text.partition("://")[0].lower()
     if scheme == "airflow":
         raise ValueError("the scheme airflow:// is reserved (AIP-60); use another, or x-airflow://")
     if scheme.startswith("x-"):
-        return text
+        return masked_uri(text)
+    if _BROKEN_USER_INFO.match(text):
+        text = masked_uri(text)
+    text = _without_secrets(text)
     try:
         parts = urlsplit(text)
         return _canonical(parts, _schemes().get(scheme))
     except ValueError as error:
+        if (safe := masked_uri(text)) != text:
+            return normalize_uri(safe)  # a password may have looked like a port and a path
         warnings.warn(f"{_without_user_info(text)!r} stays as written: {error}", stacklevel=2)
         return _without_user_info(text)
+
+
+def masked_uri(uri: str) -> str:
+    """The URI with `***` for the password in its user info and for secrets in its query."""
+    return _without_secrets(_USER_PASSWORD.sub(r"\1:***@", uri))
+
+
+def masked_text(text: str) -> str:
+    """Any text, such as source code, with its URIs masked."""
+    return _URI_IN_TEXT.sub(lambda found: masked_uri(found[0]), text)
+
+
+def _without_secrets(uri: str) -> str:
+    return _SECRET_VALUE.sub(lambda found: f"{found[1] or found[2]}***", uri)
 
 
 def uri_path(uri: str) -> Path:

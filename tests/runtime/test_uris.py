@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from slicewise import normalize_uri
-from slicewise.uris import uri_path
+from slicewise.uris import masked_text, masked_uri, uri_path
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,34 @@ def test_a_uri_that_breaks_its_rule_stays_as_written_with_a_warning(written: str
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert normalize_uri(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("written", "masked"),
+    [
+        ("postgres://u:s3cret@h/d/s/t", "postgres://u:***@h/d/s/t"),
+        ("jdbc:postgresql://u:s3cret@h/db", "jdbc:postgresql://u:***@h/db"),
+        ("x-mine://u:s3cret@h/db", "x-mine://u:***@h/db"),
+        ("postgres://u:s3/cret@h/d/s/t", "postgres://u:***@h/d/s/t"),
+        ("postgres://u:s3?cret@h/d/s/t", "postgres://u:***@h/d/s/t"),
+        ("postgres://u:s3#cret@h/d/s/t", "postgres://u:***@h/d/s/t"),
+        ("postgres://u:s3@cret@h/d/s/t", "postgres://u:***@h/d/s/t"),
+        ("postgres://u:12/s3cret@h/d/s/t", "postgres://u:***@h/d/s/t"),
+        ("service://u:s3/cret@h/a", "service://u:***@h/a"),
+        ("jdbc:mysql://h/d?user=u&password=s3cret", "jdbc:mysql://h/d?user=u&password=***"),
+        ("mysql://h/d/t?Password=s3#cret&x=1", "mysql://h/d/t?Password=***&x=1"),
+        ("jdbc:sqlserver://h;user=u;pwd=s3cret;x=1", "jdbc:sqlserver://h;user=u;pwd=***;x=1"),
+        ("s3://bucket/a:b@c?key=x", "s3://bucket/a:b@c?key=x"),
+        ("file:///lake/a:b@c", "file:///lake/a:b@c"),
+        ("just: some @text", "just: some @text"),
+    ],
+)
+def test_a_password_is_neither_shown_nor_part_of_a_canonical_uri(written: str, masked: str) -> None:
+    assert masked_uri(written) == masked == masked_uri(masked)
+    assert masked_text(f'@asset(uri="{written}", x="a@b")') == f'@asset(uri="{masked}", x="a@b")'
+    canonical = normalize_uri(written)
+    assert "cret" not in canonical
+    assert normalize_uri(canonical) == canonical
 
 
 def test_the_scheme_of_the_peer_is_refused() -> None:
