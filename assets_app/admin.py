@@ -21,7 +21,7 @@ from assets_app.models import (
     Run,
     RunAttempt,
 )
-from assets_app.serializers import masked
+from slicewise.uris import masked_uri
 
 
 def acting(request: HttpRequest) -> User:
@@ -39,13 +39,17 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
     list_filter = ("active", "paused", "bundle", "kind", "group")
     search_fields = ("name", "description", "canonical_uri")
     list_select_related = ("bundle",)
-    exclude = ("uri",)
-    readonly_fields = ("uri_without_password",)
+    exclude = ("uri", "canonical_uri")
+    readonly_fields = ("uri_without_password", "canonical_uri_without_password")
     actions = ("pause", "unpause")
 
     @admin.display(description="URI")
     def uri_without_password(self, asset: Asset) -> str:
-        return masked(asset.uri)
+        return masked_uri(asset.uri)
+
+    @admin.display(description="Canonical URI")
+    def canonical_uri_without_password(self, asset: Asset) -> str:
+        return masked_uri(asset.canonical_uri)
 
     def has_pause_permission(self, request: HttpRequest) -> bool:
         return may(request.user, Action.PAUSE)

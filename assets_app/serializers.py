@@ -1,6 +1,5 @@
 """Assets, partitions and runs as JSON, for the API and for commands with ``--json``."""
 
-import re
 from typing import Any
 
 from django.db.models import Count
@@ -9,13 +8,7 @@ from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
 from assets_app.models import Asset, Run, RunAttempt
-
-_PASSWORD = re.compile(r"(?<=//)([^/?#@:]*):[^/?#]*@")
-
-
-def masked(uri: str) -> str:
-    """The URI without the password that it may hold."""
-    return _PASSWORD.sub(r"\1:***@", uri)
+from slicewise.uris import masked_uri
 
 
 @extend_schema_field(
@@ -48,6 +41,7 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
 
     bundle = serializers.CharField(source="bundle.name")
     uri = serializers.SerializerMethodField()
+    canonical_uri = serializers.SerializerMethodField()
     partition = serializers.SerializerMethodField()
     counts = serializers.SerializerMethodField()
     in_flight = serializers.SerializerMethodField()
@@ -61,7 +55,10 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
         read_only_fields: tuple[str, ...] = fields
 
     def get_uri(self, asset: Asset) -> str:
-        return masked(asset.uri)
+        return masked_uri(asset.uri)
+
+    def get_canonical_uri(self, asset: Asset) -> str:
+        return masked_uri(asset.canonical_uri)
 
     def get_partition(self, asset: Asset) -> dict[str, Any] | None:
         row = asset.partition_definition

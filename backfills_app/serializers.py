@@ -7,6 +7,7 @@ from rest_framework import serializers
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
 from assets_app.serializers import StrategyField
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, ExistingPolicy
+from slicewise.uris import masked_text
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
 _NO_POLICY = f"{{input!r}} is none of {', '.join(ExistingPolicy.values)}."
@@ -85,7 +86,9 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
 
 
 class BackfillDetailSerializer(BackfillSerializer):
-    """With the code as it was frozen at submission."""
+    """With the code as it was frozen at submission, but for passwords in it."""
+
+    origin_code = serializers.SerializerMethodField()
 
     class Meta(BackfillSerializer.Meta):
         fields: tuple[str, ...] = (
@@ -94,6 +97,9 @@ class BackfillDetailSerializer(BackfillSerializer):
             "origin_code",
         )
         read_only_fields: tuple[str, ...] = fields
+
+    def get_origin_code(self, backfill: Backfill) -> str:
+        return masked_text(backfill.origin_code)
 
 
 class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]):

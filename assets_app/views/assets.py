@@ -17,6 +17,7 @@ from assets_app.queries.pages import import_error_of, neighbours
 from assets_app.views.listing import page_number, paged
 from partitions_app.grid import GridRequest
 from partitions_app.looks import PARTITION_LOOKS
+from slicewise.uris import masked_text, masked_uri
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 SHOWN = {
@@ -124,6 +125,9 @@ def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     same_place = Asset.objects.filter(canonical_uri=asset.canonical_uri, active=True)
     return {
         "version": version,
+        "uri": masked_uri(asset.uri),
+        # Decorators are part of the source, and so are the URIs in them.
+        "source": masked_text(version.source) if version else "",
         "rule": repr(asset.definition) if asset.partition_definition else "",
         "sharing": same_place.exclude(pk=asset.pk) if asset.canonical_uri else [],
     }

@@ -19,6 +19,7 @@ from backfills_app.services import cancel_backfill
 from backfills_app.views.progress import first_part, progress_of
 from partitions_app.grid_cells import Cell, room_for
 from partitions_app.looks import PARTITION_LOOKS, look_of
+from slicewise.uris import masked_text
 
 _RECENT_RUNS = 10
 
@@ -49,6 +50,7 @@ def backfill(request: HttpRequest, pk: int) -> HttpResponse:
         **_moving(request, found),
         **_cells(request, found),
         "runs": runs[:_RECENT_RUNS],
+        "code": masked_text(found.origin_code),
         "trail": trail.order_by("id")[:50],
         "looks": [look for look in PARTITION_LOOKS if look.name not in ("stale", "not-yet-due")],
     }

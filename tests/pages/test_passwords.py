@@ -1,0 +1,46 @@
+"""Passwords in URIs are for the function alone: no door shows them."""
+
+import pytest
+from django.test import Client
+
+from accounts_app.models import User
+from assets_app.models import ProducerVersion
+from backfills_app.models import Backfill
+from slicewise import normalize_uri
+from tests.cast import DAILY_2013, asset
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgres://bob:s3cret@host/db/schema/table",
+        "jdbc:postgresql://bob:s3cret@host/db",
+        "x-mine://bob:s3/cret@host/db",
+        "mysql://host/db/table?password=s3cret",
+    ],
+)
+def test_neither_pages_nor_api_nor_admin_show_a_password(browser: Client, uri: str) -> None:
+    User.objects.filter(username="vera").update(is_staff=True)
+    # As an earlier version stored it, with the canonical form as written.
+    for canonical in (uri, normalize_uri(uri)):
+        kept = asset(f"a{len(canonical)}", DAILY_2013, uri=uri, canonical_uri=canonical)
+        ProducerVersion.objects.update(source=f'@asset(uri="{uri}")\ndef kept(): ...')
+        form = {"asset": kept.name, "start": "2013-01-01", "end": "2013-01-01"}
+        form |= {"max_active_runs": "1", "existing": "all"}
+        assert browser.post("/backfills/new/", form).status_code == 302
+        backfill = Backfill.objects.latest("pk")
+        for address in (
+            f"/assets/{kept.name}/?tab=definition",
+            f"/backfills/{backfill.pk}/",
+            f"/admin/assets_app/asset/{kept.pk}/change/",
+            "/api/v1/assets/",
+            f"/api/v1/assets/{kept.name}/",
+            f"/api/v1/backfills/{backfill.pk}/",
+        ):
+            answer = browser.get(address)
+            assert answer.status_code == 200, address
+            text = answer.content.decode()
+            assert "cret@" not in text, address
+            assert "=s3cret" not in text, address
