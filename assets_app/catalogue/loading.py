@@ -6,23 +6,26 @@ No server process imports user code.
 import json
 import os
 import resource
+import select
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 
 from slicewise import bundles
+from slicewise.runner.processes import die_with_parent, kill_group
 
 # What a definition file may need to be imported, and nothing that the server keeps to itself.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _MEMORY_LIMIT_BYTES = 4 * 1024**3
 _FILE_LIMIT_BYTES = 64 * 1024**2
 _REPORT_LIMIT_BYTES = 256 * 1024**2
+_LAST_WORDS_BYTES = 2000
 _NOBODY = 65534
 
 
@@ -75,33 +78,57 @@ def load(digest: str, archive: bytes) -> LoadedBundle:
 def _run_loader(
     folder: Path, report: Path, environment: Mapping[str, str], uid: int | None
 ) -> None:
-    with report.open("wb") as sink:
+    # Its errors go to a file, which its own limit bounds: a pipe would fill this process's memory,
+    # and be read for as long as anything that the files have started lives.
+    with report.open("wb") as sink, report.with_name("stderr").open("wb+") as said:
         command = [sys.executable, "-m", "slicewise.loader", str(folder)]
-        try:
-            done = subprocess.run(
-                [*command, "--report-fd", str(sink.fileno())],
-                env=dict(environment),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=(sink.fileno(),),
-                timeout=settings.LOADER_TIMEOUT_SECONDS,
-                start_new_session=True,
-                preexec_fn=_limits(),
-                user=uid,
-                group=uid,
-                extra_groups=[] if uid is not None else None,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
+        process = subprocess.Popen(
+            [*command, "--report-fd", str(sink.fileno())],
+            env=dict(environment),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            pass_fds=(sink.fileno(),),
+            start_new_session=True,
+            preexec_fn=_limits(),
+            user=uid,
+            group=uid,
+            extra_groups=[] if uid is not None else None,
+        )
+        status = _end_of(process)
+        if status is None:
             limit = settings.LOADER_TIMEOUT_SECONDS
             raise BundleNotLoaded(
                 f"Its files were not loaded within {limit} s (setting LOADER_TIMEOUT_SECONDS)."
-            ) from error
-    if done.returncode != 0:
-        said = done.stderr[-2000:].decode(errors="replace").strip()
-        raise BundleNotLoaded(f"The loader ended with status {done.returncode}. {said}".strip())
+            )
+        if status != 0:
+            raise BundleNotLoaded(
+                f"The loader ended with status {status}. {_last_words(said)}".strip()
+            )
+
+
+def _end_of(process: "subprocess.Popen[bytes]") -> int | None:
+    """The loader's status once it has ended, None if it took too long; what its files have started
+    in its process group ends with it.
+    """
+    watch = os.pidfd_open(process.pid)
+    try:
+        end = select.poll()
+        end.register(watch, select.POLLIN)
+        in_time = end.poll(settings.LOADER_TIMEOUT_SECONDS * 1000)
+    finally:
+        os.close(watch)
+        # Before it is waited for: until then the group's number cannot be another's.
+        kill_group(process.pid)
+        status = process.wait()
+    return status if in_time else None
+
+
+def _last_words(said: BinaryIO) -> str:
+    size = said.seek(0, os.SEEK_END)
+    said.seek(max(size - _LAST_WORDS_BYTES, 0))
+    return said.read().decode(errors="replace").strip()
 
 
 def _read(report: Path) -> dict[str, Any]:
@@ -117,7 +144,10 @@ def _read(report: Path) -> dict[str, Any]:
 
 
 def _limits() -> Callable[[], None]:
+    server = os.getpid()
+
     def set_limits() -> None:
+        die_with_parent(server)
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT_BYTES, _MEMORY_LIMIT_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_LIMIT_BYTES, _FILE_LIMIT_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,28 @@
+"""Bundles of a test's own, in a folder that the loader's user can reach even for root."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+Bundle = Callable[..., Path]
+
+
+@pytest.fixture
+def bundle() -> Iterator[Bundle]:
+    """Makes a folder of definition files: ``bundle(loop="while True: pass")``."""
+    made = []
+
+    def make(**files: str) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="slicewise-bundle-"))
+        made.append(folder)
+        folder.chmod(0o755)
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text)
+        return folder
+
+    yield make
+    for folder in made:
+        shutil.rmtree(folder)

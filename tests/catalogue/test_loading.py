@@ -1,0 +1,108 @@
+"""What definition files may do to the server that has them loaded."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
+from tests.catalogue.conftest import Bundle
+
+LOAD = """
+import django
+from pathlib import Path
+from django.conf import settings
+settings.configure(RUNNER_ENV=[], BUNDLE_LIMIT_BYTES=10**6, LOADER_TIMEOUT_SECONDS=60)
+from assets_app.catalogue.loading import load, snapshot
+load(*snapshot(Path({folder!r})))
+"""
+
+
+def declared(folder: Path) -> dict[str, Any]:
+    return load(*snapshot(folder)).declared
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process is there and not merely waiting to be reaped by whoever adopted it."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def eventually_gone(pid: int) -> bool:
+    deadline = time.monotonic() + 10
+    while is_alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture
+def pid_file(bundle: Bundle) -> Path:
+    """A file that the loader can write to, whoever it runs as."""
+    folder = bundle()
+    folder.chmod(0o777)
+    return folder / "pid"
+
+
+def pid_in(file: Path) -> int:
+    deadline = time.monotonic() + 20
+    while not file.exists() or not file.read_text():
+        assert time.monotonic() < deadline, "the file was not loaded"
+        time.sleep(0.05)
+    return int(file.read_text())
+
+
+def test_a_file_that_never_ends_is_refused_in_time(bundle: Bundle, settings: Any) -> None:
+    settings.LOADER_TIMEOUT_SECONDS = 2
+    with pytest.raises(BundleNotLoaded, match="not loaded within 2 s"):
+        declared(bundle(loop="while True: pass"))
+
+
+def test_what_a_file_says_without_end_is_kept_out_of_memory(bundle: Bundle) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    (file,) = declared(bundle(noisy='import sys\nwhile True: sys.stderr.write("x" * 65536)'))[
+        "files"
+    ]
+    assert "File too large" in file["error"]["message"]
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 50 * 1024  # KiB
+
+
+def test_the_last_words_of_a_loader_that_ends_itself_are_told(bundle: Bundle) -> None:
+    text = 'import os, sys\nsys.stderr.write("x" * 10**6 + "no licence")\nos._exit(7)'
+    with pytest.raises(BundleNotLoaded, match=r"status 7\. x+no licence$") as refused:
+        declared(bundle(leaves=text))
+    assert len(str(refused.value)) < 2100
+
+
+def test_what_a_file_has_started_ends_with_the_loader(bundle: Bundle, pid_file: Path) -> None:
+    text = (
+        "import subprocess\n"
+        'started = subprocess.Popen(["sleep", "60"])\n'
+        f'open("{pid_file}", "w").write(str(started.pid))\n'
+    )
+    began = time.monotonic()
+    assert declared(bundle(leaky=text))["files"] == [{"path": "leaky.py", "error": None}]
+    # Its stderr is still open in what was started: that is not waited for.
+    assert time.monotonic() - began < 30
+    assert eventually_gone(pid_in(pid_file))
+
+
+def test_the_loader_ends_with_its_server(bundle: Bundle, pid_file: Path) -> None:
+    text = f'import os\nopen("{pid_file}", "w").write(str(os.getpid()))\nwhile True: pass\n'
+    server = subprocess.Popen([sys.executable, "-c", LOAD.format(folder=str(bundle(loop=text)))])
+    loader = pid_in(pid_file)
+    assert is_alive(loader)
+    os.kill(server.pid, signal.SIGKILL)
+    server.wait()
+    assert eventually_gone(loader)
