@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 
+from assets_app.catalogue.texts import storable, storable_json
 from slicewise import bundles
 from slicewise.runner.processes import die_with_parent, kill_group
 
@@ -128,14 +129,14 @@ def _end_of(process: "subprocess.Popen[bytes]") -> int | None:
 def _last_words(said: BinaryIO) -> str:
     size = said.seek(0, os.SEEK_END)
     said.seek(max(size - _LAST_WORDS_BYTES, 0))
-    return said.read().decode(errors="replace").strip()
+    return storable(said.read().decode(errors="replace")).strip()
 
 
 def _read(report: Path) -> dict[str, Any]:
     if report.stat().st_size > _REPORT_LIMIT_BYTES:
         raise BundleNotLoaded("What it declares is too large.")
     try:
-        declared: dict[str, Any] = json.loads(report.read_bytes())
+        declared: dict[str, Any] = storable_json(json.loads(report.read_bytes()))
     except ValueError as error:
         raise BundleNotLoaded(
             "The loader ended before it had reported: os._exit or a crash?"

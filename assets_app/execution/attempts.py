@@ -12,6 +12,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from assets_app.catalogue.texts import storable
 from assets_app.execution.inputs import UpstreamInput, read_inputs
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.execution.settling import (
@@ -59,6 +60,10 @@ class Failure:
     error: str
     traceback: str = ""
     kind: FailureKind = FailureKind.CODE
+
+    def __post_init__(self) -> None:
+        for name in ("error", "traceback"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
 
 
 def lease_end() -> Any:

@@ -2,6 +2,7 @@
 
 import time
 
+from assets_app.catalogue.texts import storable
 from assets_app.models import RunAttempt, RunLog
 
 _FLUSH_SECONDS = 0.5
@@ -20,8 +21,7 @@ class LogKeeper:
 
     def add(self, text: str) -> None:
         """Take a piece of text as it was printed."""
-        # PostgreSQL's text has no NUL.
-        self._pieces.append(text.replace("\x00", "\N{REPLACEMENT CHARACTER}"))
+        self._pieces.append(storable(text))
         self._size += len(text)
         self.flush_if_due()
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import structlog
 
+from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Failure, lease_end
 from assets_app.execution.worker import current
@@ -40,7 +41,7 @@ def publish(
     except OSError as error:
         log.warning("not published yet", run=attempt.run_id, error=str(error))
         RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
-            error=f"Publishing is tried again: {error}"
+            error=storable(f"Publishing is tried again: {error}")
         )
     else:
         attempts.succeed(attempt)

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 
+from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt, Failure
 from assets_app.execution.inputs import UpstreamInput
@@ -142,10 +143,7 @@ class _Supervision:
             case "log":
                 self.log.add(message["text"])
             case "spark":
-                RunAttempt.objects.filter(pk=self.attempt.pk).update(
-                    application_id=message["application_id"] or "",
-                    application_ui=message["ui"] or settings.SPARK_UI_URL,
-                )
+                self._keep_application(message)
             case "staged":
                 self.root, self.staging = message["root"], message["staging"]
                 self.staged += message["partitions"]
@@ -161,6 +159,12 @@ class _Supervision:
                 self.exited = message
             case _:
                 self.log.flush_if_due()
+
+    def _keep_application(self, message: dict[str, Any]) -> None:
+        RunAttempt.objects.filter(pk=self.attempt.pk).update(
+            application_id=storable(message["application_id"] or "")[:200],
+            application_ui=storable(message["ui"] or settings.SPARK_UI_URL)[:500],
+        )
 
     def _obey(self) -> None:
         """Stop the runner if its run was canceled or is taking too long, or this worker may not."""

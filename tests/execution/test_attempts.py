@@ -150,6 +150,15 @@ def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
     assert counts_agree_with_slices()
 
 
+def test_an_error_that_the_database_cannot_hold_is_not_lost(alice: User, gateway: Gateway) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    said = Failure(error="ValueError: 'a\0b' and '\ud800'", traceback="line 3: '\0' \udcff")
+    assert attempts.fail(attempt.row, said)
+    attempt.row.refresh_from_db()
+    assert Run.objects.get().error == "ValueError: 'a\N{REPLACEMENT CHARACTER}b' and '\\ud800'"
+    assert attempt.row.traceback == "line 3: '\N{REPLACEMENT CHARACTER}' \\udcff"
+
+
 def test_a_failure_of_the_platform_is_tried_again_and_not_without_end(
     alice: User, gateway: Gateway
 ) -> None:
