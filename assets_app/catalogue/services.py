@@ -1,19 +1,27 @@
 """Keeps the catalogue in step with what the bundles declare."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import structlog
 from django.conf import settings
-from django.db import transaction
+from django.core.cache import cache
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.models import User
-from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
+from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle, load, snapshot
 from assets_app.catalogue.storing import store
 from assets_app.models import Asset, Bundle, BundleVersion
+
+log = structlog.get_logger(__name__)
+
+SYNC_LOCK = 7_303
+_REFUSED_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,19 +38,34 @@ class SyncReport:
 
 
 def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
-    """Look at every configured bundle; those that did not change cost one digest each."""
-    return [
-        sync_bundle(name, path)
-        for name, path in (settings.BUNDLES if bundles is None else bundles).items()
-    ]
+    """Look at every configured bundle without anybody asking; those that did not change cost one
+    digest each.
+
+    One at a time, others return at once: loading may take long, and is not to fill the threads
+    that everything else waits for. What was refused is loaded again when it has changed, or after
+    ten minutes.
+    """
+    reports = []
+    with _alone() as is_alone:
+        if not is_alone:
+            return []
+        for name, path in (settings.BUNDLES if bundles is None else bundles).items():
+            try:
+                reports.append(sync_bundle(name, path, hold_off=True))
+            except Exception:  # whatever is wrong with one keeps no other waiting
+                log.exception("bundle not synced", bundle=name)
+    return reports
 
 
-def sync_bundle(name: str, path: Path, *, user: User | None = None) -> SyncReport:
+def sync_bundle(
+    name: str, path: Path, *, user: User | None = None, hold_off: bool = False
+) -> SyncReport:
     """Load the folder if it changed and put what it declares in force.
 
     A file that cannot be loaded leaves the last good version of its assets in force; its
     traceback is kept with the bundle version. A folder that cannot be read at all changes
-    nothing but the bundle's error.
+    nothing but the bundle's error. With ``hold_off`` the same files are not loaded again for some
+    minutes after they were refused as a whole.
     """
     if user is not None:
         policy.require(user, policy.Action.SYNC)
@@ -53,7 +76,7 @@ def sync_bundle(name: str, path: Path, *, user: User | None = None) -> SyncRepor
         if current is not None and current.digest == digest and not bundle.error:
             Bundle.objects.filter(pk=bundle.pk).update(checked_at=timezone.now())
             return _report(bundle, current, changed=False)
-        loaded = load(digest, archive)
+        loaded = (_load_unless_refused if hold_off else load)(digest, archive)
     except BundleNotLoaded as error:
         Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
         bundle.error = str(error)
@@ -65,6 +88,35 @@ def sync_bundle(name: str, path: Path, *, user: User | None = None) -> SyncRepor
         if user is not None:
             audit.record(user, "sync", "bundle", name, {"digest": digest})
     return _report(bundle, version, changed=True)
+
+
+def _load_unless_refused(digest: str, archive: bytes) -> LoadedBundle:
+    # The cache may lose it: then the files are loaded once more.
+    name = f"bundle-refused-{digest}"
+    refused = cache.get(name)
+    if refused is not None:
+        raise BundleNotLoaded(refused)
+    try:
+        return load(digest, archive)
+    except BundleNotLoaded as error:
+        cache.set(name, str(error), _REFUSED_SECONDS)
+        raise
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Whether nobody else holds the lock; of the connection, not of a transaction, which would
+    stay open as long as the files load.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [SYNC_LOCK])
+        is_alone = bool(cursor.fetchone()[0])
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [SYNC_LOCK])
 
 
 def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:

@@ -29,7 +29,8 @@ COMMANDS = {
     "beat": BEAT,
     "worker-scheduled": worker("scheduled"),
     "worker-backfill": worker("backfill"),
-    "worker-control": worker("control", "-c", "2"),
+    # One thread may be loading bundles and others expanding backfills: ticks wait for neither.
+    "worker-control": worker("control", "-c", "4"),
 }
 
 # Once, before the others: the database's tables, the first account, the bundles.

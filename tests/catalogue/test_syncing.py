@@ -1,0 +1,108 @@
+"""How the catalogue is kept in step: by the beat, and by people."""
+
+from contextlib import closing
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+import pytest
+from django.core.cache import cache
+from django.db import connection
+
+from assets_app.catalogue import services
+from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle
+from assets_app.catalogue.services import sync_bundle, sync_bundles
+from assets_app.models import Bundle as BundleRow
+from assets_app.models import BundleVersion
+from tests.catalogue.conftest import Bundle
+
+pytestmark = pytest.mark.django_db
+
+ENDLESS = {"loop": "while True: pass"}
+GOOD = {"good": "from slicewise import asset\n\n@asset()\ndef greeting(): ...\n"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_refused_yet() -> None:
+    cache.clear()
+
+
+class Loader:
+    """In the place of the loader process: refuses, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, digest: str, archive: bytes) -> LoadedBundle:
+        self.asked += 1
+        raise BundleNotLoaded("Its files were not loaded within 60 s.")
+
+
+@pytest.fixture
+def refusing() -> Any:
+    with patch.object(services, "load", Loader()) as loader:
+        yield loader
+
+
+def test_what_was_refused_is_left_alone_by_the_beat_for_a_while(
+    bundle: Bundle, refusing: Loader
+) -> None:
+    bundles = {"trials": bundle(**ENDLESS)}
+    for _ in range(3):
+        (report,) = sync_bundles(bundles)
+        assert report.errors[0]["message"] == "Its files were not loaded within 60 s."
+    assert refusing.asked == 1
+    assert BundleRow.objects.get().checked_at is not None
+    cache.clear()  # ten minutes later
+    sync_bundles(bundles)
+    assert refusing.asked == 2
+
+
+def test_what_was_refused_is_loaded_at_once_when_a_person_asks(
+    bundle: Bundle, refusing: Loader
+) -> None:
+    folder = bundle(**ENDLESS)
+    sync_bundles({"trials": folder})
+    sync_bundle("trials", folder)
+    assert refusing.asked == 2
+
+
+def test_what_was_refused_is_loaded_at_once_when_it_has_changed(bundle: Bundle) -> None:
+    folder = bundle(**ENDLESS)
+    with patch.object(services, "load", Loader()):
+        sync_bundles({"trials": folder})
+    (folder / "loop.py").write_text("")
+    (report,) = sync_bundles({"trials": folder})
+    assert (report.changed, report.errors) == (True, [])
+
+
+def test_the_beat_does_nothing_while_another_sync_is_on(bundle: Bundle) -> None:
+    bundles = {"trials": bundle(**GOOD)}
+    facts = connection.get_connection_params()
+    named = {name: facts[name] for name in ("host", "port", "user", "password", "dbname")}
+    with closing(psycopg.connect(**named, autocommit=True)) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [services.SYNC_LOCK])
+        assert sync_bundles(bundles) == []
+        # By closing alone it would be given back a moment later.
+        other.execute("SELECT pg_advisory_unlock(%s)", [services.SYNC_LOCK])
+    (report,) = sync_bundles(bundles)
+    assert (report.changed, report.assets) == (True, 1)
+
+
+def test_a_bundle_that_cannot_be_stored_keeps_no_other_waiting(bundle: Bundle) -> None:
+    real = services.store
+
+    def store(row: BundleRow, loaded: LoadedBundle) -> BundleVersion:
+        if row.name == "bad":
+            raise ValueError("no")
+        return real(row, loaded)
+
+    with patch.object(services, "store", store):
+        reports = sync_bundles({"bad": bundle(**GOOD), "good": bundle(**GOOD)})
+    assert [report.bundle.name for report in reports] == ["good"]
+
+
+def test_a_traceback_that_the_database_cannot_hold_is_not_lost(bundle: Bundle) -> None:
+    report = sync_bundle("trials", bundle(odd=r"raise ValueError('a\0b and \ud800')"))
+    (error,) = report.errors
+    assert "a\N{REPLACEMENT CHARACTER}b and \\ud800" in error["message"]
