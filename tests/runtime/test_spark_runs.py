@@ -63,8 +63,9 @@ def test_a_run_of_one_day_replaces_that_day_only(spark_runs: Runs) -> None:
     first = spark_runs.make("hours", ["2013-01-01", "2013-01-02"])
     second = spark_runs.make("hours", ["2013-01-02"])
     root = spark_runs.lake / "hours"
-    assert (root / "partition=2013-01-01" / f"_slicewise-{first.request['run_id']}-1-0123456789ab").exists()
-    assert (root / "partition=2013-01-02" / f"_slicewise-{second.request['run_id']}-1-0123456789ab").exists()
+    for day, made in (("2013-01-01", first), ("2013-01-02", second)):
+        marker = f"_slicewise-{made.request['run_id']}-1-0123456789ab"
+        assert (root / f"partition={day}" / marker).exists()
     assert sorted(path.name for path in root.iterdir()) == [
         "partition=2013-01-01",
         "partition=2013-01-02",

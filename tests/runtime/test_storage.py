@@ -26,7 +26,13 @@ ATTEMPT = "1-0123456789ab"
 
 
 def stage(
-    root: Path, paths: list[str], *, run_id: int = 1, attempt: str = ATTEMPT, token: str = "a", text: str
+    root: Path,
+    paths: list[str],
+    *,
+    run_id: int = 1,
+    attempt: str = ATTEMPT,
+    token: str = "a",
+    text: str,
 ) -> tuple[Path, list[dict[str, str]]]:
     partitioned = paths != ["."]
     staging = staging_path(root, run_id, attempt, token, partitioned=partitioned)
@@ -130,10 +136,10 @@ def test_a_publication_killed_anywhere_is_finished_by_the_next(tmp_path: Path, k
         "    if steps == 1 and int(sys.argv[3]) % 2: os.kill(os.getpid(), 9)\n"
         "p.put_in_place = put\n"
         "parts = [{'path': f'day={n}'} for n in range(40)]\n"
-        "p.publish(sys.argv[1], sys.argv[2], parts, run_id=2, attempt='1-0123456789ab', token='b')\n"
+        "p.publish(sys.argv[1], sys.argv[2], parts, run_id=2, attempt=sys.argv[4], token='b')\n"
     )
     step = str(1 + 7 * kills)
-    dead = subprocess.run([sys.executable, "-c", script, str(root), str(staging), step])
+    dead = subprocess.run([sys.executable, "-c", script, str(root), str(staging), step, ATTEMPT])
     assert dead.returncode == -9
     publish(str(root), str(staging), partitions, run_id=2, attempt=ATTEMPT, token="c")
     assert set(content(root).values()) == {"new"}
@@ -174,7 +180,12 @@ def test_a_path_that_leads_out_of_the_asset_is_refused(tmp_path: Path, path: str
     staging, _ = stage(tmp_path / "asset", ["day=1"], text="x")
     with pytest.raises(StorageError):
         publish(
-            str(tmp_path / "asset"), str(staging), [{"path": path}], run_id=1, attempt=ATTEMPT, token="a"
+            str(tmp_path / "asset"),
+            str(staging),
+            [{"path": path}],
+            run_id=1,
+            attempt=ATTEMPT,
+            token="a",
         )
 
 
