@@ -107,6 +107,40 @@ def test_an_error_points_at_the_character(
     assert str(caught.value).endswith(f"\n  {text}\n  {' ' * position}^")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("*", ["ab", "aba", "b"]),
+        ("a*", ["ab", "aba"]),
+        ("*b", ["ab", "b"]),
+        ("a*a", ["aba"]),
+        ("b*b", []),
+        ("*a*", ["ab", "aba"]),
+        ("a**b", ["ab"]),
+        ("*b*a", ["aba"]),
+    ],
+)
+def test_stars_stand_for_anything_also_nothing(pattern: str, texts: list[str]) -> None:
+    listed = PartitionBySequence(["ab", "aba", "b"])
+    if texts:
+        assert _texts(listed, pattern) == texts
+    else:
+        with pytest.raises(SelectionError, match="no segment is like"):
+            listed.select(pattern)
+
+
+def test_many_stars_take_no_longer() -> None:
+    listed = PartitionBySequence(["a" * 900])
+    with pytest.raises(SelectionError, match="no segment is like"):
+        listed.select("*a" * 400 + "*b")
+
+
+def test_a_selection_of_endless_length_is_refused_before_it_is_read() -> None:
+    with pytest.raises(SelectionError, match="at most 10,000 characters, not 220,000") as refused:
+        DAILY.select("2024-01-01," * 20_000)
+    assert len(str(refused.value)) < 200
+
+
 def test_a_time_that_the_clock_reads_twice_asks_for_its_offset() -> None:
     hourly = PartitionByInterval("@hourly", timezone="America/New_York")
     with pytest.raises(SelectionError, match="01:00-04:00 or 2024-11-03T01:00-05:00"):
