@@ -10,7 +10,7 @@ from slicewise.definitions import Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys import SEPARATOR, PartitionKey, ProductKey
 from slicewise.names import check_name
-from slicewise.segments import Segments
+from slicewise.segments import Segments, refuse_long
 from slicewise.space import Space
 
 Dimensions = Mapping[str, PartitionDefinition] | Iterable[PartitionDefinition]
@@ -129,6 +129,8 @@ def _check(dimensions: list[Dimension]) -> None:
     if len({name.casefold() for name, _ in dimensions}) < len(dimensions):
         names = ", ".join(name for name, _ in dimensions)
         raise DefinitionError(f"two dimensions of a product have one name: {names}")
+    lists = [each.values for _, each in dimensions if isinstance(each, PartitionBySequence)]
+    refuse_long(lists, with_time=bool(times))
 
 
 def _check_definition(definition: object) -> None:

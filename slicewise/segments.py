@@ -7,6 +7,11 @@ from math import prod
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys import SEPARATOR, PartitionKey
 
+LONGEST_KEY = 1000
+"""Characters of a key text, of a product all its parts together."""
+
+_LONGEST_WINDOW = len("2013-01-01T00:00:00+00:00:00")
+
 
 class SegmentList:
     """The keys of one sequence in order, found by text or by value."""
@@ -17,6 +22,7 @@ class SegmentList:
         self.places = {text: place for place, text in enumerate(self.texts)}
         if not self.keys:
             raise DefinitionError("a sequence has at least one key")
+        refuse_long([self])
         if len(self.places) < len(self.texts):
             twice = next(text for i, text in enumerate(self.texts) if self.places[text] != i)
             raise DefinitionError(f"two keys of the sequence have the text {twice!r}")
@@ -80,3 +86,13 @@ class Segments:
     def text(self, number: int) -> str:
         """Their texts, joined by `|`."""
         return SEPARATOR.join(part.text for part in self.parts(number))
+
+
+def refuse_long(lists: Sequence[SegmentList], *, with_time: bool = False) -> None:
+    """Raise DefinitionError if a key made of these lists' keys is longer than any may be."""
+    longest = SEPARATOR.join(max(each.texts, key=len) for each in lists)
+    length = len(longest) + (_LONGEST_WINDOW + len(SEPARATOR)) * with_time
+    if length > LONGEST_KEY:
+        raise DefinitionError(
+            f"a key has at most {LONGEST_KEY:,} characters, not {length:,} as {longest[:50]}… has"
+        )

@@ -214,6 +214,21 @@ def test_bad_products_and_sequences_are_refused() -> None:
         PartitionBySequence("abc")
 
 
+def test_keys_that_no_column_would_hold_are_refused() -> None:
+    days = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-03")
+    assert len(PartitionBySequence(["x" * 1000]).keys()) == 1
+    half = PartitionBySequence(["a", "x" * 490])
+    assert len(PartitionByProduct({"a": half, "b": half}).keys()) == 4
+    for make in (
+        lambda: PartitionBySequence(["x" * 1001]),
+        lambda: PartitionBySequence(["\N{SNOWMAN}" * 112]),  # nine characters each, encoded
+        lambda: PartitionByProduct({"day": days, "a": half, "b": half}),
+        lambda: PartitionByProduct({"a": half, "b": half, "c": half}),
+    ):
+        with pytest.raises(DefinitionError, match="a key has at most 1,000 characters, not 1,"):
+            make()
+
+
 def test_listing_without_bounds_is_refused() -> None:
     daily = PartitionByInterval("@daily", start="2024-01-01")
     with pytest.raises(UnboundedPartitionsError, match="no end: give it one, or say until="):
