@@ -15,11 +15,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
 _USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
-_SECRET_NAME = (
+_HIDDEN = (
     r"[^=&;?#]*(?:pass|pwd|secret|token|credential|signature"
     r"|(?:api|access|account|private)[_-]?key)[^=&;?#]*="
 )
-_SECRET_VALUE = re.compile(rf"([?&]{_SECRET_NAME})[^&]*|(;{_SECRET_NAME})[^;&]*", re.IGNORECASE)
+_HIDDEN_VALUE = re.compile(rf"([?&]{_HIDDEN})[^&]*|(;{_HIDDEN})[^;&]*", re.IGNORECASE)
 _URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*//[^\s\"'`<>]*")
 # What has a colon before its path that is followed by no port, and an "@" only later.
 _BROKEN_USER_INFO = re.compile(r"[^:]*://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^/?#@]*[/?#][^@]*@")
@@ -109,7 +109,7 @@ def masked_text(text: str) -> str:
 
 
 def _without_secrets(uri: str) -> str:
-    return _SECRET_VALUE.sub(lambda found: f"{found[1] or found[2]}***", uri)
+    return _HIDDEN_VALUE.sub(lambda found: f"{found[1] or found[2]}***", uri)
 
 
 def uri_path(uri: str) -> Path:
