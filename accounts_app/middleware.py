@@ -1,11 +1,15 @@
-"""Tells the audit trail where a request came from."""
+"""What is done with every request: where it came from is noted, and addresses are checked."""
 
 from collections.abc import Callable
 
 from axes.helpers import get_client_ip_address
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
 from accounts_app import audit
+from accounts_app.storable import is_storable
+
+_API = "/api/"
 
 
 class AuditOriginMiddleware:
@@ -23,3 +27,23 @@ class AuditOriginMiddleware:
             return self.get_response(request)
         finally:
             audit.origin.reset(token)
+
+
+class StorableAddressMiddleware:
+    """Answers 400 to a page's address with text that no row can hold or be compared with.
+
+    The API has answers of its own, in the words that programs read.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path_info.startswith(_API) or _is_storable(request):
+            return self.get_response(request)
+        return render(request, "400.html", status=400)
+
+
+def _is_storable(request: HttpRequest) -> bool:
+    texts = [text for name, values in request.GET.lists() for text in (name, *values)]
+    return all(map(is_storable, [request.path_info, *texts]))

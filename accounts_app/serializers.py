@@ -5,6 +5,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from accounts_app.storable import require_storable
+
 
 class Text(serializers.CharField):
     """A JSON string; a number is not taken for one."""
@@ -32,7 +34,10 @@ class JSONObject(serializers.JSONField):
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
             raise serializers.ValidationError(f"This must be an object, not {json_kind(data)}.")
-        _refuse_unstorable(data)
+        try:
+            require_storable(data)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from error
         return data
 
 
@@ -91,16 +96,3 @@ def json_kind(value: Any) -> str:
         case list():
             return "a list"
     return "an object"
-
-
-def _refuse_unstorable(value: Any) -> None:
-    if isinstance(value, str):
-        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
-            raise serializers.ValidationError("Text may not hold NUL or surrogate characters.")
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            _refuse_unstorable(name)
-            _refuse_unstorable(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _refuse_unstorable(inner)

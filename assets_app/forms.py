@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from accounts_app.errors import InvalidRequest
+from accounts_app.storable import read_json_object
 
 STRATEGIES = (
     ("", "As the asset says"),
@@ -52,12 +53,9 @@ class ParamsField(forms.CharField):
         """The object; nothing typed is no params."""
         text = super().to_python(value) or ""
         try:
-            read = json.loads(text) if text.strip() else {}
-        except json.JSONDecodeError as error:
-            raise forms.ValidationError(f"This is no JSON: {error}.") from error
-        if not isinstance(read, dict):
-            raise forms.ValidationError('Params are an object of names and values: {"name": 1}.')
-        return read
+            return read_json_object(text) if text.strip() else {}
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Compared as text."""

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
 from assets_app.models import Asset, Run, RunAttempt
+from slicewise.selection import LONGEST_SELECTION
 from slicewise.uris import masked_uri
 
 
@@ -129,7 +130,7 @@ class MaterializeSerializer(StrictSerializer):
         required=False,
         default="",
         allow_blank=True,
-        max_length=100_000,
+        max_length=LONGEST_SELECTION,
         help_text="Text of the selection grammar; empty for an asset that is not partitioned.",
     )
     params = JSONObject(required=False, default=dict)

@@ -92,6 +92,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "accounts_app.middleware.StorableAddressMiddleware",
     "accounts_app.middleware.AuditOriginMiddleware",
     "axes.middleware.AxesMiddleware",
 ]

@@ -19,6 +19,7 @@ from rich.table import Table
 from accounts_app import policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
+from accounts_app.storable import read_json_object
 
 USER_VARIABLE = "SLICEWISE_USER"
 # Wide enough that nothing is cut where the output goes to a file or another program.
@@ -161,12 +162,9 @@ def _is_nested(value: object) -> bool:
 def json_object(text: str) -> dict[str, Any]:
     """For ``type=`` of an option that takes a JSON object."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError('an object is needed, for example {"name": 1}')
-    return value
+        return read_json_object(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def at_least_zero(text: str) -> int:

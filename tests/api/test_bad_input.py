@@ -91,6 +91,46 @@ def test_a_wrong_field_of_a_backfill_is_named(
 
 @pytest.mark.parametrize("address", [BACKFILLS, PREVIEW, MATERIALIZE])
 @pytest.mark.parametrize(
+    "params",
+    [
+        '{"limit": "\\u0000"}', '{"\\u0000": 1}', '{"limit": ["\\ud800"]}', '{"limit": 1e999}',
+        '{"limit": {"a": -1e999}}', '{"limit": ' + "9" * 2000 + "}",
+        '{"limit": ' + "[" * 200 + "]" * 200 + "}",
+    ],
+    ids=lambda text: text[:20],
+)  # fmt: skip
+def test_params_that_cannot_be_kept_are_named(api: APIClient, address: str, params: str) -> None:
+    good = {"selection": "2013-01-01"} if address == MATERIALIZE else GOOD
+    sent = json.dumps(good)[:-1] + f', "params": {params}}}'
+    body = problem(api.post(address, sent, content_type="application/json"), 400)
+    assert set(body["errors"]) == {"params"}
+
+
+@pytest.mark.parametrize("address", [BACKFILLS, PREVIEW, MATERIALIZE])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "9" * 5000], ids=lambda text: text[:9])
+def test_numbers_that_json_does_not_have_are_refused(
+    api: APIClient, address: str, value: str
+) -> None:
+    good = {"selection": "2013-01-01"} if address == MATERIALIZE else GOOD
+    sent = json.dumps(good)[:-1] + f', "params": {{"limit": {value}}}}}'
+    problem(api.post(address, sent, content_type="application/json"), 400)
+
+
+@pytest.mark.parametrize("address", [BACKFILLS, PREVIEW, MATERIALIZE])
+def test_a_strategy_of_many_digits_is_named(api: APIClient, address: str) -> None:
+    good = {"selection": "2013-01-01"} if address == MATERIALIZE else GOOD
+    body = problem(api.post(address, good | {"strategy": "9" * 5000}, format="json"), 400)
+    assert "strategy" in body["errors"]
+
+
+def test_a_selection_of_endless_length_is_named(api: APIClient) -> None:
+    selection = "2013-01-01," * 20_000
+    body = problem(api.post(MATERIALIZE, {"selection": selection}, format="json"), 400)
+    assert "selection" in body["errors"]
+
+
+@pytest.mark.parametrize("address", [BACKFILLS, PREVIEW, MATERIALIZE])
+@pytest.mark.parametrize(
     "body",
     ["", "{", "[]", '"text"', "null", "7", "NaN", "{}x", "[" * 100_000, b"\xff\xfe", "9" * 10_000],
     ids=lambda body: repr(body[:10]),
@@ -191,6 +231,7 @@ def test_wrong_query_parameters_are_refused(api: APIClient, path: str, query: st
         "/api/v1/assets/raw_flights/partitions/?state=gone",
         "/api/v1/assets/raw_flights/partitions/?selection=2013..",
         "/api/v1/assets/raw_flights/partitions/?selection=%00",
+        f"/api/v1/assets/raw_flights/partitions/?selection={'2013,' * 3000}",
     ],
 )
 def test_wrong_filters_are_refused(api: APIClient, address: str) -> None:

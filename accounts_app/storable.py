@@ -1,0 +1,54 @@
+"""What the database can keep: checked at every door, so that nothing fails only when it is kept."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+MOST_LEVELS = 100
+"""How deep JSON may be nested."""
+
+MOST_DIGITS = 1000
+"""How many digits a whole number in JSON may have."""
+
+_TOO_LARGE = 10**MOST_DIGITS
+
+
+def is_storable(text: str) -> bool:
+    """Whether the text holds neither NUL nor lone surrogates, which PostgreSQL does not keep."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def read_json_object(text: str) -> dict[str, Any]:
+    """The JSON object that was typed. Raises ValueError, with a sentence, for anything else."""
+    try:
+        read = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"This is no JSON: {error}.") from error
+    except ValueError as error:  # a number of more digits than Python reads
+        raise ValueError(f"A number has at most {MOST_DIGITS:,} digits.") from error
+    except RecursionError as error:
+        raise ValueError(f"This is nested deeper than {MOST_LEVELS} levels.") from error
+    if not isinstance(read, dict):
+        raise ValueError('An object of names and values is needed, for example {"name": 1}.')
+    require_storable(read)
+    return read
+
+
+def require_storable(value: Any) -> None:
+    """Raise ValueError, with a sentence, for JSON that the database cannot keep."""
+    waiting = [(value, 0)]
+    while waiting:
+        inner, level = waiting.pop()
+        if level > MOST_LEVELS:
+            raise ValueError(f"This is nested deeper than {MOST_LEVELS} levels.")
+        if isinstance(inner, str) and not is_storable(inner):
+            raise ValueError("Text may not hold NUL or surrogate characters.")
+        if isinstance(inner, float) and not math.isfinite(inner):
+            raise ValueError("Numbers are finite: neither NaN nor infinite, and none like 1e999.")
+        if isinstance(inner, int) and abs(inner) >= _TOO_LARGE:
+            raise ValueError(f"A number has at most {MOST_DIGITS:,} digits.")
+        if isinstance(inner, Mapping):
+            waiting += [(part, level + 1) for pair in inner.items() for part in pair]
+        elif isinstance(inner, list | tuple):
+            waiting += [(part, level + 1) for part in inner]
