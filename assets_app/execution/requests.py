@@ -172,7 +172,8 @@ def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
         return default
     if strategy in ("partition", "range"):
         return str(strategy)
-    number = int(strategy) if isinstance(strategy, str) and strategy.isdecimal() else strategy
+    is_number = isinstance(strategy, str) and strategy.isdecimal() and len(strategy) < 8
+    number = int(str(strategy)) if is_number else strategy
     if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= 1_000_000:
         return number
     raise InvalidRequest(
