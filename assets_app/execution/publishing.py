@@ -3,6 +3,7 @@
 Whoever finds a run half published finishes it here.
 """
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
@@ -19,32 +20,74 @@ from slicewise.uris import uri_path
 
 log = structlog.get_logger(__name__)
 
+# What may pass by itself: no room, a server that does not answer, too much at once. Anything else
+# would be tried again for ever, and hold a slot meanwhile.
+_PASSING = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOLCK),
+        *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EINTR),
+        *(errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+    }
+)
+
 
 def publish(
     attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
 ) -> None:
     """Swap the staged partitions in and record them. The intent has been committed before.
 
-    An error of the file system leaves the run in ``publishing``, to be finished by a sweep; where
-    what was staged is gone, or may not be put in place, the run fails with what is published by
-    then.
+    An error of the file system that may pass leaves the run in ``publishing``, to be finished by a
+    sweep; where what was staged is gone, or cannot be put in place, the run fails with what is
+    published by then.
+    """
+    try:
+        refusal = _put_in_place(attempt, root, staging, staged)
+        published = _published(attempt, root, staged) if refusal else []
+    except OSError as error:
+        log.warning("not published yet", run=attempt.run_id, error=str(error))
+        RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
+            error=storable(f"Publishing is tried again: {error}")
+        )
+        return
+    if refusal is None:
+        attempts.succeed(attempt)
+        return
+    failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
+    if attempts.fail_publishing(attempt, failure, published):
+        _discard(attempt, root)
+
+
+def _put_in_place(
+    attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
+) -> Exception | None:
+    """What keeps the data from its place for good, if anything does; raises OSError for what may
+    pass.
     """
     names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.name_on_disk}
     try:
         if staged:
             storage.publish(root, staging, staged, token=str(attempt.token), **names)
     except storage.StorageError as error:
-        paths = [piece["path"] for piece in staged]
-        published = storage.published(root, paths, **names)
-        failure = Failure(error=f"It could not be published: {error}.", kind=FailureKind.PLATFORM)
-        attempts.fail_publishing(attempt, failure, published)
+        return error
     except OSError as error:
-        log.warning("not published yet", run=attempt.run_id, error=str(error))
-        RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
-            error=storable(f"Publishing is tried again: {error}")
-        )
-    else:
-        attempts.succeed(attempt)
+        if error.errno in _PASSING:
+            raise
+        return error
+    return None
+
+
+def _published(attempt: RunAttempt, root: str, staged: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The folders in which the attempt's data is. One that may not be looked at counts as none."""
+    names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.name_on_disk}
+    published = []
+    for piece in staged:
+        try:
+            published += storage.published(root, [piece["path"]], **names)
+        except OSError as error:
+            if error.errno in _PASSING:
+                raise
+            log.warning("not looked at", run=attempt.run_id, path=piece["path"], error=str(error))
+    return published
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:
@@ -75,6 +118,15 @@ def discard_staging(attempt: RunAttempt, uri: str) -> None:
     if not uri:
         return
     try:
-        storage.discard(str(uri_path(uri)), run_id=attempt.run_id, attempt=attempt.name_on_disk)
-    except (OSError, ValueError) as error:
+        root = str(uri_path(uri))
+    except ValueError as error:
         log.warning("staging not removed", run=attempt.run_id, uri=uri, error=str(error))
+    else:
+        _discard(attempt, root)
+
+
+def _discard(attempt: RunAttempt, root: str) -> None:
+    try:
+        storage.discard(root, run_id=attempt.run_id, attempt=attempt.name_on_disk)
+    except OSError as error:
+        log.warning("staging not removed", run=attempt.run_id, root=root, error=str(error))

@@ -1,0 +1,120 @@
+"""Putting data in place: what may pass is tried again, what will not is not."""
+
+import errno
+import os
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution import publishing
+from assets_app.execution.attempts import Attempt, intend_to_publish
+from assets_app.execution.recovery import recover
+from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
+from slicewise import storage
+from tests.cast import DAILY_2013, asset
+from tests.execution.test_attempts import begun, counts_agree_with_slices, staged
+
+
+class Ready:
+    """An attempt at three days whose data is staged and is going to be published."""
+
+    def __init__(self, attempt: Attempt, root: Path) -> None:
+        self.attempt = attempt.row
+        self.root = root
+        self.staged = staged(attempt)
+        names = (attempt.run.pk, attempt.row.name_on_disk)
+        self.staging = storage.staging_path(root, *names, str(attempt.row.token), partitioned=True)
+        for piece in self.staged:
+            folder = self.staging / piece["path"]
+            folder.mkdir(parents=True)
+            (folder / storage.marker_name(*names)).touch()
+        assert intend_to_publish(attempt.row, str(root), str(self.staging), self.staged)
+
+    def publish(self) -> None:
+        publishing.publish(self.attempt, str(self.root), str(self.staging), self.staged)
+
+    def finish(self, gateway: Gateway) -> None:
+        """What a gateway does when it is asked to, the worker being lost."""
+        RunAttempt.objects.filter(ended_at=None).update(
+            lease_until=timezone.now() - timedelta(seconds=1)
+        )
+        recover()
+        with patch.object(publishing, "current", lambda: SimpleNamespace(gateway=gateway)):
+            publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
+
+
+@pytest.fixture
+def ready(alice: User, gateway: Gateway, tmp_path: Path) -> Ready:
+    flights = asset("raw_flights", DAILY_2013)
+    attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
+    root = tmp_path / "lake"
+    root.mkdir()
+    return Ready(attempt, root)
+
+
+def states() -> dict[str, str]:
+    return dict(AssetPartition.objects.order_by("key").values_list("key", "state"))
+
+
+def test_what_will_never_be_put_in_place_fails_with_what_is(ready: Ready) -> None:
+    (ready.root / "partition=2013-01-02").write_text("a file, not a folder")
+    ready.publish()
+    run = Run.objects.get()
+    assert (run.state, run.error_kind) == (RunState.FAILED, "platform")
+    assert "could not be published" in run.error
+    assert states() == {
+        "2013-01-01": "materialized",
+        "2013-01-02": "failed",
+        "2013-01-03": "failed",
+    }
+    assert counts_agree_with_slices()
+    assert not list(ready.root.glob("_slicewise*")), "staging was left behind"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EXDEV, errno.EINVAL, errno.EROFS])
+def test_an_error_that_will_not_pass_ends_the_run(ready: Ready, number: int) -> None:
+    with patch.object(storage, "publish", side_effect=OSError(number, os.strerror(number))):
+        ready.publish()
+    assert Run.objects.get().state == RunState.FAILED
+    assert set(states().values()) == {"failed"}
+
+
+def test_an_error_that_may_pass_is_tried_again(ready: Ready, gateway: Gateway) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with patch.object(storage, "publish", side_effect=full):
+        ready.publish()
+    assert Run.objects.get().state == RunState.PUBLISHING
+    assert "No space left" in RunAttempt.objects.get().error
+    ready.finish(gateway)
+    assert set(states().values()) == {"materialized"}
+
+
+def test_what_may_not_be_looked_at_counts_as_not_published(ready: Ready) -> None:
+    refused = OSError(errno.EACCES, os.strerror(errno.EACCES))
+    real = storage.published
+
+    def published(root: str, paths: list[str], **names: Any) -> list[str]:
+        if paths == ["partition=2013-01-01"]:
+            raise refused
+        return real(root, paths, **names)
+
+    (ready.root / "partition=2013-01-03").write_text("a file, not a folder")
+    with patch.object(storage, "published", published):
+        ready.publish()
+    assert list(states().values()) == ["failed", "materialized", "failed"]
+
+
+def test_what_cannot_be_looked_at_now_is_looked_at_later(ready: Ready, gateway: Gateway) -> None:
+    (ready.root / "partition=2013-01-03").write_text("a file, not a folder")
+    away = OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+    with patch.object(storage, "published", side_effect=away):
+        ready.publish()
+    assert Run.objects.get().state == RunState.PUBLISHING
+    ready.finish(gateway)
+    assert list(states().values()) == ["materialized", "materialized", "failed"]
