@@ -45,10 +45,12 @@ def cancel_runs_of(group: RunGroup) -> int:
 
 def _cancel(run_ids: list[int]) -> list[int]:
     now = timezone.now()
+    # Held still first: a run that goes back to the queue meanwhile would slip between two looks.
+    held = Run.objects.select_for_update().filter(pk__in=run_ids).order_by("id")
+    run_ids = list(held.values_list("id", flat=True))
     ended: list[int] = []
     for state in (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED):
         ended += move_all(run_ids, state, RunState.CANCELED, ended_at=now)
-    # A run that was dispatched at the first look may be running by now: this comes last.
     stopping = move_all(run_ids, RunState.RUNNING, RunState.CANCELING)
     release_canceled(ended)
     return ended + stopping
