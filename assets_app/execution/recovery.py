@@ -23,7 +23,10 @@ def recover() -> int:
     expired = RunAttempt.objects.filter(ended_at__isnull=True, lease_until__lt=timezone.now())
     ids = list(expired.order_by("pk").values_list("pk", flat=True)[:500])
     for attempt_id in ids:
-        _recover(attempt_id)
+        try:
+            _recover(attempt_id)
+        except Exception:  # one that cannot be seen to keeps no other waiting, nor the queue
+            log.exception("attempt not recovered", attempt=attempt_id)
     return len(ids)
 
 

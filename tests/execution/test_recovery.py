@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 from django.db import transaction
 from django.utils import timezone
@@ -42,6 +43,26 @@ def test_a_lost_run_is_begun_again_and_knows_which_session_to_stop(
     assert again is not None
     assert again.lost_sessions == [lost.row.spark_session_id]
     assert not attempts.intend_to_publish(lost.row, "/lake", "/lake/_s", staged(lost))
+
+
+def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
+    alice: User, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    odd = begun(flights, alice, gateway, "2013-01-01")
+    other = begun(flights, alice, gateway, "2013-01-02")
+    lose_the_worker()
+    real = attempts.hand_back
+
+    def hand_back(attempt: RunAttempt, reason: str, *, counts: bool = False) -> bool:
+        if attempt.pk == odd.row.pk:
+            raise ValueError("no")
+        return real(attempt, reason, counts=counts)
+
+    with patch.object(attempts, "hand_back", hand_back):
+        assert recover() == 2
+    assert Run.objects.get(pk=odd.run.pk).state == RunState.RUNNING
+    assert Run.objects.get(pk=other.run.pk).state == RunState.QUEUED
 
 
 def test_a_run_that_loses_every_worker_fails_in_the_end(alice: User, gateway: Gateway) -> None:
