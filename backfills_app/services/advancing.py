@@ -1,9 +1,23 @@
 """Moves every unfinished backfill on: expand what is being created, admit what waits."""
 
+import psycopg
+import structlog
+from django.db import DataError, IntegrityError
+
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.services.admission import admit
+from backfills_app.services.control import give_up
 from backfills_app.services.expansion import expand
 from backfills_app.services.messages import nudge_advance
+
+log = structlog.get_logger(__name__)
+
+# What another try would say again, since it lies in what the backfill asks for. COPY raises the
+# driver's own errors.
+_DATA_ERRORS = (
+    *(ValueError, TypeError, LookupError, ArithmeticError),
+    *(DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError),
+)
 
 
 def advance() -> None:
@@ -13,8 +27,20 @@ def advance() -> None:
     unfinished = Backfill.objects.exclude(state__in=ENDED_STATES).order_by("pk")
     more = False
     for backfill_id, state in unfinished.values_list("pk", "state"):
-        if state == BackfillState.CREATING:
-            more = expand(backfill_id) or more
-        admit(backfill_id)
+        try:
+            if state == BackfillState.CREATING:
+                more = _expand(backfill_id) or more
+            admit(backfill_id)
+        except Exception:  # whatever is wrong with one keeps no other waiting
+            log.exception("backfill not moved on", backfill=backfill_id)
     if more:
         nudge_advance()
+
+
+def _expand(backfill_id: int) -> bool:
+    try:
+        return expand(backfill_id)
+    except _DATA_ERRORS as error:
+        log.exception("backfill given up", backfill=backfill_id)
+        give_up(backfill_id, f"It could not be expanded: {type(error).__name__}: {error}")
+        return False

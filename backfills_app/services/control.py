@@ -8,6 +8,7 @@ from django.db.models import F
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
+from assets_app.catalogue.texts import storable
 from assets_app.execution.control import cancel_runs_of
 from backfills_app.models import (
     Backfill,
@@ -43,6 +44,18 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
         derive_states([backfill.pk])
     backfill.refresh_from_db()
     return backfill
+
+
+def give_up(backfill_id: int, error: str) -> None:
+    """End a backfill that cannot be expanded as failed: what it has written down is canceled."""
+    with transaction.atomic():
+        lock(backfill_id)
+        stuck = Backfill.objects.filter(pk=backfill_id, state=BackfillState.CREATING)
+        if not stuck.update(error=storable(error)):
+            return
+        for piece in BackfillAsset.objects.filter(backfill=backfill_id):
+            _cancel_waiting(piece)
+        derive_states([backfill_id])
 
 
 def _cancel_waiting(piece: BackfillAsset) -> None:

@@ -69,6 +69,8 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
         return BackfillState.CREATING
     if waiting or active:
         return BackfillState.RUNNING if active or succeeded or failed else BackfillState.SCHEDULED
+    if backfill.error:
+        return BackfillState.FAILED
     if canceled and not failed:
         return BackfillState.CANCELED
     if failed:

@@ -5,7 +5,7 @@ than is so.
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
@@ -280,3 +280,41 @@ def test_admission_stops_while_a_group_is_paused(alice: User) -> None:
     backfill.group.paused = True
     backfill.group.save()
     assert admit(backfill.pk) == 0
+
+
+@pytest.mark.parametrize("expanded", [0, 10])
+def test_a_backfill_that_cannot_be_expanded_fails_and_says_why(
+    alice: User, worker: Gateway, monkeypatch: Any, expanded: int
+) -> None:
+    monkeypatch.setattr("backfills_app.services.expansion.CHUNK", 10)
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    if expanded:
+        expand(backfill.pk)
+    Backfill.objects.update(logical_dates="no such partition")
+    run_all(worker)
+    assert state_of(backfill) == "failed"
+    assert "could not be expanded" in backfill.error
+    assert backfill.run_end_date is not None
+    assert counts_of(backfill) == ({"canceled": expanded} if expanded else {})
+    assert not Run.objects.exists()
+
+
+def test_a_backfill_that_is_in_trouble_keeps_no_other_waiting(
+    alice: User, worker: Gateway, monkeypatch: Any
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    odd, other = start(alice, end="2013-01-02"), start(alice, start="2013-01-05")
+    real = expand
+
+    def broken(backfill_id: int) -> bool:
+        if backfill_id == odd.pk:
+            raise OperationalError("the connection was lost")
+        return real(backfill_id)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("backfills_app.services.advancing.expand", broken)
+        run_all(worker)
+        assert (state_of(odd), state_of(other)) == ("creating", "succeeded")
+    run_all(worker)
+    assert state_of(odd) == "succeeded"
