@@ -31,11 +31,19 @@ def _table_cell(one: Cell | ShareCell | None) -> str:
 
 def _cell(one: Cell, base: str) -> str:
     title = escape(one.title)
-    named = f' aria-label="{title}"' if one.label and one.label not in title else ""
     return (
-        f'<a class="{one.look.name}" href="{base}{escape(one.href)}" title="{title}"{named}>'
-        f"{escape(one.label)}</a>"
+        f'<a class="{one.look.name}" href="{base}{escape(one.href)}" title="{title}"'
+        f"{_name(one.label, title)}>{escape(one.label)}</a>"
     )
+
+
+def _name(label: str, title: str) -> str:
+    """The title as the link's name, where what is inside is the day of a month or part of nothing.
+
+    Elsewhere the inside names it, or the title does by itself: on a page of a thousand cells twice
+    the same would be too much.
+    """
+    return f' aria-label="{title}"' if label and (label.isdecimal() or label not in title) else ""
 
 
 def _share_cell(one: ShareCell) -> str:
@@ -45,7 +53,8 @@ def _share_cell(one: ShareCell) -> str:
     else:
         css = "mixed alarm" if one.alarming else "mixed"
         inside = _drawing(one)
-    return f'<a class="{css}" href="{escape(one.href)}" title="{title}">{inside}</a>'
+    name = _name(one.label, title)
+    return f'<a class="{css}" href="{escape(one.href)}" title="{title}"{name}>{inside}</a>'
 
 
 def _drawing(one: ShareCell) -> str:

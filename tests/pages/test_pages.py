@@ -162,6 +162,19 @@ def test_every_cell_of_a_grid_leads_to_a_page(browser: Client) -> None:
         assert browser.get(f"/assets/odd/partitions/{link}").status_code == 200, link
 
 
+def test_a_day_in_a_calendar_is_named_by_its_key_and_state(browser: Client) -> None:
+    record(asset("raw_flights", DAILY_2013), "2013-01-03")
+    record(asset("hourly", hours(date(2024, 1, 1), date(2025, 1, 1))), "2024-01-03T07:00Z")
+    for address, name in (
+        ("/assets/raw_flights/?zoom=year&at=2013-01-01", "2013-01-03: materialized"),
+        ("/assets/hourly/?zoom=year&at=2024-01-01", "2024-01-03: 1 materialized, 23 missing"),
+        ("/assets/hourly/?zoom=year&at=2024-01-01", "2024-01-04: 24 missing"),
+    ):
+        answer = browser.get(address)
+        assert f' aria-label="{name}"' in answer.content.decode()
+        assert len(answer.content) < 150_000
+
+
 def test_a_selection_is_counted_while_it_is_typed(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     address = "/assets/raw_flights/materialize/?selection="
