@@ -52,6 +52,13 @@ def test_everything_is_registered() -> None:
     assert set(SHOWN) <= registered
 
 
+@pytest.mark.parametrize("name", ["index", *SHOWN])
+def test_a_browser_is_told_where_the_icon_is(client: Client, name: str) -> None:
+    address = reverse("admin:index") if name == "index" else page(name)
+    for answer in (client.get(address), Client().get("/admin/login/")):
+        assert '<link rel="icon" href="/static/icon.svg"' in answer.content.decode()
+
+
 @pytest.mark.parametrize("name", SHOWN)
 def test_lists_open_and_search(client: Client, run: Run, name: str) -> None:
     assert client.get(page(name)).status_code == 200
