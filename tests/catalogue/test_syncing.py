@@ -12,6 +12,7 @@ from django.db import connection
 from assets_app.catalogue import services
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle
 from assets_app.catalogue.services import sync_bundle, sync_bundles
+from assets_app.catalogue.storing import store as real_store
 from assets_app.models import Bundle as BundleRow
 from assets_app.models import BundleVersion
 from tests.catalogue.conftest import Bundle
@@ -90,12 +91,10 @@ def test_the_beat_does_nothing_while_another_sync_is_on(bundle: Bundle) -> None:
 
 
 def test_a_bundle_that_cannot_be_stored_keeps_no_other_waiting(bundle: Bundle) -> None:
-    real = services.store
-
     def store(row: BundleRow, loaded: LoadedBundle) -> BundleVersion:
         if row.name == "bad":
             raise ValueError("no")
-        return real(row, loaded)
+        return real_store(row, loaded)
 
     with patch.object(services, "store", store):
         reports = sync_bundles({"bad": bundle(**GOOD), "good": bundle(**GOOD)})
