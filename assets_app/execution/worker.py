@@ -11,7 +11,7 @@ from datetime import datetime
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.utils import timezone
 
 from assets_app.catalogue.loading import user_code_environment
@@ -127,7 +127,11 @@ def _renew_leases(attempts: Iterable[RunAttempt]) -> dict[int, str]:
     """Renew the leases that are still held; the state of each such run by attempt."""
     tokens = [attempt.token for attempt in attempts]
     held = RunAttempt.objects.filter(token__in=tokens, ended_at__isnull=True)
-    held.update(lease_until=lease_end())
+    with transaction.atomic():
+        # One that is being ended is locked by that, perhaps for long: neither do the others wait
+        # for it, nor does recovery take it.
+        free = held.select_for_update(skip_locked=True).order_by("pk").values_list("pk", flat=True)
+        RunAttempt.objects.filter(pk__in=list(free)).update(lease_until=lease_end())
     return dict(held.values_list("pk", "run__state"))
 
 
