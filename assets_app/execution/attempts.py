@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -44,8 +44,8 @@ class Attempt:
     run: Run
     row: RunAttempt
     keys: Sequence[str]
-    # Sessions of earlier attempts whose worker was lost: their Spark work may still go on.
-    lost_sessions: Sequence[UUID]
+    # Earlier attempts whose Spark work may still go on.
+    unstopped: Sequence[RunAttempt]
 
     @property
     def tag(self) -> str:
@@ -89,7 +89,6 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
     run = Run.objects.select_related(
         "asset__partition_definition", "producer_version__bundle_version"
     ).get(pk=run_id)
-    lost = run.attempts.filter(outcome=AttemptOutcome.LOST, spark_session_id__isnull=False)
     row = RunAttempt.objects.create(
         run=run,
         number=run.attempt_count,
@@ -104,8 +103,32 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         run=run,
         row=row,
         keys=list(keys),
-        lost_sessions=[piece.spark_session_id for piece in lost if piece.spark_session_id],
+        unstopped=unstopped_before(row),
     )
+
+
+def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
+    """Earlier attempts at its run that may have left something behind: their worker was lost, or
+    they failed and had a Spark session.
+
+    Only back to the latest that had one: it began by clearing away those before it.
+    """
+    earlier = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
+    found = []
+    for piece in earlier.order_by("-number").defer("error", "traceback"):
+        had_session = bool(piece.application_id)
+        failed = piece.outcome == AttemptOutcome.FAILED
+        if piece.outcome == AttemptOutcome.LOST or (failed and had_session):
+            found.append(piece)
+        if had_session:
+            break
+    return found
+
+
+def renew(attempt: RunAttempt) -> bool:
+    """Extend the attempt's lease; False if it is no longer its own."""
+    held = RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token, ended_at__isnull=True)
+    return held.update(lease_until=lease_end()) == 1
 
 
 @transaction.atomic

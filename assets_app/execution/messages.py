@@ -14,6 +14,7 @@ TICK = "assets_app.execution.tasks.tick"
 EXECUTE = "assets_app.execution.tasks.execute"
 FINISH_PUBLISHING = "assets_app.execution.tasks.finish_publishing"
 STOP_LOST_ATTEMPT = "assets_app.execution.tasks.stop_lost_attempt"
+CLEAR_LOST_ATTEMPT = "assets_app.execution.tasks.clear_lost_attempt"
 
 
 def send(task: str, *args: int | str, queue: str, expires: float | None = None) -> bool:

@@ -3,14 +3,15 @@
 from datetime import timedelta
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from assets_app.execution import attempts, messages
 from assets_app.execution.attempts import Failure
+from assets_app.execution.clearing import clear_away
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, RunAttempt, RunState
+from slicewise.runner.client import WarmParentError
 
 log = structlog.get_logger(__name__)
 
@@ -55,8 +56,11 @@ def _begin_again(attempt: RunAttempt) -> None:
     reason = "The worker of this attempt was lost: nothing was heard of it any more."
     if attempt.run.platform_failures < attempts.PLATFORM_RETRIES:
         attempts.hand_back(attempt, reason, counts=True)
-    else:
-        attempts.fail(attempt, Failure(error=reason, kind=FailureKind.PLATFORM))
+    elif attempts.fail(attempt, Failure(error=reason, kind=FailureKind.PLATFORM)):
+        queue = attempt.run.queue
+        transaction.on_commit(
+            lambda: messages.send(messages.CLEAR_LOST_ATTEMPT, attempt.pk, queue=queue)
+        )
 
 
 def _ask_for_help(attempt: RunAttempt, task: str) -> None:
@@ -70,12 +74,32 @@ def _ask_for_help(attempt: RunAttempt, task: str) -> None:
 
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
     """The run was being canceled when its worker was lost: stop its Spark work from here, then say
-    so.
+    so. Where that cannot be seen to, somebody is asked again.
     """
     attempt = RunAttempt.objects.filter(
         pk=attempt_id, token=token, ended_at__isnull=True, run__state=RunState.CANCELING
     ).first()
-    if attempt is None:
-        return
-    current().parent.interrupt(settings.SPARK_REMOTE, str(attempt.spark_session_id))
-    attempts.cancel(attempt)
+    if attempt is not None and _clear_away(attempt):
+        attempts.cancel(attempt)
+
+
+def clear_lost_attempt(attempt_id: int) -> None:
+    """The run failed since it lost its worker too often: no further attempt comes that would stop
+    its Spark work.
+    """
+    attempt = RunAttempt.objects.filter(pk=attempt_id, ended_at__isnull=False).first()
+    if attempt is not None:
+        _clear_away(attempt)
+
+
+def _clear_away(lost: RunAttempt) -> bool:
+    """Whether nothing of the attempt goes on, nor of those that it had not cleared away yet."""
+    uri = lost.run.producer_version.uri_of(lost.run.asset.name)
+    parent = current().parent
+    try:
+        for attempt in (lost, *attempts.unstopped_before(lost)):
+            clear_away(parent, attempt, uri)
+    except WarmParentError as error:
+        log.warning("session not interrupted", run=lost.run_id, error=str(error))
+        return False
+    return True

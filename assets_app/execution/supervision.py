@@ -16,6 +16,7 @@ from django.conf import settings
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.clearing import clear_away
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.publishing import discard_staging, publish
@@ -43,9 +44,7 @@ def execute(run_id: int) -> None:
         attempts.fail(attempt.row, Failure(error=str(error)))
         return
     try:
-        for session_id in attempt.lost_sessions:
-            worker.parent.interrupt(settings.SPARK_REMOTE, str(session_id))
-        process = worker.parent.launch(_request(attempt, inputs))
+        process = _launch(worker, attempt, inputs)
     except Exception as error:  # whatever kept the runner from starting is the platform's
         log.exception("runner not started", run=run_id)
         attempts.fail(
@@ -53,7 +52,31 @@ def execute(run_id: int) -> None:
             Failure(error=f"The runner could not be started: {error}", kind=FailureKind.PLATFORM),
         )
         return
+    if process is None:
+        log.warning("lease lost before the runner was started", run=run_id)
+        return
     _Supervision(worker, attempt, process).follow()
+
+
+def _launch(
+    worker: GatewayWorker, attempt: Attempt, inputs: Sequence[UpstreamInput]
+) -> RunnerProcess | None:
+    """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
+
+    The heartbeat renews the lease of what runs. What comes before may take as long as the lease
+    lasts, so that it is renewed here.
+    """
+    request = _request(attempt, inputs)
+    for earlier in attempt.unstopped:
+        if not attempts.renew(attempt.row):
+            return None
+        clear_away(worker.parent, earlier, _uri(attempt))
+    worker.parent.start()
+    return worker.parent.launch(request) if attempts.renew(attempt.row) else None
+
+
+def _uri(attempt: Attempt) -> str:
+    return attempt.run.producer_version.uri_of(attempt.run.asset.name)
 
 
 def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any]:
@@ -73,7 +96,7 @@ def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any
         },
         "file": version.file,
         "asset": run.asset.name,
-        "uri": version.uri_of(run.asset.name) or None,
+        "uri": _uri(attempt) or None,
         "partition": version.partition_of(run.asset.name),
         "partitions": list(attempt.keys),
         "strategy": version.strategy,
@@ -117,12 +140,13 @@ class _Supervision:
         self.process = process
         self.watched = Watched(attempt.row, process)
         self.log = LogKeeper(attempt.row)
-        self.uri = attempt.run.producer_version.uri_of(attempt.run.asset.name)
+        self.uri = _uri(attempt)
         self.deadline = _deadline(attempt)
         self.root = self.staging = ""
         self.staged: list[dict[str, Any]] = []
         self.failure: Failure | None = None
         self.finished = False
+        self.session_opened = False
         self.exited: dict[str, Any] = {}
 
     def follow(self) -> None:
@@ -143,6 +167,7 @@ class _Supervision:
             case "log":
                 self.log.add(message["text"])
             case "spark":
+                self.session_opened = True
                 self._keep_application(message)
             case "staged":
                 self.root, self.staging = message["root"], message["staging"]
@@ -161,8 +186,10 @@ class _Supervision:
                 self.log.flush_if_due()
 
     def _keep_application(self, message: dict[str, Any]) -> None:
+        if not message["application_id"]:
+            return  # the session is only about to be opened
         RunAttempt.objects.filter(pk=self.attempt.pk).update(
-            application_id=storable(message["application_id"] or "")[:200],
+            application_id=storable(message["application_id"])[:200],
             application_ui=storable(message["ui"] or settings.SPARK_UI_URL)[:500],
         )
 
@@ -183,17 +210,15 @@ class _Supervision:
             # not.
             discard_staging(self.attempt, self.uri)
         elif self.watched.cancel_requested.is_set():
-            self._stop_spark()
-            attempts.cancel(self.attempt)
+            # Else its lease runs out, and recovery has it tried again.
+            if self._clear_away():
+                attempts.cancel(self.attempt)
         elif self.finished and self.failure is None:
             self._publish()
         elif self.failure is None and self.worker.going_down.is_set():
-            self._stop_spark()
-            attempts.hand_back(self.attempt, "Its worker was asked to end.")
-        elif self.failure is not None:
-            self._fail(self.failure)
+            self._hand_back()
         else:
-            self._fail_stopped(self._unexplained_end())
+            self._fail(self.failure or self._unexplained_end())
 
     def _publish(self) -> None:
         if attempts.intend_to_publish(self.attempt, self.root, self.staging, self.staged):
@@ -203,24 +228,35 @@ class _Supervision:
             attempts.cancel(self.attempt)
             discard_staging(self.attempt, self.uri)
 
-    def _fail_stopped(self, failure: Failure) -> None:
-        """It ended without a word, and so left its session, and what that does, behind."""
-        try:
-            self._stop_spark()
-        except WarmParentError as error:
-            log.warning("session not interrupted", run=self.attempt.run_id, error=str(error))
-        self._fail(failure)
+    def _hand_back(self) -> None:
+        # In any case: what could not be stopped is stopped by the next attempt.
+        is_cleared = self._clear_away()
+        if not attempts.hand_back(self.attempt, "Its worker was asked to end.") and is_cleared:
+            # It was canceled meanwhile.
+            attempts.cancel(self.attempt)
 
     def _fail(self, failure: Failure) -> None:
-        if not attempts.fail(self.attempt, failure):
+        is_cleared = self._clear_away()
+        if not attempts.fail(self.attempt, failure) and is_cleared:
             # It was canceled while it failed.
             attempts.cancel(self.attempt)
-        discard_staging(self.attempt, self.uri)
 
-    def _stop_spark(self) -> None:
-        """End what the session still does on the server, then clear away what it wrote."""
-        self.worker.parent.interrupt(settings.SPARK_REMOTE, str(self.attempt.spark_session_id))
-        discard_staging(self.attempt, self.uri)
+    def _clear_away(self) -> bool:
+        """Whether nothing of the attempt goes on any more."""
+        try:
+            clear_away(
+                self.worker.parent, self.attempt, self.uri, has_session=self._may_have_session()
+            )
+        except WarmParentError as error:
+            log.warning("session not interrupted", run=self.attempt.run_id, error=str(error))
+            return False
+        return True
+
+    def _may_have_session(self) -> bool:
+        """A runner whose code fails closes its session itself, unless it is killed before."""
+        failure = self.failure
+        by_code = failure is not None and failure.kind is FailureKind.CODE
+        return self.session_opened and not (by_code and not self.exited.get("signal"))
 
     def _unexplained_end(self) -> Failure:
         if time.monotonic() > self.deadline:

@@ -30,3 +30,9 @@ def finish_publishing(attempt_id: int, token: str) -> None:
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
     """Stop what a lost worker was canceling."""
     recovery.stop_lost_attempt(attempt_id, token)
+
+
+@shared_task(name="assets_app.execution.tasks.clear_lost_attempt")
+def clear_lost_attempt(attempt_id: int) -> None:
+    """Clear away what the last worker of a failed run has left behind."""
+    recovery.clear_lost_attempt(attempt_id)

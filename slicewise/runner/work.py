@@ -201,6 +201,8 @@ class _LazySession:
         if self._session is None:
             if self._facts is None:
                 raise NoSparkError("this run was given no Spark server")
+            # Said before: whoever ends this run knows then that there may be a session to end.
+            self._say({"type": "spark", "application_id": None, "ui": None})
             self._session = spark.open_session(
                 str(self._facts["remote"]),
                 str(self._facts["session_id"]),

@@ -41,7 +41,7 @@ def test_a_lost_run_is_begun_again_and_knows_which_session_to_stop(
     dispatch()
     again = attempts.begin(lost.run.pk, gateway)
     assert again is not None
-    assert again.lost_sessions == [lost.row.spark_session_id]
+    assert again.unstopped == [lost.row]
     assert not attempts.intend_to_publish(lost.row, "/lake", "/lake/_s", staged(lost))
 
 

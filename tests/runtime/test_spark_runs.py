@@ -36,7 +36,7 @@ def test_a_returned_frame_is_written_and_read_downstream(spark_runs: Runs) -> No
             print(numbers.read().count(), context["asset"] is self, self.uri)
     """)
     made = spark_runs.make("numbers")
-    assert made.types == ["started", "spark", "staged", "finished", "exited"]
+    assert made.types == ["started", "spark", "spark", "staged", "finished", "exited"]
     assert made.staged[""]["rows"] == 10
     assert made.staged[""]["bytes"] > 0
     assert rows_on_disk(spark_runs.lake / "my numbers") == 10

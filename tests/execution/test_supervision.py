@@ -1,0 +1,313 @@
+"""What a worker does with one run, its runner and Spark being played."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from accounts_app.models import User
+from assets_app.execution import attempts, messages, recovery, supervision
+from assets_app.execution.control import cancel_run
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.recovery import recover
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
+from slicewise import storage
+from slicewise.runner.client import WarmParentError
+from tests.cast import DAILY_2013, asset
+
+Message = dict[str, Any]
+SPARK = [
+    {"type": "spark", "application_id": None, "ui": None},
+    {"type": "spark", "application_id": "local-1", "ui": None},
+]
+FAILED = {"type": "failed", "error": "no", "traceback": "", "partition": None}
+BY_PLATFORM, BY_CODE = {**FAILED, "kind": "platform"}, {**FAILED, "kind": "code"}
+ENDED = {"type": "exited", "status": 1, "signal": None}
+KILLED = {"type": "exited", "status": -9, "signal": 9}
+
+
+class Runner:
+    """A runner that says what it was told to say."""
+
+    def __init__(self, said: list[Message], then: Callable[[], None]) -> None:
+        self._said, self._then = said, then
+
+    def messages(self, timeout: float) -> Iterator[Message]:
+        yield from self._said[:-1]
+        self._then()
+        yield self._said[-1]
+
+    def kill(self) -> None:
+        """It has ended already."""
+
+
+class Worker:
+    """A gateway's worker: its warm parent forks nothing, and remembers what it was asked."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.going_down = threading.Event()
+        self.parent = self
+        self.interrupted: list[str] = []
+        self.launched: list[Message] = []
+        self.silent = False
+        self.said: list[Message] = [ENDED]
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.while_interrupted: Callable[[], None] = lambda: None
+        self.watched: Any = None
+
+    def start(self) -> None:
+        """It is there."""
+
+    def watch(self, watched: Any) -> None:
+        self.watched = watched
+
+    def unwatch(self, attempt: RunAttempt) -> None:
+        self.watched = None
+
+    def launch(self, request: Message) -> Runner:
+        self.launched.append(request)
+        return Runner(self.said, self.meanwhile)
+
+    def interrupt(self, remote: str, session_id: str) -> None:
+        self.interrupted.append(session_id)
+        self.while_interrupted()
+        if self.silent:
+            raise WarmParentError("it did not end")
+
+
+@pytest.fixture
+def worker(gateway: Gateway, spark: None, settings: Any, tmp_path: Path) -> Iterator[Worker]:
+    settings.DATA_FOLDER = tmp_path
+    played = Worker(gateway)
+    with (
+        patch.object(supervision, "current", lambda: played),
+        patch.object(recovery, "current", lambda: played),
+    ):
+        yield played
+
+
+@pytest.fixture
+def spark(settings: Any) -> Iterator[socket.socket]:
+    """A Spark server that is there, as far as knocking at its door tells."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
+        yield server
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def run(alice: User, root: Path, worker: Worker) -> Run:
+    flights = asset("raw_flights", DAILY_2013)
+    version = ProducerVersion.objects.get()
+    version.definition["outlets"] = [{"name": "raw_flights", "uri": f"file:{root}"}]
+    version.save()
+    request = MaterializeRequest(asset=flights, selection="2013-01-01")
+    return materialize(request, user=alice).runs.get()
+
+
+def execute(run: Run) -> Run:
+    """The next attempt at the run, to its end; the run as it is then."""
+    Run.objects.update(not_before=None)
+    dispatch()
+    supervision.execute(run.pk)
+    run.refresh_from_db()
+    return run
+
+
+def begin(run: Run, worker: Worker) -> RunAttempt:
+    """An attempt that is begun and never heard of again."""
+    dispatch()
+    attempt = attempts.begin(run.pk, worker.gateway)
+    assert attempt is not None
+    return attempt.row
+
+
+def lose_the_worker() -> None:
+    RunAttempt.objects.filter(ended_at=None).update(
+        lease_until=timezone.now() - timedelta(seconds=1)
+    )
+
+
+def stage(root: Path, attempt: RunAttempt) -> Path:
+    names = (attempt.run_id, attempt.name_on_disk, str(attempt.token))
+    folder = storage.staging_path(root, *names, partitioned=True)
+    (folder / "partition=2013-01-01").mkdir(parents=True)
+    return folder
+
+
+def sessions() -> list[str]:
+    ids = RunAttempt.objects.order_by("number").values_list("spark_session_id", flat=True)
+    return [str(session) for session in ids]
+
+
+def canceling(worker: Worker, run: Run, user: User) -> Callable[[], None]:
+    """What happens when a person cancels the run while its code is at work."""
+
+    def cancel() -> None:
+        cancel_run(run, user=user)
+        worker.watched.cancel_requested.set()
+
+    return cancel
+
+
+def test_a_canceled_run_is_canceled_once_its_session_is_stopped(
+    run: Run, worker: Worker, alice: User
+) -> None:
+    worker.said, worker.meanwhile = [*SPARK, KILLED], canceling(worker, run, alice)
+    assert execute(run).state == RunState.CANCELED
+    assert worker.interrupted == sessions()
+
+
+def test_a_run_that_opened_no_session_is_canceled_without_spark(
+    run: Run, worker: Worker, alice: User
+) -> None:
+    worker.said, worker.meanwhile = [KILLED], canceling(worker, run, alice)
+    worker.silent = True
+    assert execute(run).state == RunState.CANCELED
+    assert worker.interrupted == []
+
+
+def test_with_its_spark_server_gone_a_run_is_canceled(
+    run: Run, worker: Worker, alice: User, spark: socket.socket
+) -> None:
+    spark.close()
+    worker.said, worker.meanwhile = [*SPARK, KILLED], canceling(worker, run, alice)
+    worker.silent = True
+    assert execute(run).state == RunState.CANCELED
+
+
+def test_with_its_spark_server_gone_meanwhile_a_run_is_canceled(
+    run: Run, worker: Worker, alice: User, spark: socket.socket
+) -> None:
+    worker.said, worker.meanwhile = [*SPARK, KILLED], canceling(worker, run, alice)
+    worker.silent, worker.while_interrupted = True, spark.close
+    assert execute(run).state == RunState.CANCELED
+
+
+def test_a_spark_server_that_is_silent_keeps_a_run_canceling_until_it_speaks(
+    run: Run, worker: Worker, alice: User
+) -> None:
+    worker.said, worker.meanwhile = [*SPARK, KILLED], canceling(worker, run, alice)
+    worker.silent = True
+    assert execute(run).state == RunState.CANCELING
+    row = RunAttempt.objects.get()
+    recovery.stop_lost_attempt(row.pk, str(row.token))
+    assert Run.objects.get().state == RunState.CANCELING
+    worker.silent = False
+    recovery.stop_lost_attempt(row.pk, str(row.token))
+    assert Run.objects.get().state == RunState.CANCELED
+
+
+def test_a_worker_that_goes_down_hands_back_whatever_spark_says(run: Run, worker: Worker) -> None:
+    worker.said, worker.meanwhile = [*SPARK, KILLED], worker.going_down.set
+    worker.silent = True
+    assert execute(run).state == RunState.QUEUED
+    assert RunAttempt.objects.get().outcome == "lost"
+
+
+def test_a_session_that_the_platform_failed_in_is_stopped_before_the_next_attempt(
+    run: Run, worker: Worker
+) -> None:
+    worker.said, worker.silent = [*SPARK, BY_PLATFORM, ENDED], True
+    assert execute(run).state == RunState.QUEUED
+    # Not stopped yet, and so nothing is launched.
+    assert execute(run).state == RunState.QUEUED
+    assert len(worker.launched) == 1
+    worker.silent = False
+    execute(run)
+    assert len(worker.launched) == 2
+    assert set(worker.interrupted[:3]) == {sessions()[0]}
+
+
+def test_a_failure_by_code_has_closed_its_session_itself(run: Run, worker: Worker) -> None:
+    worker.said = [*SPARK, BY_CODE, ENDED]
+    assert execute(run).state == RunState.FAILED
+    assert worker.interrupted == []
+
+
+def test_the_next_attempt_clears_away_what_a_lost_one_has_left(
+    run: Run, worker: Worker, root: Path
+) -> None:
+    lost = begin(run, worker)
+    staging = stage(root, lost)
+    lose_the_worker()
+    recover()
+    execute(run)
+    assert worker.interrupted[0] == str(lost.spark_session_id)
+    assert not staging.exists()
+
+
+def test_what_a_lost_run_that_is_canceled_has_staged_is_removed(
+    run: Run, worker: Worker, root: Path, alice: User
+) -> None:
+    lost = begin(run, worker)
+    staging = stage(root, lost)
+    cancel_run(run, user=alice)
+    recovery.stop_lost_attempt(lost.pk, str(lost.token))
+    assert Run.objects.get().state == RunState.CANCELED
+    assert not staging.exists()
+
+
+def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
+    run: Run,
+    worker: Worker,
+    root: Path,
+    sent: list[Any],
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    lost = begin(run, worker)
+    staging = stage(root, lost)
+    Run.objects.update(platform_failures=attempts.PLATFORM_RETRIES)
+    lose_the_worker()
+    with django_capture_on_commit_callbacks(execute=True):
+        recover()
+    assert Run.objects.get().state == RunState.FAILED
+    (asked,) = [row for row in sent if row[0] == messages.CLEAR_LOST_ATTEMPT]
+    assert asked == (messages.CLEAR_LOST_ATTEMPT, (lost.pk,), "scheduled")
+    recovery.clear_lost_attempt(lost.pk)
+    assert worker.interrupted == [str(lost.spark_session_id)]
+    assert not staging.exists()
+
+
+def test_nothing_is_launched_once_the_lease_is_lost(run: Run, worker: Worker) -> None:
+    begin(run, worker)
+    lose_the_worker()
+    recover()
+    worker.while_interrupted = lambda: void(
+        RunAttempt.objects.filter(ended_at=None).update(token=uuid4())
+    )
+    assert execute(run).state == RunState.RUNNING
+    assert worker.launched == []
+
+
+def test_the_lease_begins_anew_when_the_runner_is_launched(run: Run, worker: Worker) -> None:
+    begin(run, worker)
+    lose_the_worker()
+    recover()
+    worker.while_interrupted = lose_the_worker
+    left: list[timedelta] = []
+    worker.meanwhile = lambda: left.append(
+        RunAttempt.objects.get(ended_at=None).lease_until - timezone.now()
+    )
+    execute(run)
+    assert left[0] > timedelta(seconds=5)
+
+
+def void(_: object) -> None:
+    """For a call in the place of one that returns nothing."""
