@@ -9,7 +9,7 @@ from slicewise.definitions import PartitionDefinition
 from slicewise.folders import key_folder
 from slicewise.frames import Target, stage
 from slicewise.keys import PartitionKey
-from slicewise.uris import normalize_uri, uri_path
+from slicewise.uris import masked_uri, normalize_uri, uri_path
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -123,7 +123,8 @@ class OwnAssetHandle(AssetHandle):
         if not spark.is_frame(frame):
             raise TypeError(f"a Spark DataFrame is written, not {type(frame).__name__}")
         if self.staging is None:
-            raise ValueError(f"{self.name} cannot be written: its uri is {self.uri!r}")
+            shown = None if self.uri is None else masked_uri(self.uri)
+            raise ValueError(f"{self.name} cannot be written: its uri is {shown!r}")
         if self.staged is not None:
             raise ValueError(f"{self.name} is written already; one run writes once")
         target = Target(self.staging, self.definition, self.keys, self._marker)

@@ -1,0 +1,18 @@
+"""What the handles of assets say to whoever reads a run's error."""
+
+import pytest
+
+from slicewise import spark
+from slicewise.handles import OwnAssetHandle
+
+
+def test_that_an_asset_cannot_be_written_is_said_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spark, "is_frame", lambda value: True)
+    own = OwnAssetHandle(
+        "kept", uri="x-mine://u:s3cret@h/t", definition=None, keys=[], session=None, marker="m"
+    )
+    with pytest.raises(ValueError, match=r"x-mine://u:\*\*\*@h/t") as refused:
+        own.write(object())
+    assert "s3cret" not in str(refused.value)
