@@ -39,7 +39,8 @@ def admit(backfill_id: int) -> int:
         if backfill is None or backfill.group.paused:
             return 0
         room = AHEAD * backfill.max_active_runs - _unfinished(backfill)
-        if room <= 0:
+        if room < backfill.max_active_runs:
+            # Enough is in the queue: refilled by the handful, not run by run.
             return 0
         dealt = sum(
             _admit(backfill, piece, room)

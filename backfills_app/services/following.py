@@ -1,6 +1,6 @@
 """What the end of runs means for the backfills that asked for them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import connection
@@ -25,6 +25,17 @@ FROM ended JOIN backfills_app_backfillasset AS piece ON piece.id = ended.backfil
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
+_SHORT = """
+SELECT EXISTS (
+    SELECT 1 FROM backfills_app_backfill AS asked
+    JOIN backfills_app_backfillasset AS piece ON piece.backfill_id = asked.id
+    WHERE asked.id = ANY(%(backfills)s) AND piece.waiting > 0 AND asked.max_active_runs > (
+        SELECT count(*) FROM assets_app_run AS run
+        WHERE run.group_id = asked.group_id AND run.queue = 'backfill' AND run.state = 'queued'
+    )
+)
+"""
+
 
 @receiver(runs_ended)
 def follow(run_ids: Sequence[int], **_: Any) -> None:
@@ -43,5 +54,17 @@ def follow(run_ids: Sequence[int], **_: Any) -> None:
         change[state] = number
     for piece_id, change in sorted(changes.items()):
         shift_counts(piece_id, change)
-    derive_states({backfill_id for _, backfill_id, _, _ in ended})
-    nudge_advance()
+    backfill_ids = {backfill_id for _, backfill_id, _, _ in ended}
+    derive_states(backfill_ids)
+    if _runs_short(backfill_ids):
+        nudge_advance()
+
+
+def _runs_short(backfill_ids: Collection[int]) -> bool:
+    """Whether one of them has partitions waiting, and fewer runs in the queue than may be active.
+
+    Otherwise the beat's next look is soon enough.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_SHORT, {"backfills": list(backfill_ids)})
+        return bool(cursor.fetchone()[0])
