@@ -45,10 +45,12 @@ def test_a_killed_worker_costs_nothing_but_time(
     made = database.execute(
         "SELECT s.key, s.version, count(m.id) FROM assets_app_assetpartition s"
         " JOIN assets_app_asset a ON a.id = s.asset_id AND a.name = 'slow'"
-        " JOIN assets_app_materialization m ON m.slice_id = s.id GROUP BY 1, 2 ORDER BY 1"
+        " JOIN assets_app_materialization m ON m.slice_id = s.id"
+        " WHERE s.key < '2024-02' GROUP BY 1, 2 ORDER BY 1"
     ).fetchall()
     assert made == [(f"2024-01-{day:02}", 1, 1) for day in range(1, 13)]
-    files = sorted(path.parent.name for path in (lake / "trials" / "slow").rglob("*.parquet"))
+    january = (lake / "trials" / "slow").glob("partition=2024-01-*/*.parquet")
+    files = sorted(path.parent.name for path in january)
     assert files == [f"partition=2024-01-{day:02}" for day in range(1, 13)]
     beats = pulses(lake)
     attempts = database.execute(
