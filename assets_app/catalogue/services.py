@@ -72,7 +72,7 @@ def sync_bundle(
     bundle, _ = Bundle.objects.update_or_create(name=name, defaults={"path": str(path)})
     try:
         digest, archive = snapshot(path)
-        current = bundle.current_version
+        current = _in_force(bundle)
         if current is not None and current.digest == digest and not bundle.error:
             Bundle.objects.filter(pk=bundle.pk).update(checked_at=timezone.now())
             return _report(bundle, current, changed=False)
@@ -80,7 +80,7 @@ def sync_bundle(
     except BundleNotLoaded as error:
         Bundle.objects.filter(pk=bundle.pk).update(error=str(error), checked_at=timezone.now())
         bundle.error = str(error)
-        return _report(bundle, bundle.current_version, changed=False)
+        return _report(bundle, _in_force(bundle), changed=False)
     with transaction.atomic():
         # Two syncs of one bundle, one after the other.
         bundle = Bundle.objects.select_for_update().get(pk=bundle.pk)
@@ -127,6 +127,13 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
         audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
     return asset
+
+
+def _in_force(bundle: Bundle) -> BundleVersion | None:
+    """The bundle's version in force, without its archive, which nobody reads here."""
+    if bundle.current_version_id is None:
+        return None
+    return BundleVersion.objects.defer("archive").get(pk=bundle.current_version_id)
 
 
 def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> SyncReport:

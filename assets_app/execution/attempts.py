@@ -86,9 +86,12 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         attempt_count=F("attempt_count") + 1,
     ):
         return None
-    run = Run.objects.select_related(
-        "asset__partition_definition", "producer_version__bundle_version"
-    ).get(pk=run_id)
+    # An archive may have megabytes, and is read only by the first run of its version on a host.
+    run = (
+        Run.objects.select_related("asset", "producer_version__bundle_version")
+        .defer("producer_version__bundle_version__archive")
+        .get(pk=run_id)
+    )
     row = RunAttempt.objects.create(
         run=run,
         number=run.attempt_count,

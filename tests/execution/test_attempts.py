@@ -237,6 +237,14 @@ def test_who_has_lost_the_token_changes_nothing(alice: User, gateway: Gateway) -
     assert Run.objects.get().state == RunState.RUNNING
 
 
+def test_beginning_a_run_does_not_load_the_archive_of_its_code(
+    alice: User, gateway: Gateway
+) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    version = attempt.run.producer_version.bundle_version
+    assert version.get_deferred_fields() == {"archive"}
+
+
 def test_a_doubled_message_begins_nothing(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     assert attempts.begin(attempt.run.pk, gateway) is None
