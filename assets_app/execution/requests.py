@@ -184,9 +184,14 @@ def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
     )
 
 
+def partitions_per_run(strategy: Strategy) -> int | None:
+    """How many partitions one run makes at most; None for a range run, which makes all."""
+    return None if strategy == "range" else 1 if strategy == "partition" else int(strategy)
+
+
 def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
     """Cut what is asked for into runs, in order: one each, N each, or all in one."""
-    size = {"partition": 1, "range": len(items)}.get(str(strategy)) or int(strategy)
+    size = partitions_per_run(strategy) or max(len(items), 1)
     return [list(items[at : at + size]) for at in range(0, len(items), size)]
 
 

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from assets_app.execution.claims import ClaimedPartition, RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.requests import batches, partitions_per_run
 from assets_app.models import TERMINAL_STATES, AssetPartition, Run, SkipReason, Trigger
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.counting import derive_states, shift_counts
@@ -87,9 +88,9 @@ def _admit(backfill: Backfill, piece: BackfillAsset, room: int) -> int:
 
 def _partitions_for(strategy: str | int, room: int) -> int | None:
     """How many waiting partitions fill the room; None for all: a range run takes all."""
-    if strategy == "range":
+    per_run = partitions_per_run(strategy)
+    if per_run is None:
         return None
-    per_run = 1 if strategy == "partition" else int(strategy)
     return min(room * per_run, max(_MOST_PARTITIONS_AT_ONCE, per_run))
 
 
@@ -128,14 +129,10 @@ def _plan(
     Runs of N do not reach over a hole, which has a position of its own.
     """
     if strategy == "range":
-        if waiting:
-            yield list(waiting)
+        yield from batches(waiting, strategy)
         return
-    size = 1 if strategy == "partition" else int(strategy)
     for _, numbered in groupby(enumerate(waiting), key=lambda pair: pair[1].position - pair[0]):
-        stretch = [row for _, row in numbered]
-        for at in range(0, len(stretch), size):
-            yield stretch[at : at + size]
+        yield from batches([row for _, row in numbered], strategy)
 
 
 def _row(wanted: BackfillPartition) -> PartitionRow:

@@ -16,6 +16,7 @@ from assets_app.execution.requests import (
     Strategy,
     checked_params,
     checked_strategy,
+    partitions_per_run,
     require_producer,
 )
 from assets_app.models import Asset, AssetPartition, PartitionState, ProducerVersion
@@ -221,7 +222,7 @@ def _plan(
     in_flight = there.filter(held_by__isnull=False).count()
     left_out = _left_out(request.existing, counts)
     to_make = max(total - left_out - in_flight, 0)
-    per_run = {"partition": 1, "range": max(to_make, 1)}.get(str(strategy)) or int(strategy)
+    per_run = partitions_per_run(strategy) or max(to_make, 1)
     return BackfillPlan(
         total=total,
         first_key=str(first),
