@@ -14,6 +14,7 @@ from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, may
 
 _Row = TypeVar("_Row", bound=Model)
+_Parent = TypeVar("_Parent", bound=Model)
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[_Row]):
@@ -35,6 +36,22 @@ class ReadOnlyAdmin(admin.ModelAdmin[_Row]):
 
     def has_delete_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
         return False
+
+
+class ReadOnlyInline(admin.TabularInline[_Row, _Parent]):
+    """Rows that belong to the one shown, to look at."""
+
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may(request.user, Action.VIEW)
 
 
 class AdministeredAdmin(admin.ModelAdmin[_Row]):

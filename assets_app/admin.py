@@ -1,12 +1,10 @@
 """Admin for the catalogue, materializations, runs and gateways. Writes go through the services."""
 
-from typing import Any
-
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin
+from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action, may
@@ -87,24 +85,13 @@ class MaterializationAdmin(ReadOnlyAdmin[Materialization]):
         return materialization.slice.key
 
 
-class AttemptsInline(admin.TabularInline[RunAttempt, Run]):
+class AttemptsInline(ReadOnlyInline[RunAttempt, Run]):
     """The tries at a run."""
 
     model = RunAttempt
     fields = readonly_fields = (
         "number", "gateway", "engine", "outcome", "error", "started_at", "ended_at",
     )  # fmt: skip
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request.user, Action.VIEW)
 
 
 @admin.register(Run)
@@ -142,14 +129,12 @@ class GatewayAdmin(ReadOnlyAdmin[Gateway]):
     search_fields = ("name", "host")
 
 
-class VersionsInline(admin.TabularInline[BundleVersion, Bundle]):
+class VersionsInline(ReadOnlyInline[BundleVersion, Bundle]):
     """The snapshots of a bundle."""
 
     model = BundleVersion
     fk_name = "bundle"
     fields = readonly_fields = ("digest", "created_at", "broken_files")
-    extra = 0
-    can_delete = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BundleVersion]:
         # An archive may have megabytes, and nobody reads it here.
@@ -158,15 +143,6 @@ class VersionsInline(admin.TabularInline[BundleVersion, Bundle]):
     @admin.display
     def broken_files(self, version: BundleVersion) -> int:
         return len(version.import_errors)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request.user, Action.VIEW)
 
 
 @admin.register(Bundle)

@@ -1,12 +1,10 @@
 """Admin for backfills: to look at, and to cancel through the service."""
 
-from typing import Any
-
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin
+from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline
 from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action, may
 from assets_app.admin import acting
@@ -14,24 +12,13 @@ from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import cancel_backfill
 
 
-class AssetsInline(admin.TabularInline[BackfillAsset, Backfill]):
+class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
     """How each asset of a backfill stands."""
 
     model = BackfillAsset
     fields = readonly_fields = (
         "asset", "total", "waiting", "active", "succeeded", "failed", "canceled", "skipped",
     )  # fmt: skip
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request.user, Action.VIEW)
 
 
 @admin.register(Backfill)
