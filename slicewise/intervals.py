@@ -1,6 +1,6 @@
 """The key of a partition by interval: a window of time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache, total_ordering
 from itertools import pairwise
@@ -108,15 +108,18 @@ def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
     return interval
 
 
-def make_intervals(ticks: Iterable[int], zone: Zone) -> Iterator[Interval]:
+def make_intervals(ticks: Iterable[int], zone: Zone) -> list[Interval]:
     """The windows between consecutive ticks. Written out: calls would double its time."""
     new = Interval.__new__
+    made: list[Interval] = []
+    add = made.append
     for start, stop in pairwise(ticks):
         interval = new(Interval)
         interval.first_second = start
         interval.stop_second = stop
         interval.offsets = zone
-        yield interval
+        add(interval)
+    return made
 
 
 def window_text(start: int, stop: int, zone: Zone) -> str:

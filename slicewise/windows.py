@@ -10,11 +10,12 @@ from typing import overload
 
 from slicewise.cadence import Cadence, CronCadence
 from slicewise.errors import UnboundedPartitionsError
+from slicewise.garbage import collector_paused
 from slicewise.intervals import Interval, make_interval, make_intervals
 from slicewise.ticks import Ticks, place
 from slicewise.zones import DAY, Zone
 
-_CHUNK = 4096
+_FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # whoever wants few pays for few
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 Bound = int | None
 
@@ -111,10 +112,13 @@ class Windows:
             first = gap + 1
 
     def boundaries(self, first: int, stop: int) -> Iterator[Sequence[int]]:
-        """Instants between which the windows of a range lie, some thousand at a time."""
-        for start, end in self.runs(first, stop):
-            for low in range(start, end, _CHUNK):
-                yield self.ticks.ticks(low, min(low + _CHUNK, end) + 1)
+        """Instants between which the windows of a range lie, in chunks that grow."""
+        size = _FIRST_CHUNK
+        for low, end in self.runs(first, stop):
+            while low < end:
+                upto = min(low + size, end)
+                yield self.ticks.ticks(low, upto + 1)
+                low, size = upto, min(size * 4, _LARGEST_CHUNK)
 
     def trim(self, first: int, stop: int) -> tuple[int, int]:
         """The same windows, with no excluded one at either end."""
@@ -212,7 +216,9 @@ class WindowSequence(Sequence[Interval]):
 
     def __iter__(self) -> Iterator[Interval]:
         for ticks in self._windows.boundaries(self._first, self._stop):
-            yield from make_intervals(ticks, self._windows.zone)
+            with collector_paused():
+                batch = make_intervals(ticks, self._windows.zone)
+            yield from batch
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, Interval):
