@@ -1,5 +1,7 @@
 """Sets of partitions of one definition that stay small where keys are contiguous."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
@@ -89,8 +91,11 @@ class PartitionSet(Collection[Any]):
         if numbers is None:
             return False
         number, segment = numbers
-        place = _last_at_or_before(self.slabs, number)
-        return place is not None and number < place.stop and segment in place.segments
+        place = bisect_right(self.slabs, (number, math.inf)) - 1
+        if place < 0:
+            return False
+        slab = self.slabs[place]
+        return number < slab.stop and segment in slab.segments
 
     @overload
     def __getitem__(self, place: int) -> Any: ...
@@ -204,14 +209,6 @@ class PartitionSet(Collection[Any]):
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"
         return f"<PartitionSet of {len(self)}: {shown}>"
-
-
-def _last_at_or_before(slabs: tuple[Slab, ...], number: int) -> Slab | None:
-    low, high = 0, len(slabs)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if slabs[middle].first <= number else (low, middle)
-    return slabs[low - 1] if low else None
 
 
 def _combined(

@@ -1,12 +1,13 @@
 """Partitions of two definitions that belong together: windows overlap, segments are equal."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 
 from slicewise.definitions import PartitionDefinition
 from slicewise.intervals import Interval, make_interval
 from slicewise.keys import SEPARATOR
+from slicewise.overlap import Ranges, overlapping
 from slicewise.partition_set import Nonexistent, PartitionSet, Segments, Slab
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
@@ -35,13 +36,10 @@ def related(
     space = WHOLE_SPACE if target is None else target.space
     mapped = _segment_mapping(chosen.space, space)
     everything = _all_windows(space, chosen.space, bounds)
-    groups: dict[Segments, list[Span]] = {}
-    for first, stop, segments in chosen.slabs:
-        groups.setdefault(segments, []).append((first, stop))
     slabs: list[Slab] = []
     absent: list[Span] = []
     lost: dict[str, None] = {}
-    for segments, ranges in groups.items():
+    for segments, ranges in _by_segments(chosen.slabs):
         counterparts, missing = mapped(segments)
         lost.update(dict.fromkeys(missing))
         for numbers in everything or _overlapping(chosen.space, ranges, widen, space, shift):
@@ -58,10 +56,25 @@ def _all_windows(target: Space, source: Space, bounds: Bounds) -> list[Span]:
     return [target.between(*bounds)] if source.windows is None else []
 
 
+def _by_segments(slabs: Sequence[Slab]) -> Iterable[tuple[Segments, Ranges]]:
+    """Ranges of windows that have the same segments, as two columns: firsts and stops."""
+    if not slabs:
+        return ()
+    firsts, stops, segments = zip(*slabs, strict=True)
+    if len(set(segments)) == 1:
+        return [(segments[0], (firsts, stops))]
+    groups: dict[Segments, tuple[list[int], list[int]]] = {}
+    for first, stop, each in slabs:
+        columns = groups.setdefault(each, ([], []))
+        columns[0].append(first)
+        columns[1].append(stop)
+    return groups.items()
+
+
 def _overlapping(
-    source: Space, ranges: Iterable[Span], widen: Shift, target: Space, shift: Shift
+    source: Space, ranges: Ranges, widen: Shift, target: Space, shift: Shift
 ) -> list[Span]:
-    found = target.time.overlapping(source.time.instants(ranges, widen))
+    found = overlapping(source.time, ranges, widen, target.time)
     return [(first + shift[0], stop + shift[1]) for first, stop in found]
 
 

@@ -27,6 +27,9 @@ class Ticks(Protocol):
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Instants of the ticks numbered first to stop - 1."""
 
+    def number_of(self, start: int, stop: int) -> int | None:
+        """The number of the tick at `start` if the next one is at `stop`."""
+
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
         """The ranks of instants in ascending order, faster than one by one."""
 
@@ -52,6 +55,11 @@ class EvenTicks:
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Instants of the ticks numbered first to stop - 1."""
         return range(self.tick(first), self.tick(max(first, stop)), self._step)
+
+    def number_of(self, start: int, stop: int) -> int | None:
+        """The number of the tick at `start` if the next one is at `stop`."""
+        number, rest = divmod(start - self._phase, self._step)
+        return None if rest or stop - start != self._step else number
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
         """The ranks of instants in ascending order."""
@@ -123,6 +131,11 @@ class PlacedTicks:
             first = upto
         return found
 
+    def number_of(self, start: int, stop: int) -> int | None:
+        """The number of the tick at `start` if the next one is at `stop`."""
+        number = self.rank(start)
+        return number if self.tick(number) == start and self.tick(number + 1) == stop else None
+
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
         """The ranks of instants in ascending order."""
         found: list[int] = []
@@ -193,6 +206,10 @@ class CronTicks:
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Instants of the ticks numbered first to stop - 1."""
         return (self._near if stop <= self._last_near else self._far).ticks(first, stop)
+
+    def number_of(self, start: int, stop: int) -> int | None:
+        """The number of the tick at `start` if the next one is at `stop`."""
+        return (self._near if stop < self._border else self._far).number_of(start, stop)
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
         """The ranks of instants in ascending order."""

@@ -54,6 +54,11 @@ class Windows:
         self._exclusions = exclusions
         self._elapsed = not isinstance(cadence, CronCadence) or cadence.follows_elapsed_time
 
+    @property
+    def has_exclusions(self) -> bool:
+        """Whether any window may be left out."""
+        return bool(self._exclusions)
+
     def last_before(self, end: int) -> int:
         """The number after that of the last window that ends at or before the instant."""
         return self.ticks.rank(end + 1) - 1
@@ -90,15 +95,16 @@ class Windows:
 
     def has(self, number: int) -> bool:
         """Whether the definition has the window of that number."""
-        return self.clip(number, number + 1) == (number, number + 1) and not self.excluded(
-            number, number + 1
-        )
+        if self.lowest is not None and number < self.lowest:
+            return False
+        if self.highest is not None and number >= self.highest:
+            return False
+        return not self._exclusions or not self.excluded(number, number + 1)
 
     def number_of(self, start: int, stop: int) -> int | None:
         """The number of the window with those ends, None where the definition has none."""
-        number = self.ticks.rank(start)
-        exact = self.ticks.tick(number) == start and self.ticks.tick(number + 1) == stop
-        return number if exact and self.has(number) else None
+        number = self.ticks.number_of(start, stop)
+        return None if number is None or not self.has(number) else number
 
     def count(self, first: int, stop: int) -> int:
         """How many windows of a range of numbers are not excluded."""
@@ -130,38 +136,6 @@ class Windows:
         while first < stop and stop - 1 in excluded:
             stop -= 1
         return first, stop
-
-    def overlapping(self, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Numbers of all windows that overlap spans of instants in order, as merged ranges.
-
-        Bounds and exclusions are not looked at.
-        """
-        starts, ends = [], []
-        for start, end in spans:
-            starts.append(start + 1)
-            ends.append(end)
-        merged: list[tuple[int, int]] = []
-        for after, end in zip(self.ticks.ranks(starts), self.ticks.ranks(ends), strict=True):
-            if merged and after - 1 <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], end)
-            else:
-                merged.append((after - 1, end))
-        return merged
-
-    def instants(
-        self, ranges: Iterable[tuple[int, int]], widen: tuple[int, int]
-    ) -> Iterable[tuple[int, int]]:
-        """Instants at which ranges of windows in order begin and end, without excluded windows.
-
-        Ends are moved by as many windows as `widen` says, whatever these are.
-        """
-        if self._exclusions:
-            ranges = [run for first, stop in ranges for run in self.runs(first, stop)]
-        firsts, stops = [], []
-        for first, stop in ranges:
-            firsts.append(first + widen[0])
-            stops.append(stop + widen[1])
-        return zip(self.ticks.at(firsts), self.ticks.at(stops), strict=True)
 
     def excluded(self, first: int, stop: int) -> Sequence[int]:
         """Numbers of the excluded windows in a range of numbers, in order."""
