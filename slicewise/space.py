@@ -95,7 +95,10 @@ class Space:
         """The numbers of a key, None where it is none of the definition's."""
         if not self._product:
             if self.windows is not None:
-                return self._at(key, ())
+                if not isinstance(key, Interval):
+                    return None
+                number = self.windows.number_of(key.first_second, key.stop_second)
+                return None if number is None else (number, 0)
             return self._at(None, (key,)) if self.names else self._whole(key)
         if not isinstance(key, ProductKey) or key.names != self.names:
             return None

@@ -133,6 +133,16 @@ class PlacedTicks:
 
     def number_of(self, start: int, stop: int) -> int | None:
         """The number of the tick at `start` if the next one is at `stop`."""
+        index = bisect_right(self._starts, start) - 1
+        step = self._wall.step
+        if step and 0 <= index < len(self._starts) - 1:
+            begins, ends = self._starts[index : index + 2]
+            wall, rest = divmod(start + self._offsets[index] - self._wall.phase, step)
+            passed = wall - self._low[index]
+            if begins < start and stop <= ends and passed >= 0:  # no change of offset is near
+                if rest or stop - start != step:
+                    return None
+                return self._first[index] + self._in_gap[index] + passed
         number = self.rank(start)
         return number if self.tick(number) == start and self.tick(number + 1) == stop else None
 

@@ -42,20 +42,21 @@ class DayCycle(NamedTuple):
 class WallTicks:
     """Wall seconds at which a cron expression ticks, numbered in order.
 
-    `times` are seconds within a day, ascending.
+    `times` are seconds within a day, ascending. Where any two neighbours are equally far apart,
+    tick n is at `phase + n * step`; else `step` is 0.
     """
 
     def __init__(self, days: DayCycle, times: Sequence[int]) -> None:
         self._days = days
         self._times = times
         # Evenly spaced ticks (most presets, */n) need no bisection and list as a range.
-        self._step = _even_step(days, times)
-        self._phase = (days.anchor + days.marks[0]) * DAY + times[0]
+        self.step = _even_step(days, times)
+        self.phase = (days.anchor + days.marks[0]) * DAY + times[0]
 
     def rank(self, wall: int) -> int:
         """The number of the first tick at or after `wall`."""
-        if self._step:
-            return -((self._phase - wall) // self._step)
+        if self.step:
+            return -((self.phase - wall) // self.step)
         day, second = divmod(wall, DAY)
         rank = self._days.rank(day)
         before = rank * len(self._times)
@@ -65,30 +66,30 @@ class WallTicks:
 
     def tick(self, number: int) -> int:
         """Wall seconds of the tick of that number."""
-        if self._step:
-            return self._phase + number * self._step
+        if self.step:
+            return self.phase + number * self.step
         rank, index = divmod(number, len(self._times))
         return self._days.day(rank) * DAY + self._times[index]
 
     def ranks(self, walls: Iterable[int]) -> list[int]:
         """The ranks of many."""
-        if step := self._step:
-            phase = self._phase
+        if step := self.step:
+            phase = self.phase
             return [-((phase - wall) // step) for wall in walls]
         return [self.rank(wall) for wall in walls]
 
     def at(self, numbers: Iterable[int]) -> list[int]:
         """Wall seconds of many ticks."""
-        if step := self._step:
-            phase = self._phase
+        if step := self.step:
+            phase = self.phase
             return [phase + number * step for number in numbers]
         return [self.tick(number) for number in numbers]
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Wall seconds of the ticks numbered first to stop - 1."""
-        if self._step:
-            start = self._phase + first * self._step
-            return range(start, start + max(0, stop - first) * self._step, self._step)
+        if self.step:
+            start = self.phase + first * self.step
+            return range(start, start + max(0, stop - first) * self.step, self.step)
         if first >= stop:
             return ()
         size = len(self._times)

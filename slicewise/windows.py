@@ -104,7 +104,7 @@ class Windows:
     def number_of(self, start: int, stop: int) -> int | None:
         """The number of the window with those ends, None where the definition has none."""
         number = self.ticks.number_of(start, stop)
-        return None if number is None or not self.has(number) else number
+        return number if number is not None and self.has(number) else None
 
     def count(self, first: int, stop: int) -> int:
         """How many windows of a range of numbers are not excluded."""
