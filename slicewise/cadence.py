@@ -1,16 +1,15 @@
 """How often a partition begins: a preset, a cron expression or a timedelta (AIP-76)."""
 
 import itertools
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import Literal
 
-from croniter import CroniterBadCronError, CroniterBadDateError, croniter
-
+from slicewise.cron_fields import CronFields, read_fields
+from slicewise.day_cycles import picked_days
 from slicewise.errors import DefinitionError
-from slicewise.wall_ticks import WallTicks, picked_days
+from slicewise.wall_ticks import WallTicks
 from slicewise.zones import DAY
 
 PRESETS = {
@@ -23,8 +22,6 @@ PRESETS = {
 }
 CalendarUnit = Literal["minute", "hour", "day", "week", "month", "quarter", "year", "other"]
 CadenceJson = str | dict[str, int]
-# croniter would draw R and H anew, or from a hash: boundaries must follow from the text alone.
-_DRAWN = re.compile(r"[hr](\(|/|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -63,23 +60,19 @@ class CronCadence:
         return PRESETS.get(self.text, self.text)
 
     @cached_property
-    def _cron(self) -> croniter:
-        return croniter(self.expression)
+    def fields(self) -> CronFields:
+        """What the five fields say."""
+        return read_fields(self.expression)
 
     @property
     def follows_elapsed_time(self) -> bool:
         """Whether the hour field leaves no hour out (calendar rule 5)."""
-        return bool(self._cron.expanded[1] == ["*"])
+        return self.fields.hours is None
 
     @cached_property
     def wall_ticks(self) -> WallTicks:
         """The ticks on a clock without a zone."""
-        minutes, hours = (
-            range(size) if field == ["*"] else [int(value) for value in field]
-            for field, size in zip(self._cron.expanded[:2], (60, 24), strict=True)
-        )
-        times = [hour * 3600 + minute * 60 for hour in hours for minute in minutes]
-        return WallTicks(picked_days(*self.expression.split()[2:]), times)
+        return WallTicks(picked_days(self.fields.on), self.fields.times)
 
     def to_json(self) -> CadenceJson:
         """The cadence as JSON, as it was written."""
@@ -88,11 +81,7 @@ class CronCadence:
     @cached_property
     def canonical(self) -> CadenceJson:
         """The same for expressions that differ in spelling only: @daily and 00 0 * * *."""
-        fields = (",".join(map(str, field)) for field in self._cron.expanded)
-        special = self._cron.nth_weekday_of_month
-        nth = "".join(f" {day}#{sorted(map(str, special[day]))}" for day in sorted(special))
-        nearest = "".join(f" {day}W" for day in sorted(self._cron.nearest_weekday))
-        return " ".join(fields) + nth + nearest
+        return self.fields.canonical
 
     @cached_property
     def typical_width(self) -> int:
@@ -133,17 +122,10 @@ def read_cron(text: str) -> CronCadence:
     fields = PRESETS.get(text, text).split()
     if len(fields) != 5:
         raise DefinitionError(f"a cron expression has five fields, {text!r} has {len(fields)}")
-    if any(_DRAWN.match(field) for field in fields):
-        raise DefinitionError(
-            f"R and H are refused in {text!r}: their ticks are drawn, not written"
-        )
-    try:
-        croniter(" ".join(fields)).get_next()
-    except CroniterBadDateError:
-        raise DefinitionError(f"the cron expression {text!r} never ticks") from None
-    except CroniterBadCronError as error:
-        raise DefinitionError(f"bad cron expression {text!r}: {error}") from None
-    return CronCadence(text)
+    cadence = CronCadence(text)
+    if cadence.fields.on.never:
+        raise DefinitionError(f"the cron expression {text!r} never ticks")
+    return cadence
 
 
 def calendar_unit(width: int) -> CalendarUnit:
