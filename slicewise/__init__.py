@@ -25,6 +25,7 @@ from slicewise.mapping import (
     downstream_partitions,
     upstream_partitions,
 )
+from slicewise.openlineage import openlineage_name
 from slicewise.partition_set import PartitionRange, PartitionSet
 from slicewise.uris import normalize_uri
 
@@ -58,6 +59,7 @@ __all__ = [
     "downstream_partitions",
     "get_current_context",
     "normalize_uri",
+    "openlineage_name",
     "partition_column",
     "upstream_partitions",
 ]

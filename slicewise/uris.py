@@ -2,14 +2,12 @@
 
 import re
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-__all__ = ["UriScheme", "masked_text", "masked_uri", "normalize_uri", "uri_path"]
+from slicewise.uri_schemes import UriScheme, uri_schemes
+
+__all__ = ["UriScheme", "checked_uri", "masked_text", "masked_uri", "normalize_uri", "uri_path"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -21,54 +19,12 @@ _HIDDEN = (
 )
 _HIDDEN_VALUE = re.compile(rf"([?&]{_HIDDEN})[^&]*|(;{_HIDDEN})[^;&]*", re.IGNORECASE)
 _URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*//[^\s\"'`<>]*")
+# `urlsplit`, by which AIP-60 reads URIs, passes over these wherever they stand.
+_DROPPED = dict.fromkeys(map(ord, "\t\r\n"))
 # What has a colon before its path that is followed by no port, and an "@" only later.
 _BROKEN_USER_INFO = re.compile(r"[^:]*://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^/?#@]*[/?#][^@]*@")
 # RFC 3986: what may stand in a path component as it is, besides letters and digits.
 _PATH_SAFE = "-._~!$&'()*+,;=:@%"
-
-
-@dataclass(frozen=True, kw_only=True)
-class UriScheme:
-    """How URIs of one scheme are written.
-
-    New schemes come by the entry point group ``slicewise.uri_schemes``: the entry point's name is
-    the scheme as people write it, its value a UriScheme. ``name`` is the canonical name.
-    """
-
-    name: str
-    components: int | None = None
-    """How many components the path has; None: any number."""
-    default_host: str | None = None
-    """What stands for an empty host; None: a host is required."""
-    has_port: bool = False
-    """Whether host and port name a server; else the host is a bucket or project without port."""
-    port: int | None = None
-    """The default port; None: the URI must name one, if `has_port`."""
-    drops_port: bool = False
-    """Whether a port is dropped, where there should be none; else such a URI breaks the rule."""
-
-
-_FILE = UriScheme(name="file", default_host="localhost", drops_port=True)
-_POSTGRES = UriScheme(name="postgres", has_port=True, port=5432, components=3)
-_MYSQL = UriScheme(name="mysql", has_port=True, port=3306, components=2)
-_BUILT_IN = {
-    "file": _FILE,
-    "s3": UriScheme(name="s3"),
-    "gcs": UriScheme(name="gcs"),
-    "gs": UriScheme(name="gcs"),
-    "postgres": _POSTGRES,
-    "postgresql": _POSTGRES,
-    "mysql": _MYSQL,
-    "mariadb": _MYSQL,
-    "bigquery": UriScheme(name="bigquery", components=2),
-    "trino": UriScheme(name="trino", has_port=True, port=8080, components=3),
-}
-
-
-@cache
-def _schemes() -> dict[str, UriScheme]:
-    found = {entry.name: entry.load() for entry in entry_points(group="slicewise.uri_schemes")}
-    return {**found, **_BUILT_IN}
 
 
 def normalize_uri(text: str) -> str:
@@ -78,24 +34,33 @@ def normalize_uri(text: str) -> str:
     with a warning. A password is never part of what is returned: what would stay as written comes
     masked. Normalising twice changes nothing. Raises ValueError for ``airflow://``.
     """
+    canonical, problem = checked_uri(text)
+    if problem is not None:
+        warnings.warn(f"{canonical!r} stays as written: {problem}", stacklevel=2)
+    return canonical
+
+
+def checked_uri(text: str) -> tuple[str, str | None]:
+    """What `normalize_uri` returns and, instead of its warning, the rule that the URI breaks."""
     if not _SCHEME.match(text):
-        return masked_uri(text)
+        return masked_uri(text), None
     scheme = text.partition("://")[0].lower()
     if scheme == "airflow":
         raise ValueError("the scheme airflow:// is reserved (AIP-60); use another, or x-airflow://")
     if scheme.startswith("x-"):
-        return masked_uri(text)
+        return masked_uri(text), None
+    text = text.translate(_DROPPED)
     if _BROKEN_USER_INFO.match(text):
         text = masked_uri(text)
-    text = _without_secrets(text)
+    rule = uri_schemes().get(scheme)
+    kept = _without_login(_without_secrets(text), rule)
     try:
-        parts = urlsplit(text)
-        return _canonical(parts, _schemes().get(scheme))
+        return _canonical(urlsplit(kept), rule), None
     except ValueError as error:
-        if (safe := masked_uri(text)) != text:
-            return normalize_uri(safe)  # a password may have looked like a port and a path
-        warnings.warn(f"{_without_user_info(text)!r} stays as written: {error}", stacklevel=2)
-        return _without_user_info(text)
+        for written in (text, kept):
+            if (safe := masked_uri(written)) != written:
+                return checked_uri(safe)  # a password looked like a host, a port or a path
+        return kept, str(error)
 
 
 def masked_uri(uri: str) -> str:
@@ -125,8 +90,7 @@ def uri_path(uri: str) -> Path:
 def _canonical(parts: SplitResult, scheme: UriScheme | None) -> str:
     path = _canonical_path(parts.path)
     if scheme is None:
-        netloc = parts.netloc.rpartition("@")[2]
-        return _joined(parts.scheme.lower(), netloc, path, parts.query)
+        return _joined(parts.scheme, parts.netloc, path, parts.query)
     if scheme.components is not None:
         _check_components(path, scheme)
     return _joined(scheme.name, _canonical_host(parts, scheme), path, parts.query)
@@ -139,20 +103,26 @@ def _joined(scheme: str, netloc: str, path: str, query: str) -> str:
 
 def _canonical_host(parts: SplitResult, scheme: UriScheme) -> str:
     # Names of buckets and projects keep their case: `parts.hostname` would lower it.
-    host, port = parts.netloc.rpartition("@")[2], parts.port
-    if port is not None or host.endswith(":"):
+    container, at, host = parts.netloc.rpartition("@")
+    if parts.port is not None or host.endswith(":"):
         host = host.rpartition(":")[0]
     host = host or scheme.default_host or ""
     if not host:
         raise ValueError(f"a {scheme.name} URI needs a host")
     if scheme.has_port:
-        port = port or scheme.port
-        if port is None:
-            raise ValueError(f"a {scheme.name} URI needs a port")
-        return f"{host.lower()}:{port}"
-    if port is not None and not scheme.drops_port:
+        host = f"{host.lower()}:{_port(parts, scheme)}"
+    elif parts.port is not None and not scheme.drops_port:
         raise ValueError(f"a {scheme.name} URI has no port")
-    return host.lower() if scheme.default_host else host
+    elif scheme.default_host:
+        host = host.lower()
+    return f"{container}{at}{host}"
+
+
+def _port(parts: SplitResult, scheme: UriScheme) -> int:
+    port = scheme.port if parts.port is None else parts.port
+    if port is None:
+        raise ValueError(f"a {scheme.name} URI needs a port")
+    return port
 
 
 def _canonical_path(path: str) -> str:
@@ -166,18 +136,20 @@ def _encode(component: str) -> str:
 
 
 def _ordered_query(query: str) -> str:
-    key: Callable[[str], str] = lambda item: item.partition("=")[0]  # noqa: E731
-    return "&".join(sorted(query.split("&"), key=key)) if query else ""
+    # Items with one key keep their order, which may mean something: `x=2&x=1`.
+    return "&".join(sorted(query.split("&"), key=lambda item: item.partition("=")[0]))
 
 
 def _check_components(path: str, scheme: UriScheme) -> None:
-    components = path.strip("/").split("/")
+    components = path.removeprefix("/").split("/")
     if len(components) != scheme.components or not all(components):
         raise ValueError(f"the path of a {scheme.name} URI has {scheme.components} components")
 
 
-def _without_user_info(text: str) -> str:
+def _without_login(text: str, rule: UriScheme | None) -> str:
+    """The URI without user info; of a container's name only what looks like a password goes."""
     scheme, _, rest = text.partition("://")
-    end = re.search(r"[/?#]", rest)
-    netloc, tail = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
-    return f"{scheme}://{netloc.rpartition('@')[2]}{tail}"
+    netloc = re.split("[/?#]", rest, maxsplit=1)[0]
+    before, at, host = netloc.rpartition("@")
+    kept = before.partition(":")[0] + at if rule is not None and rule.has_container else ""
+    return f"{scheme}://{kept.removeprefix('@')}{host}{rest[len(netloc) :]}"

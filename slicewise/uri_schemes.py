@@ -1,0 +1,116 @@
+"""How URIs of each scheme are written (AIP-60), and schemes that packages add."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from urllib.parse import SplitResult
+
+__all__ = ["GROUP", "UriScheme", "uri_schemes"]
+
+GROUP = "slicewise.uri_schemes"
+
+OpenLineageNaming = Callable[[SplitResult], tuple[str, str]]
+
+_NAME = re.compile(r"[a-z][a-z0-9+.-]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UriScheme:
+    """How URIs of one scheme are written.
+
+    New schemes come by the entry point group ``slicewise.uri_schemes``: the entry point's name is
+    the scheme as people write it, its value a UriScheme. ``name`` is the canonical name; where the
+    two differ the entry point is an alias. Raises ValueError for rules that cannot be.
+    """
+
+    name: str
+    components: int | None = None
+    """How many components the path has; None: any number."""
+    default_host: str | None = None
+    """What stands for an empty host; None: a host is required."""
+    has_port: bool = False
+    """Whether host and port name a server; else the host is a bucket or project without port."""
+    port: int | None = None
+    """The default port; None: the URI must name one, if `has_port`."""
+    drops_port: bool = False
+    """Whether a port is dropped, where there should be none; else such a URI breaks the rule."""
+    has_container: bool = False
+    """Whether what stands before an ``@`` is part of the place's name, and nobody's login."""
+    openlineage: OpenLineageNaming | None = None
+    """OpenLineage's (namespace, name) for the parts of a canonical URI; None: the general one."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no name of a scheme; write one like 'snowflake'")
+        if self.name == "airflow" or self.name.startswith("x-"):
+            raise ValueError(f"the scheme {self.name}:// is reserved (AIP-60); use another")
+        if self.components is not None and self.components < 1:
+            raise ValueError(f"components is a number from 1, or None, not {self.components!r}")
+        if self.port is not None and not self.has_port:
+            raise ValueError("a default port needs has_port=True")
+        if self.port is not None and not 0 < self.port < 65_536:
+            raise ValueError(f"port is a number from 1 to 65535, not {self.port!r}")
+
+
+_FILE = UriScheme(name="file", default_host="localhost", drops_port=True)
+_POSTGRES = UriScheme(name="postgres", has_port=True, port=5432, components=3)
+_MYSQL = UriScheme(name="mysql", has_port=True, port=3306, components=2)
+# Azure names a container before an "@": dropped, two containers would share one name.
+_ABFSS = UriScheme(name="abfss", has_container=True)
+_WASBS = UriScheme(name="wasbs", has_container=True)
+_BUILT_IN = {
+    "file": _FILE,
+    "s3": UriScheme(name="s3"),
+    "gcs": UriScheme(name="gcs"),
+    "gs": UriScheme(name="gcs"),
+    "postgres": _POSTGRES,
+    "postgresql": _POSTGRES,
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+    "bigquery": UriScheme(name="bigquery", components=2),
+    "trino": UriScheme(name="trino", has_port=True, port=8080, components=3),
+    "abfss": _ABFSS,
+    "abfs": _ABFSS,
+    "wasbs": _WASBS,
+    "wasb": _WASBS,
+}
+
+
+@cache
+def uri_schemes() -> dict[str, UriScheme]:
+    """The rule of each scheme, by the scheme as people write it in lower case.
+
+    A plug-in that cannot be used is left out with a warning that names it.
+    """
+    return _with_plugins(entry_points(group=GROUP))
+
+
+def _with_plugins(entries: Iterable[EntryPoint]) -> dict[str, UriScheme]:
+    schemes = dict(_BUILT_IN)
+    for entry in entries:
+        try:
+            _add(entry.name.lower(), entry.load(), schemes)
+        except Exception as error:
+            # Another package's fault is not to keep every URI of a deployment from being read.
+            warnings.warn(
+                f"the plug-in {entry.name} = {entry.value} of {GROUP} is left out:"
+                f" {type(error).__name__}: {error}",
+                stacklevel=2,
+            )
+    return schemes
+
+
+def _add(written: str, scheme: object, schemes: dict[str, UriScheme]) -> None:
+    if not isinstance(scheme, UriScheme):
+        raise TypeError(f"it is not a UriScheme, but {scheme!r}")
+    if not _NAME.fullmatch(written) or written == "airflow" or written.startswith("x-"):
+        raise ValueError(f"{written}:// is no scheme, or is reserved (AIP-60)")
+    # A canonical URI must mean by its own scheme what it meant by its alias.
+    for name in (written, scheme.name):
+        if schemes.get(name, scheme) != scheme:
+            owner = "built in" if name in _BUILT_IN else "another plug-in's"
+            raise ValueError(f"the scheme {name}:// is {owner}, with a rule of its own")
+    schemes[written] = schemes[scheme.name] = scheme

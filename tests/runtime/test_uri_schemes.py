@@ -1,0 +1,137 @@
+"""Packages add schemes of URIs by entry points, with a name for OpenLineage."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from slicewise import normalize_uri, openlineage_name, uri_schemes
+from slicewise.uri_schemes import GROUP, UriScheme
+
+SNOWFLAKE = UriScheme(
+    name="snowflake",
+    components=3,
+    openlineage=lambda parts: (
+        f"snowflake://{parts.netloc}",
+        parts.path.strip("/").replace("/", ".").upper(),
+    ),
+)
+KAFKA = UriScheme(name="kafka", has_port=True, components=1)
+S3A = UriScheme(name="s3")
+OTHER_S3 = UriScheme(name="s3", components=1)
+NOT_A_SCHEME = {"name": "dict"}
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Makes entry points, by name and value, those that are installed."""
+
+    def install(**entries: str) -> None:
+        found = [_entry(name.replace("_", "-"), value) for name, value in entries.items()]
+        monkeypatch.setattr(uri_schemes, "entry_points", lambda group: found)
+        uri_schemes.uri_schemes.cache_clear()
+
+    yield install
+    monkeypatch.undo()
+    uri_schemes.uri_schemes.cache_clear()
+
+
+def _entry(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value if ":" in value else f"{__name__}:{value}", GROUP)
+
+
+def test_a_plug_in_gives_a_scheme_its_rule_and_its_name(install: Install) -> None:
+    install(snowflake="SNOWFLAKE", SF="SNOWFLAKE")
+    assert normalize_uri("snowflake://me:pw@acc/db/s/t/") == "snowflake://acc/db/s/t"
+    assert normalize_uri("sf://acc/db/s/t") == "snowflake://acc/db/s/t"
+    assert openlineage_name("sf://acc/db/s/t") == ("snowflake://acc", "DB.S.T")
+    with pytest.warns(UserWarning, match="3 components"):
+        normalize_uri("snowflake://acc/db")
+
+
+def test_a_scheme_of_hosts_without_a_default_port_needs_one(install: Install) -> None:
+    install(kafka="KAFKA")
+    assert normalize_uri("kafka://Broker:9092/topic") == "kafka://broker:9092/topic"
+    with pytest.warns(UserWarning, match="needs a port"):
+        assert normalize_uri("kafka://me@Broker/topic") == "kafka://Broker/topic"
+
+
+def test_an_alias_alone_brings_its_canonical_scheme(install: Install) -> None:
+    install(sf="SNOWFLAKE", s3a="S3A")
+    with pytest.warns(UserWarning, match="3 components"):
+        normalize_uri("snowflake://acc/db")
+    assert normalize_uri("s3a://bucket/x") == "s3://bucket/x"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("broken", "no_such_module_at_all:X", "no_such_module_at_all"),
+        ("broken", "NO_SUCH_NAME", "NO_SUCH_NAME"),
+        ("broken", "NOT_A_SCHEME", "not a UriScheme"),
+        ("postgres", "SNOWFLAKE", "postgres:// is built in"),
+        ("s3x", "OTHER_S3", "s3:// is built in"),
+        ("airflow", "SNOWFLAKE", "reserved"),
+        ("x_mine", "SNOWFLAKE", "reserved"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_used_is_named_and_breaks_nothing(
+    install: Install, name: str, value: str, why: str
+) -> None:
+    install(**{name: value, "kafka": "KAFKA"})
+    with pytest.warns(UserWarning, match=rf"{name.replace('_', '-')} = .*left out: .*{why}"):
+        assert normalize_uri("kafka://h:1/t/") == "kafka://h:1/t"
+    assert normalize_uri("postgres://h/d/s/t") == "postgres://h:5432/d/s/t"
+    assert normalize_uri("s3://bucket/a/b") == "s3://bucket/a/b"
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ({"name": "Kafka"}, "no name of a scheme"),
+        ({"name": "airflow"}, "reserved"),
+        ({"name": "x-kafka"}, "reserved"),
+        ({"name": "kafka", "components": 0}, "from 1"),
+        ({"name": "kafka", "port": 9092}, "has_port=True"),
+        ({"name": "kafka", "port": 70_000, "has_port": True}, "65535"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused(rule: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        UriScheme(**rule)
+
+
+@pytest.mark.parametrize(
+    ("uri", "namespace", "name"),
+    [
+        ("postgres://me:pw@DB/shop/public/orders", "postgres://db:5432", "shop.public.orders"),
+        ("mariadb://db/shop/orders%20new", "mysql://db:3306", "shop.orders new"),
+        ("trino://h/hive/web/clicks", "trino://h:8080", "hive.web.clicks"),
+        ("bigquery://project/set/table", "bigquery", "project.set.table"),
+        ("s3://bucket/raw/a%20b/", "s3://bucket", "raw/a b"),
+        ("s3://bucket", "s3://bucket", "/"),
+        ("gs://bucket/raw", "gs://bucket", "raw"),
+        ("abfss://raw@lake.example/x/y", "abfss://raw@lake.example", "x/y"),
+        ("file:///lake/raw flights", "file", "/lake/raw flights"),
+        ("file://server/lake", "file://server", "/lake"),
+        ("hdfs://node:8020/lake/raw", "hdfs://node:8020", "/lake/raw"),
+        ("hdfs:///lake", "hdfs", "/lake"),
+        ("service://token@h/data?y=2&x=1", "service://h", "/data?x=1&y=2"),
+        ("x-mine://me:pw@Host/A", "x-mine://Host", "/A"),
+        ("x-mine://[", "slicewise", "x-mine://["),
+        ("just some text", "slicewise", "just some text"),
+        ("see s3://bucket/x", "slicewise", "see s3://bucket/x"),
+        ("jdbc:mysql://u:pw@h/db", "slicewise", "jdbc:mysql://u:***@h/db"),
+        ("postgres://me:pw@h/only_db", "slicewise", "postgres://h/only_db"),
+    ],
+)
+def test_every_place_has_a_name_for_openlineage(uri: str, namespace: str, name: str) -> None:
+    assert openlineage_name(uri) == (namespace, name)
+
+
+def test_openlineage_has_no_name_for_the_reserved_scheme() -> None:
+    with pytest.raises(ValueError, match="reserved"):
+        openlineage_name("airflow://x")
