@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from croniter import CroniterBadCronError, croniter
+from croniter import croniter
 
 from slicewise.errors import DefinitionError
+from slicewise.zones import DAY
 
 Last = Literal["l"]
 # croniter would draw R and H anew, or from a hash: boundaries must follow from the text alone.
 _DRAWN = re.compile(r"[hr](\(|/|$)", re.IGNORECASE)
 _RANGE = re.compile(r"(?:^|,)(\w+)-(\w+)", re.ASCII)
+_BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -59,8 +61,10 @@ class CronFields(NamedTuple):
     on: DayFields
 
     @property
-    def times(self) -> list[int]:
+    def times(self) -> Sequence[int]:
         """Seconds of a day at which it ticks, ascending."""
+        if self.hours is self.minutes is None:
+            return range(0, DAY, 60)
         hours: Sequence[int] = range(24) if self.hours is None else self.hours
         minutes: Sequence[int] = range(60) if self.minutes is None else self.minutes
         return [hour * 3600 + minute * 60 for hour in hours for minute in minutes]
@@ -84,10 +88,14 @@ def read_fields(expression: str) -> CronFields:
         raise DefinitionError(
             f"R and H are refused in {expression!r}: their ticks are drawn, not written"
         )
+    plain = [_plain(field, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True)]
+    if None not in plain:
+        values = [_numbers(field or ()) for field in plain]
+        return CronFields(*values[:2], DayFields(values[2], False, (), *values[3:], ()))
     try:
         # A start of its own: croniter would ask the clock for one.
         cron = croniter(expression, 0.0)
-    except CroniterBadCronError as error:
+    except ValueError as error:
         raise DefinitionError(f"bad cron expression {expression!r}: {error}") from None
     _refuse_ranges_of_one(expression, fields)
     _refuse_mixed_weekdays(expression, fields[4])
@@ -105,6 +113,19 @@ def read_fields(expression: str) -> CronFields:
             tuple((day, tuple(sorted(nth[day], key=str))) for day in sorted(nth)),
         ),
     )
+
+
+def _plain(field: str, low: int, high: int) -> list[int | str] | None:
+    """What croniter makes of `*`, `5` and `*/15`, without its first millisecond; else None."""
+    if field == "*":
+        return ["*"]
+    number = field.removeprefix("*/")
+    if not (number.isascii() and number.isdigit() and len(number) < 3):
+        return None
+    value = int(number)
+    if number == field:
+        return [value] if low <= value <= high else None
+    return list(range(low, high + 1, value)) if value > 1 else None
 
 
 def _numbers(field: Iterable[int | str]) -> tuple[int, ...] | None:

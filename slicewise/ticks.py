@@ -8,6 +8,8 @@ instants follow the wall clock one to one.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate
+from operator import add
 from typing import Protocol
 
 from slicewise.cadence import Cadence, CronCadence, StepCadence
@@ -78,23 +80,23 @@ class PlacedTicks:
     def __init__(self, wall: WallTicks, table: OffsetTable, elapsed: bool) -> None:
         self._wall = wall
         self._starts, self._offsets = table.starts, table.offsets
-        # Of each period: the number of its first tick; the wall number its clock begins with; and
-        # whether the instant it begins at is a tick that the wall clock skipped (a gap).
-        low = wall.rank(table.starts[0] + table.offsets[0])
-        self._first, self._low, self._in_gap = [low], [low], [0]
-        for index in range(1, len(table.starts)):
-            start, old, new = table.starts[index], *table.offsets[index - 1 : index + 1]
-            ended = max(wall.rank(start + old), low)
-            number = self._first[-1] + self._in_gap[-1] + ended - low
-            begins, reached = start + new, table.reach[index - 1]
-            low, in_gap = wall.rank(begins), 0
-            if not elapsed and reached > begins:  # a fold: only what was never read before ticks
-                low = wall.rank(reached)
-            elif not elapsed and wall.rank(reached) < low:
-                in_gap = int(wall.tick(low) != begins)
-            self._first.append(number)
-            self._low.append(low)
-            self._in_gap.append(in_gap)
+        shown = list(map(add, table.starts, table.offsets))
+        begins, ends = wall.ranks(shown), wall.ranks(map(add, table.starts[1:], table.offsets))
+        # Rule 5 asks only what the clock reads; rule 4 also what it has read before.
+        seen = begins if elapsed else [begins[0], *wall.ranks(table.reach[:-1])]
+        # Of each period: the wall number its clock begins with (after a fold, the first that was
+        # never read before); whether the instant it begins at is a tick that the wall clock
+        # skipped (a gap); and the number of its first tick.
+        self._low = list(map(max, begins, seen))
+        self._in_gap = [
+            int(old < new and wall.tick(new) != begun)
+            for old, new, begun in zip(seen, begins, shown, strict=True)
+        ]
+        passed = [
+            gap + ended - low if ended > low else gap
+            for gap, low, ended in zip(self._in_gap, self._low, ends, strict=False)
+        ]
+        self._first = list(accumulate(passed, initial=begins[0]))
 
     def rank(self, instant: int) -> int:
         """The number of the first tick at or after the instant."""

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from slicewise.day_cycles import Days
 from slicewise.zones import DAY
@@ -76,4 +75,4 @@ def _even_step(days: Days, times: Sequence[int]) -> int:
     if days.step != 1 or DAY % len(times):
         return 0
     step = DAY // len(times)
-    return step if all(b - a == step for a, b in pairwise(times)) else 0
+    return step if list(times) == list(range(times[0], times[0] + DAY, step)) else 0

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import accumulate, pairwise
+from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,10 +65,9 @@ class OffsetTable(NamedTuple):
         """Build from (instant, offset) pairs in order, dropping those that change nothing."""
         kept = [changes[0]]
         kept += [new for old, new in pairwise(changes) if old[1] != new[1]]
-        starts = tuple(start for start, _ in kept)
-        offsets = tuple(offset for _, offset in kept)
-        ends = (*starts[1:], end)
-        reach = accumulate((stop + off for stop, off in zip(ends, offsets, strict=True)), max)
+        starts = tuple([start for start, _ in kept])
+        offsets = tuple([offset for _, offset in kept])
+        reach = accumulate(map(add, (*starts[1:], end), offsets), max)
         return cls(starts, offsets, tuple(reach))
 
 
