@@ -1,15 +1,20 @@
 """What a function can know of its run: the context, a mapping with a view of the partitions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
 from slicewise.definitions import PartitionDefinition
+from slicewise.discovery import Discoveries
 from slicewise.folders import key_parts
 from slicewise.handles import AssetHandle
 from slicewise.intervals import Interval
 from slicewise.keys import PartitionKey
+
+PastKeys = Callable[[], Iterator[PartitionKey]]
+"""The keys of the asset that were made before, newest first, fetched as they are looked at."""
 
 
 class PartitionError(ValueError):
@@ -24,15 +29,19 @@ class PartitionContext:
         definition: PartitionDefinition | None,
         keys: Sequence[PartitionKey],
         upstream: Mapping[str, AssetHandle],
+        past: PastKeys = lambda: iter(()),
     ) -> None:
         self.definition = definition
         self._keys = tuple(keys)
         self._upstream = upstream
+        self._past = past
 
     @property
     def key(self) -> Any:
         """The only key: an Interval, a plain value, a product's key. Raises PartitionError."""
-        if len(self._keys) != 1:
+        if not self._keys:
+            raise PartitionError("this run covers no partition: it is there to find some")
+        if len(self._keys) > 1:
             raise PartitionError(f"this run makes {len(self._keys)} partitions; use .keys")
         return self._keys[0].value
 
@@ -54,6 +63,16 @@ class PartitionContext:
         last = max(windows, key=lambda window: window.end)
         return first if first == last else Interval(first.start, last.end, first.zone)
 
+    def iter_past_partitions(self) -> Iterator[Any]:
+        """Partitions of the asset that have been made before, newest first: the latest is `next`.
+
+        They are windows (or products with windows) that begin before the run's first one. Without a
+        dimension of time they are all others, the one that was made last first. Looked up page by
+        page as they are asked for, whatever the length of the history. Raises ConnectionError when
+        the worker of the run is gone.
+        """
+        return (key.value for key in self._past())
+
     def upstream(self, name: str) -> tuple[Any, ...]:
         """The keys of an upstream asset that are mapped to this run's partitions."""
         if name not in self._upstream:
@@ -68,7 +87,10 @@ class PartitionContext:
 
 
 class RunContext(Mapping[str, Any]):
-    """A mapping with run_id, attempt, trigger, params, asset, logical_time and partition."""
+    """A mapping with run_id, attempt, trigger, params, asset, logical_time and partition.
+
+    ``asset`` is what the function is given as ``self``.
+    """
 
     def __init__(
         self,
@@ -77,10 +99,12 @@ class RunContext(Mapping[str, Any]):
         attempt: int,
         trigger: str,
         params: Mapping[str, Any],
-        asset: AssetHandle,
+        asset: AssetHandle | Mapping[str, AssetHandle],
         logical_time: datetime | None,
         partition: PartitionContext,
+        discoveries: Discoveries | None = None,
     ) -> None:
+        self.discoveries = discoveries or Discoveries()
         self._values: dict[str, Any] = {
             "run_id": run_id,
             "attempt": attempt,
@@ -90,6 +114,11 @@ class RunContext(Mapping[str, Any]):
             "logical_time": logical_time,
             "partition": partition,
         }
+
+    @property
+    def discovered(self) -> dict[str, list[PartitionKey]]:
+        """The keys that the run has added so far to sets found at run time, by set."""
+        return self.discoveries.sets()
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
@@ -103,22 +132,43 @@ class RunContext(Mapping[str, Any]):
         return len(self._values)
 
 
-# Not a context variable: threads that a function starts are part of its run.
-_current: list[RunContext] = []
+# The runs of this process that go on. A runner has one: threads that its function starts are part
+# of it, whatever their context variables say. In unit tests several threads may each make an asset.
+_entered: dict[int, RunContext] = {}
+_of_this_thread: ContextVar[RunContext | None] = ContextVar("run", default=None)
 
 
 def get_current_context() -> RunContext:
     """The context of the run that calls. Raises RuntimeError outside of a run."""
-    if not _current:
+    own = _of_this_thread.get()
+    if own is not None and id(own) in _entered:
+        return own
+    latest = next(reversed(_entered.values()), None)
+    if latest is None:
         raise RuntimeError("there is no current context: no asset is being made")
-    return _current[-1]
+    return latest
+
+
+def discover(definition: PartitionDefinition, key: object) -> PartitionKey:
+    """Adds a key to a set found at run time, for the run that calls; the key as it is kept.
+
+    Adding it twice is adding it once, and a run that fails adds none. Raises RuntimeError outside
+    of a run, PartitionKeyError for what cannot be a key.
+    """
+    if not _entered:
+        raise RuntimeError(
+            f"partitions are added to {definition!r} by a run; no asset is being made here"
+        )
+    return get_current_context().discoveries.add(definition, key)
 
 
 @contextmanager
 def entered(context: RunContext) -> Iterator[RunContext]:
     """Within the block, ``context`` is the current one."""
-    _current.append(context)
+    token = _of_this_thread.set(context)
+    _entered[id(context)] = context
     try:
         yield context
     finally:
-        _current.pop()
+        del _entered[id(context)]
+        _of_this_thread.reset(token)

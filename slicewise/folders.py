@@ -1,11 +1,15 @@
 """From partition keys to what names them in data: a text per dimension, and a folder."""
 
+import os
 from collections.abc import Sequence
 from urllib.parse import unquote
 
 from slicewise.definitions import PartitionDefinition
+from slicewise.errors import PartitionKeyError
 from slicewise.keys import PartitionKey, ProductKey
 from slicewise.storage import partition_folder
+
+_LONGEST_NAME_BYTES = 255
 
 
 def dimension_names(definition: PartitionDefinition | None) -> list[str]:
@@ -28,3 +32,17 @@ def key_folder(definition: PartitionDefinition | None, key: PartitionKey) -> str
     names = dimension_names(definition)
     texts = [column_text(part) for part in key_parts(key)] if names else []
     return partition_folder(zip(names, texts, strict=True))
+
+
+def refuse_long_folder(name: str, key: PartitionKey) -> None:
+    """Raises PartitionKeyError for a key of one dimension whose folder no file system would take.
+
+    Names of folders have at most 255 bytes on all of them that matter.
+    """
+    folder = partition_folder([(name, column_text(key))])
+    size = len(os.fsencode(folder))
+    if size > _LONGEST_NAME_BYTES:
+        raise PartitionKeyError(
+            f"the folder {folder[:50]}… of a partition would have a name of {size} bytes;"
+            f" file systems take at most {_LONGEST_NAME_BYTES}: use a shorter key"
+        )

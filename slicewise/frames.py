@@ -1,10 +1,12 @@
 """Writing a frame into the staging folder of an attempt, every row into its own partition."""
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from slicewise import spark
 from slicewise.columns import window_text_column
@@ -63,8 +65,16 @@ def stage(frame: Frame, target: Target) -> list[StagedPartition]:
 
     A frame for several partitions carries a column per dimension; one for a single partition may.
     Raises RowsError, with a sentence that names them, for missing columns, nulls, and rows outside
-    the run's partitions; nothing of the frame is used then.
+    the run's partitions; nothing of the frame is kept then.
     """
+    try:
+        return _stage(frame, target)
+    except BaseException:
+        shutil.rmtree(target.staging, ignore_errors=True)
+        raise
+
+
+def _stage(frame: Frame, target: Target) -> list[StagedPartition]:
     names = dimension_names(target.definition)
     missing = [name for name in names if name not in frame.columns]
     if len(target.keys) == 1 and len(missing) == len(names):
@@ -78,6 +88,23 @@ def stage(frame: Frame, target: Target) -> list[StagedPartition]:
         _refuse_rows_outside(frame, texts, target)
         _fill_empty(frame.drop(*names), target)
     return [_finish(key, target) for key in target.keys]
+
+
+def stage_apart(frame: Frame, target: Target) -> list[StagedPartition]:
+    """As `stage` for a target of one key, where others of the run are written before or after.
+
+    Spark writes into a folder that is not there yet, so each such key gets one of its own first.
+    """
+    (key,) = target.keys
+    path = key_folder(target.definition, key)
+    apart, place = target.staging / f"_apart-{uuid4().hex}", target.staging / path
+    try:
+        staged = stage(frame, replace(target, staging=apart))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(apart / path, place)
+    finally:
+        shutil.rmtree(apart, ignore_errors=True)
+    return staged
 
 
 def _missing_sentence(missing: Sequence[str], count: int) -> str:

@@ -1,13 +1,18 @@
 """What a function is given for an asset: its name, its partitions in this run, and its data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from slicewise import spark
+from slicewise.by_sequence import PartitionAtRuntime
 from slicewise.definitions import PartitionDefinition
+from slicewise.discovery import Discoveries, runtime_key
+from slicewise.errors import PartitionKeyError
 from slicewise.folders import key_folder
-from slicewise.frames import Target, stage
+from slicewise.frames import Target, stage, stage_apart
 from slicewise.keys import PartitionKey
 from slicewise.uris import masked_uri, normalize_uri, uri_path
 
@@ -34,7 +39,7 @@ class AssetHandle:
         *,
         uri: str | None,
         definition: PartitionDefinition | None,
-        keys: Sequence[PartitionKey],
+        keys: Sequence[PartitionKey] | Callable[[], Sequence[PartitionKey]],
         session: Callable[[], "SparkSession"],
         missing: Sequence[str] = (),
     ) -> None:
@@ -42,12 +47,17 @@ class AssetHandle:
         self.uri = uri
         self.canonical_uri = None if uri is None else normalize_uri(uri)
         self.definition = definition
-        self.keys = tuple(keys)
+        self._keys = keys
         self._missing = tuple(missing)
         self._session = session
 
     def __repr__(self) -> str:
         return f"<asset {self.name}, {len(self.keys)} partitions>"
+
+    @cached_property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        """The keys of the partitions, in order."""
+        return tuple(self._keys() if callable(self._keys) else self._keys)
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -75,8 +85,8 @@ class AssetHandle:
         paths = [f"file://{root}/{folder}" for folder in folders]
         return reader.option("basePath", f"file://{root}").parquet(*paths)
 
-    def write(self, frame: Frame) -> None:
-        """Only the run's own asset is written."""
+    def write(self, frame: Frame, *, partition: object = None) -> None:
+        """Always a TypeError: only the run's own asset is written."""
         raise TypeError(f"{self.name} is read by this run; only the run's own asset is written")
 
     def path(self) -> Path:
@@ -86,46 +96,151 @@ class AssetHandle:
         return uri_path(self.canonical_uri)
 
     def _missing_sentence(self) -> str:
-        shown = ", ".join(self._missing[:_NAMED_AT_MOST])
-        rest = len(self._missing) - _NAMED_AT_MOST
-        more = f" and {rest} more" if rest > 0 else ""
         return (
             f"{len(self._missing)} partitions of {self.name} that this run needs have not been"
-            f" made: {shown}{more}"
+            f" made: {_some(self._missing)}"
         )
 
 
-class OwnAssetHandle(AssetHandle):
-    """The asset that the run makes: it can be written, once."""
+class WritableHandle(AssetHandle):
+    """An asset that the run makes: each of its partitions can be written, once."""
+
+    def __init__(self, name: str, *, discoveries: Discoveries | None = None, **facts: Any) -> None:
+        super().__init__(name, **facts)
+        self._discoveries = discoveries or Discoveries()
+        self._by_text = {key.text: key for key in self.keys}
+        self._claimed: set[str] = set()
+        self._lock = Lock()
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the asset's data lies where it can be written."""
+        return True
+
+    @property
+    def finds_partitions(self) -> bool:
+        """Whether the run covers no partition of the asset, and is there to find some."""
+        return isinstance(self.definition, PartitionAtRuntime) and not self.keys
+
+    def write(self, frame: Frame, *, partition: object = None) -> None:
+        """Writes the run's partitions, to be published when the run has succeeded.
+
+        A frame for several partitions carries one column per dimension: texts of keys, or times
+        inside the windows. ``partition`` says that the whole frame belongs to one partition: to one
+        of the run's or, in a run that covers none, to any key of the asset's `PartitionAtRuntime`,
+        which the run adds thereby. Each partition is written once. Raises RowsError for rows
+        outside the partitions, PartitionKeyError for a key that the run does not make.
+        """
+        keys = self._keys_to_write(partition)
+        self._claim(keys)
+        try:
+            self._store(frame, keys, apart=partition is not None)
+        except BaseException:
+            self._claimed.difference_update(key.text for key in keys)
+            raise
+        if self.finds_partitions:
+            self._discoveries.add(self.definition, keys[0])
+
+    def check_complete(self) -> None:
+        """Raises ValueError, which names them, when partitions of the run are not written."""
+        missing = [text for text in self._by_text if text not in self._claimed]
+        if not missing or not self.can_write:
+            return
+        if not self._claimed:
+            raise ValueError(
+                f"the function of {self.name} returned nothing and wrote nothing; return a"
+                " DataFrame, or call self.write"
+            )
+        raise ValueError(
+            f"{len(missing)} partitions of {self.name} are not written: {_some(missing)}"
+        )
+
+    @property
+    def is_written(self) -> bool:
+        """Whether nothing is left to write."""
+        return self._by_text.keys() <= self._claimed
+
+    def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
+        """Takes the rows of these partitions; ``apart`` from those of others."""
+        raise NotImplementedError
+
+    def _keys_to_write(self, partition: object) -> Sequence[PartitionKey]:
+        if isinstance(self.definition, PartitionAtRuntime) and self.finds_partitions:
+            if partition is None:
+                raise PartitionKeyError(
+                    f"this run covers no partition of {self.name}: say to which one the rows"
+                    " belong, self.write(frame, partition=key)"
+                )
+            return [runtime_key(self.definition, partition)]
+        if partition is None:
+            return self.keys
+        wanted = PartitionKey.of(partition)
+        found = self._by_text.get(wanted.text)
+        if self.definition is None or found is None or partition not in (found, found.text):
+            raise PartitionKeyError(
+                f"this run does not make {partition!r}, a partition of {self.name}"
+            )
+        return [found]
+
+    def _claim(self, keys: Sequence[PartitionKey]) -> None:
+        """Threads may write partitions side by side, but each partition once."""
+        with self._lock:
+            again = [key.text for key in keys if key.text in self._claimed]
+            if again:
+                which = f"the partition {again[0]} of {self.name}" if again[0] else self.name
+                raise ValueError(f"{which} is written already; one run writes it once")
+            self._claimed.update(key.text for key in keys)
+
+
+class OwnAssetHandle(WritableHandle):
+    """An asset that the run makes in folders of files, by way of a staging folder."""
 
     def __init__(self, name: str, *, marker: str, **facts: Any) -> None:
         super().__init__(name, **facts)
         self._marker = marker
         self.staging: Path | None = None
-        self.staged: list[StagedPartition] | None = None
-        """What has been written; None before `write`."""
+        self.staged: list[StagedPartition] = []
+        """What has been written."""
 
     @property
     def can_write(self) -> bool:
-        """Whether the asset's data lies where it can be written."""
+        """Only what lies in files can."""
         return self.staging is not None
 
     def stage_in(self, folder: Path) -> None:
         """What is written goes to this folder first."""
         self.staging = folder
 
-    def write(self, frame: Frame) -> None:
-        """Writes the run's partitions, to be published when the run has succeeded.
-
-        A frame for several partitions carries one column per dimension: texts of keys, or times
-        inside the windows. Raises RowsError for rows outside the run's partitions.
-        """
+    def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
         if not spark.is_frame(frame):
-            raise TypeError(f"a Spark DataFrame is written, not {type(frame).__name__}")
+            raise TypeError(
+                f"a Spark DataFrame is written to {self.name}, not {type(frame).__name__}"
+            )
         if self.staging is None:
             shown = None if self.uri is None else masked_uri(self.uri)
             raise ValueError(f"{self.name} cannot be written: its uri is {shown!r}")
-        if self.staged is not None:
-            raise ValueError(f"{self.name} is written already; one run writes once")
-        target = Target(self.staging, self.definition, self.keys, self._marker)
-        self.staged = stage(frame, target)
+        target = Target(self.staging, self.definition, keys, self._marker)
+        self.staged += stage_apart(frame, target) if apart else stage(frame, target)
+
+
+class Outlets(Mapping[str, WritableHandle]):
+    """The assets that one function makes together, by name (AIP-75, multi-assets)."""
+
+    def __init__(self, handles: Iterable[WritableHandle]) -> None:
+        self._handles = {handle.name: handle for handle in handles}
+
+    def __getitem__(self, name: str) -> WritableHandle:
+        if name not in self._handles:
+            raise KeyError(f"{name!r} is no outlet; there are {', '.join(self._handles)}")
+        return self._handles[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handles)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+
+def _some(texts: Sequence[str]) -> str:
+    rest = len(texts) - _NAMED_AT_MOST
+    return ", ".join(texts[:_NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,18 +1,34 @@
-"""Calling an asset's function with what its parameters ask for, by name."""
+"""Calling an asset's function with what its parameters ask for, and taking what it returns."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from slicewise.assets import ProducedAsset
 from slicewise.context import RunContext, entered
-from slicewise.handles import AssetHandle
+from slicewise.handles import AssetHandle, Outlets, WritableHandle
+from slicewise.options import RunOptions
 from slicewise.signatures import wanted_names
 
 
+class Producer(Protocol):
+    """What has a function: an asset, or several that are made together."""
+
+    @property
+    def name(self) -> str:
+        """How it is spoken of."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What makes the data."""
+
+    @property
+    def options(self) -> RunOptions:
+        """How it runs."""
+
+
 def invoke(
-    asset: ProducedAsset,
+    producer: Producer,
     context: RunContext,
-    own: AssetHandle,
+    own: WritableHandle | Outlets,
     upstream: Mapping[str, AssetHandle],
     session: Callable[[], Any],
 ) -> Any:
@@ -23,11 +39,54 @@ def invoke(
         "spark": session,
     }
     arguments = {}
-    for name in wanted_names(asset.function):
+    for name in wanted_names(producer.function):
         if name not in given and name not in upstream:
             raise LookupError(
-                f"{asset.name} asks for {name!r}, which is no asset that it was given"
+                f"{producer.name} asks for {name!r}, which is no asset that it was given"
             )
         arguments[name] = given[name]() if name in given else upstream[name]
     with entered(context):
-        return asset.function(**arguments)
+        return producer.function(**arguments)
+
+
+def keep(producer: Producer, own: WritableHandle | Outlets, returned: Any) -> None:
+    """Writes what a function returned. Raises ValueError for partitions that are not written.
+
+    The function of several assets returns all those that it did not write, by name.
+    """
+    if isinstance(own, Outlets):
+        frames = _by_outlet(producer, own, returned)
+        for name, frame in frames.items():
+            own[name].write(frame)
+        handles = list(own.values())
+    else:
+        if returned is not None:
+            own.write(returned)
+        handles = [own]
+    for handle in handles:
+        handle.check_complete()
+
+
+def _by_outlet(producer: Producer, own: Outlets, returned: Any) -> Mapping[str, Any]:
+    if returned is None:
+        return {}
+    if not isinstance(returned, Mapping):
+        raise TypeError(
+            f"the function of {producer.name} returns {{name: DataFrame}}, not"
+            f" {type(returned).__name__}: it makes {', '.join(own)}"
+        )
+    unknown = [name for name in returned if name not in own]
+    if unknown:
+        raise ValueError(
+            f"the function of {producer.name} returned {unknown[0]!r}, which it does not make;"
+            f" it makes {', '.join(own)}"
+        )
+    # Only what lies elsewhere, by its URI, is written by other means than these.
+    here = [name for name, handle in own.items() if handle.can_write or handle.uri is None]
+    missing = [name for name in here if name not in returned and not own[name].is_written]
+    if missing:
+        raise ValueError(
+            f"the function of {producer.name} returned nothing for {missing[0]!r}, and did not"
+            " write it: one run makes all outlets or none"
+        )
+    return returned

@@ -19,6 +19,7 @@ from assets_app.execution.attempts import Attempt, Failure
 from assets_app.execution.clearing import clear_away
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.logs import LogKeeper
+from assets_app.execution.past import PastPartitions
 from assets_app.execution.publishing import discard_staging, publish
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
@@ -140,6 +141,7 @@ class _Supervision:
         self.process = process
         self.watched = Watched(attempt.row, process)
         self.log = LogKeeper(attempt.row)
+        self.past = PastPartitions(attempt)
         self.uri = _uri(attempt)
         self.deadline = _deadline(attempt)
         self.root = self.staging = ""
@@ -169,6 +171,8 @@ class _Supervision:
             case "spark":
                 self.session_opened = True
                 self._keep_application(message)
+            case "ask":
+                self.process.answer(self.past.answer(message))
             case "staged":
                 self.root, self.staging = message["root"], message["staging"]
                 self.staged += message["partitions"]

@@ -64,6 +64,12 @@ class AssetPartition(models.Model):
                 condition=models.Q(held_by__isnull=False),
                 name="slice_held_by_asset",
             ),
+            # Without time, the past of an asset is in the order of its making.
+            models.Index(
+                fields=("asset", "identity", "materialized_at", "id"),
+                condition=models.Q(window_start__isnull=True, version__gt=0),
+                name="slice_by_making",
+            ),
         )
 
     def __str__(self) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import TextIO
 
 from slicewise import spark
+from slicewise.runner.channel import Channel
 from slicewise.runner.processes import adopt_orphans, die_with_parent
-from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
+from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 
 _CHANNEL = 3
 
@@ -41,7 +42,7 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     return _CHANNEL, 1
 
 
-Perform = Callable[[Message, Callable[[Message], None]], int]
+Perform = Callable[[Message, Channel], int]
 """Does one run, saying how it goes; the exit status."""
 
 
@@ -51,21 +52,22 @@ def main(perform: Perform, operation: str, channel: int, log: int) -> int:
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
+        worker = Channel(connection)
         try:
-            status = _answer(perform, operation, request, connection)
+            status = _answer(perform, operation, request, worker)
         except BaseException as error:
-            connection.sendall(encode(_platform_failure(error)))
+            worker.say(_platform_failure(error))
             status = 1
         sys.stdout.flush()
         sys.stderr.flush()
         return status
 
 
-def _answer(perform: Perform, operation: str, request: Message, connection: socket.socket) -> int:
+def _answer(perform: Perform, operation: str, request: Message, worker: Channel) -> int:
     if operation == "interrupt":
         spark.interrupt(str(request["remote"]), str(request["session_id"]))
         return 0
-    return perform(request, lambda message: connection.sendall(encode(message)))
+    return perform(request, worker)
 
 
 def _platform_failure(error: BaseException) -> Message:

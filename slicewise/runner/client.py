@@ -103,6 +103,7 @@ class WarmParent:
         channel.settimeout(_SEND_TIMEOUT_SECONDS)
         try:
             channel.sendall(encode(body))
+            channel.setblocking(False)
         except OSError:
             runner.kill()  # its end, which `messages` tells of, says more than this error
         return runner

@@ -12,7 +12,15 @@ from slicewise.runner.wire import LineBuffer, Message, WireError, encode
 
 DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _CHUNK_BYTES = 65536
-_RUNNER_TYPES = {"spark", "staged", "finished", "failed"}
+_RUNNER_MESSAGES: dict[str, set[str]] = {
+    "spark": {"application_id", "ui"},
+    "ask": {"question"},
+    "staged": {"root", "staging", "partitions"},
+    "discovered": {"set", "keys"},
+    "finished": set(),
+    "failed": {"kind", "error", "traceback"},
+}
+"""What a runner may say, and what each of its messages holds at least."""
 _GONE_PATIENCE_SECONDS = 10.0
 
 
@@ -33,6 +41,8 @@ class RunnerProcess:
         self._pidfd: int | None = None
         self._exited: Message | None = None
         self._open = {channel.fileno(), log, status.fileno()}
+        self._answers = bytearray()
+        self._is_asked = False
 
     def ping(self) -> None:
         """Says that the worker is alive; without, the parent kills the runner after a while."""
@@ -40,6 +50,14 @@ class RunnerProcess:
             self._status.send(encode({"type": "ping"}), socket.MSG_DONTWAIT)
         except OSError:
             return  # it has ended, which `messages` tells
+
+    def answer(self, message: Message) -> None:
+        """Answers the message ``ask`` that `messages` gave last.
+
+        It goes out while `messages` is read: a runner that does not read keeps nobody waiting.
+        """
+        self._is_asked = False
+        self._answers += encode(message)
 
     def kill(self) -> None:
         """Kills the runner's process group; `messages` then tells of the end."""
@@ -70,12 +88,26 @@ class RunnerProcess:
             self._close()
 
     def _wait(self, timeout: float) -> list[int]:
-        poll = select.poll()
+        poll, channel = select.poll(), self._channel.fileno()
         for descriptor in self._open:
             poll.register(descriptor, select.POLLIN)
+        if self._answers and channel in self._open:
+            poll.register(channel, select.POLLIN | select.POLLOUT)
+        found = poll.poll(timeout * 1000)
+        if any(fd == channel and event & select.POLLOUT for fd, event in found):
+            self._send_answer()
         # The status comes last, so that what was said before the end is read before it.
-        order = [self._channel.fileno(), self._log, self._status.fileno()]
-        return sorted((fd for fd, _ in poll.poll(timeout * 1000)), key=order.index)
+        order = [channel, self._log, self._status.fileno()]
+        return sorted((fd for fd, event in found if event != select.POLLOUT), key=order.index)
+
+    def _send_answer(self) -> None:
+        try:
+            sent = self._channel.send(self._answers)
+        except BlockingIOError:
+            return  # no room after all
+        except OSError:
+            sent = len(self._answers)  # it has ended, which `messages` tells
+        del self._answers[:sent]
 
     def _read(self, descriptor: int) -> Iterator[Message]:
         try:
@@ -94,8 +126,7 @@ class RunnerProcess:
     def _hear_runner(self, data: bytes) -> Iterator[Message]:
         try:
             for message in self._messages.feed(data):
-                if message.get("type") not in _RUNNER_TYPES:
-                    raise WireError(f"unexpected message {str(message)[:80]}")
+                self._check(message)
                 yield message
         except WireError as error:
             # User code shares the process and can write to any descriptor. Its run ends here.
@@ -108,6 +139,15 @@ class RunnerProcess:
                 "traceback": "",
                 "partition": None,
             }
+
+    def _check(self, message: Message) -> None:
+        if not _RUNNER_MESSAGES.get(str(message.get("type")), {""}) <= message.keys():
+            raise WireError(f"unexpected message {str(message)[:80]}")
+        if message["type"] == "ask":
+            # A runner asks again when it has read the answer: no more than one ever waits here.
+            if self._is_asked or self._answers:
+                raise WireError("a question before the last one was answered")
+            self._is_asked = True
 
     def _hear_parent(self, data: bytes) -> Iterator[Message]:
         for message in self._reports.feed(data):

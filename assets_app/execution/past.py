@@ -1,0 +1,141 @@
+"""What a run's code asks of the past of its asset, answered from the database."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.db import connection
+from django.db.models import Min
+
+import slicewise
+from assets_app.execution.attempts import Attempt
+from slicewise.runner.past import PAST_PARTITIONS
+
+# Slices looked at for one answer. Not all of them need have been made: the next question goes on
+# after the last one, so that an answer costs the same whatever lies behind and before it.
+PAGE = 500
+_HIGHEST_ID = 2**63 - 1
+
+# Both walk an index backwards from the place in `after`.
+_BY_WINDOW = """
+SELECT slice.key, slice.version, slice.window_start, slice.segment, slice.id
+FROM assets_app_assetpartition AS slice
+WHERE slice.asset_id = %(asset)s AND slice.identity = %(identity)s
+  AND (slice.window_start, slice.segment, slice.id) < (%(moment)s, %(segment)s, %(id)s)
+ORDER BY slice.window_start DESC, slice.segment DESC, slice.id DESC
+LIMIT %(page)s
+"""
+_BY_MAKING = """
+SELECT slice.key, slice.version, slice.materialized_at, '', slice.id
+FROM assets_app_assetpartition AS slice
+WHERE slice.asset_id = %(asset)s AND slice.identity = %(identity)s
+  AND slice.window_start IS NULL AND slice.version > 0
+  AND (slice.materialized_at, slice.id) < (%(moment)s, %(id)s)
+ORDER BY slice.materialized_at DESC, slice.id DESC
+LIMIT %(page)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the order of the slices: what comes after it is older."""
+
+    moment: datetime | str
+    segment: str
+    id: int
+
+    @classmethod
+    def read(cls, content: Any) -> "Place":
+        """The place that an answer named. Raises ValueError for anything else: code asks."""
+        match content:
+            case [str(moment), str(segment), int(number)]:
+                place = cls(datetime.fromisoformat(moment), segment, number)
+            case _:
+                raise ValueError("'after' is what the last answer called 'next'")
+        is_text = segment.isascii() and (segment.isprintable() or not segment)
+        if (
+            datetime.fromisoformat(moment).tzinfo is None
+            or not is_text
+            or not 0 <= number <= _HIGHEST_ID
+        ):
+            raise ValueError("'after' is no place in the past")
+        return place
+
+    def to_json(self) -> list[Any]:
+        """As it is handed to the runner, and comes back."""
+        moment = self.moment
+        text = moment.isoformat() if isinstance(moment, datetime) else moment
+        return [text, self.segment, self.id]
+
+
+class PastPartitions:
+    """The partitions of an attempt's asset that were made before its own, newest first."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+
+    def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to one message ``ask``: key texts, and where to go on; one statement.
+
+        Whatever code asked instead of a runner is told that it is no question.
+        """
+        if question["question"] != PAST_PARTITIONS:
+            return _refused(f"nothing is known of {str(question['question'])[:50]!r}")
+        after = question.get("after")
+        try:
+            place = self._beginning if after is None else Place.read(after)
+        except ValueError as error:
+            return _refused(str(error))
+        return {"type": "answer", **self._page(place)}
+
+    def _page(self, after: Place) -> dict[str, Any]:
+        rows = self._rows(after)
+        last = Place(*rows[-1][2:]).to_json() if len(rows) == PAGE else None
+        keys = [row[0] for row in rows if row[1] > 0 and row[0] not in self._own]
+        return {"keys": keys, "next": last}
+
+    def _rows(self, after: Place) -> Sequence[tuple[Any, ...]]:
+        values: dict[str, str | int | datetime] = {
+            "asset": self._attempt.run.asset_id,
+            "identity": self._identity,
+            "moment": after.moment,
+            "segment": after.segment,
+            "id": after.id,
+            "page": PAGE,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_BY_WINDOW if self._has_time else _BY_MAKING, values)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    @cached_property
+    def _definition(self) -> slicewise.PartitionDefinition | None:
+        run = self._attempt.run
+        spec = run.producer_version.partition_of(run.asset.name)
+        return None if spec is None else slicewise.PartitionDefinition.from_json(spec)
+
+    @property
+    def _identity(self) -> str:
+        return "whole" if self._definition is None else self._definition.identity
+
+    @property
+    def _has_time(self) -> bool:
+        return self._definition is not None and self._definition.time_dimension is not None
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        return frozenset(self._attempt.keys)
+
+    @cached_property
+    def _beginning(self) -> Place:
+        """The run's first window or, without time, the end of it."""
+        if not self._has_time:
+            return Place("infinity", "", 0)
+        own = self._attempt.run.partitions.aggregate(first=Min("slice__window_start"))
+        return Place(own["first"], "", 0)
+
+
+def _refused(reason: str) -> dict[str, Any]:
+    return {"type": "answer", "error": reason}

@@ -1,0 +1,47 @@
+"""The runner's end of its channel: what it says to its worker, and what it asks."""
+
+import os
+import socket
+from threading import Lock
+
+from slicewise.runner.wire import MESSAGE_LIMIT_BYTES, Message, encode, read_message
+
+
+class WorkerGoneError(ConnectionError):
+    """Nobody is left to answer. Not the fault of the asset's code."""
+
+
+class Channel:
+    """Safe to use from all threads of the runner's process; each question waits for its answer."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = Lock()
+        self._pid = os.getpid()
+
+    def say(self, message: Message) -> None:
+        """Tells the worker."""
+        with self._lock:
+            self._connection.sendall(encode(message))
+
+    def ask(self, question: str, **facts: object) -> Message:
+        """The worker's answer.
+
+        Raises WorkerGoneError when there is none, ValueError for a question that it refuses, and
+        RuntimeError in a process that the run has forked: the answer would go to either of the two.
+        """
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "only the run's own process can ask its worker, not one it has forked"
+            )
+        with self._lock:
+            try:
+                self._connection.sendall(encode({"type": "ask", "question": question, **facts}))
+                answer = read_message(self._connection, MESSAGE_LIMIT_BYTES)
+            except ConnectionError as error:
+                raise WorkerGoneError(f"the worker of this run is gone: {error}") from error
+        if answer is None:
+            raise WorkerGoneError("the worker of this run is gone")
+        if "error" in answer:
+            raise ValueError(f"the worker refuses the question: {answer['error']}")
+        return answer

@@ -1,0 +1,104 @@
+"""What a run gives its function, made from the request that a worker sends."""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from slicewise.assets import Asset, ProducedAsset
+from slicewise.context import PartitionContext, RunContext
+from slicewise.discovery import Discoveries
+from slicewise.handles import AssetHandle, Outlets, OwnAssetHandle, WritableHandle
+from slicewise.invoke import Producer
+from slicewise.runner.channel import Channel
+from slicewise.runner.keys import read_partitions
+from slicewise.runner.past import past_keys
+from slicewise.runner.session import LazySession
+from slicewise.runner.wire import Message
+from slicewise.storage import marker_name, staging_path
+
+_MANY_FOLDERS = 5000
+
+_logger = logging.getLogger("slicewise")
+
+
+class Given:
+    """Handles and context of one run. ``own`` is what the function is given as ``self``."""
+
+    def __init__(
+        self,
+        request: Message,
+        producer: Producer,
+        imported: Mapping[str, Asset],
+        session: LazySession,
+        worker: Channel,
+    ) -> None:
+        self._request, self._session = request, session
+        self.discoveries = Discoveries()
+        # Outlets share one way of partitioning.
+        self.definition, self.keys = read_partitions(request, imported.get(request["asset"]))
+        _warn_of_many_folders(len(self.keys))
+        self.outlets = [self._outlet(outlet) for outlet in _outlets(request)]
+        self.own: WritableHandle | Outlets = (
+            self.outlets[0] if isinstance(producer, ProducedAsset) else Outlets(self.outlets)
+        )
+        self.upstream = {
+            name: self._upstream_handle(name, facts, imported.get(name))
+            for name, facts in request.get("upstreams", {}).items()
+        }
+        self.context = self._context(worker)
+
+    def _outlet(self, outlet: Mapping[str, Any]) -> OwnAssetHandle:
+        request = self._request
+        run_id, attempt = int(request["run_id"]), str(request["attempt_name"])
+        own = OwnAssetHandle(
+            str(outlet["name"]),
+            uri=outlet["uri"],
+            definition=self.definition,
+            keys=self.keys,
+            session=self._session.get,
+            marker=marker_name(run_id, attempt),
+            discoveries=self.discoveries,
+        )
+        if own.canonical_uri is not None and own.canonical_uri.startswith("file:"):
+            token, partitioned = str(request["token"]), self.definition is not None
+            own.stage_in(staging_path(own.path(), run_id, attempt, token, partitioned=partitioned))
+        return own
+
+    def _upstream_handle(self, name: str, facts: Message, asset: Asset | None) -> AssetHandle:
+        definition, keys = read_partitions(facts, asset)
+        return AssetHandle(
+            name,
+            uri=facts["uri"],
+            definition=definition,
+            keys=keys,
+            session=self._session.get,
+            missing=[str(text) for text in facts.get("missing", [])],
+        )
+
+    def _context(self, worker: Channel) -> RunContext:
+        request = self._request
+        logical_time = request.get("logical_time")
+        past = past_keys(worker, self.definition)
+        return RunContext(
+            run_id=int(request["run_id"]),
+            attempt=int(request["attempt"]),
+            trigger=str(request["trigger"]),
+            params=request.get("params") or {},
+            asset=self.own,
+            logical_time=datetime.fromisoformat(logical_time) if logical_time else None,
+            partition=PartitionContext(self.definition, self.keys, self.upstream, past),
+            discoveries=self.discoveries,
+        )
+
+
+def _outlets(request: Message) -> list[Mapping[str, Any]]:
+    """Each a name and a URI. A run of one asset may say both of itself."""
+    return request.get("outlets") or [{"name": request["asset"], "uri": request["uri"]}]
+
+
+def _warn_of_many_folders(count: int) -> None:
+    if count > _MANY_FOLDERS:
+        _logger.warning(
+            "%s partitions in one run: a file system makes about 130 folders a second", count
+        )
