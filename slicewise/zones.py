@@ -76,11 +76,12 @@ class Zone:
 
     def __init__(self, name: str) -> None:
         path = _FOLDER / name
-        if not _is_zone_name(name) or not path.is_file():
+        data = path.read_bytes() if _is_zone_name(name) and path.is_file() else b""
+        if data[:4] != b"TZif":  # the package has lists beside its zones
             raise DefinitionError(f"unknown time zone {name!r}: use an IANA name, 'Europe/Berlin'")
         self.name = name
-        self._written, self._rule = _read_tzif(path.read_bytes())
-        self.near = OffsetTable.of(self._changes(HORIZON), HORIZON)
+        self._written, self._rule = _read_tzif(data)
+        self.near = self.table_until(HORIZON)
 
     def __repr__(self) -> str:
         return f"zone({self.name!r})"
@@ -91,7 +92,7 @@ class Zone:
     @cached_property
     def far(self) -> OffsetTable:
         """Offsets until the end of year 9999."""
-        return OffsetTable.of(self._changes(END), END) if self.changes_for_ever else self.near
+        return self.table_until(END) if self.changes_for_ever else self.near
 
     @property
     def changes_for_ever(self) -> bool:
@@ -136,13 +137,15 @@ class Zone:
             return False
         return self.first_instant(wall - wall % DAY) == instant
 
-    def _changes(self, end: int) -> list[tuple[int, int]]:
-        if not self.changes_for_ever:
-            return self._written
-        last = self._written[-1][0]
-        years = range(to_datetime(last).year, to_datetime(end).year + 1)
-        coming = _changes_by_rule(self._rule, years)
-        return [*self._written, *(change for change in coming if last < change[0] < end)]
+    def table_until(self, end: int) -> OffsetTable:
+        """Offsets up to an instant, and whatever changes are on record after it."""
+        changes = self._written
+        if self.changes_for_ever:
+            last = changes[-1][0]
+            years = range(to_datetime(last).year, to_datetime(end).year + 1)
+            coming = _changes_by_rule(self._rule, years)
+            changes = [*changes, *(change for change in coming if last < change[0] < end)]
+        return OffsetTable.of(changes, end)
 
 
 @cache
@@ -194,8 +197,8 @@ def _is_zone_name(name: str) -> bool:
 
 def _read_tzif(data: bytes) -> tuple[list[tuple[int, int]], str]:
     """Changes and closing rule of a compiled zone file (RFC 8536): its second, 64-bit block."""
-    if data[:4] != b"TZif" or data[4:5] < b"2":
-        raise DefinitionError("not a time zone: no version 2 TZif data")
+    if data[4:5] < b"2":
+        raise DefinitionError("the tzdata package is too old: its zones have no 64-bit block")
     utc, standard, leap, times, types, letters = struct.unpack(">6l", data[20:44])
     block = 44 + times * 5 + types * 6 + letters + leap * 8 + standard + utc
     utc, standard, leap, times, types, letters = struct.unpack(">6l", data[block + 20 : block + 44])

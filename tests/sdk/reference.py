@@ -1,13 +1,12 @@
-"""Ticks the long way: croniter walks naive wall time, minutes of a zone are read one by one.
+"""Ticks the long way, the general path: croniter walks naive wall time, rules 4 and 5 place it.
 
 Shares no code with the package, so that both can be wrong only in different ways.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from croniter import CroniterBadDateError, croniter
@@ -65,42 +64,3 @@ def _first_at_or_after(wall: datetime, zone: ZoneInfo) -> datetime:
         middle = middle.replace(microsecond=0)
         low, high = (low, middle) if _local(middle, zone) >= wall else (middle, high)
     return high
-
-
-def changes(zone_name: str, first_year: int, last_year: int) -> list[datetime]:
-    """Every hour in which a zone's offset changes, found by looking at all of them."""
-    zone = zone_of(zone_name)
-    start = datetime(first_year, 1, 1, tzinfo=UTC)
-    hours = (datetime(last_year + 1, 1, 1, tzinfo=UTC) - start) // timedelta(hours=6)
-    moments = [start + timedelta(hours=6 * count) for count in range(hours)]
-    return [
-        one
-        for one, two in pairwise(moments)
-        if one.astimezone(zone).utcoffset() != two.astimezone(zone).utcoffset()
-    ]
-
-
-def scanned_ticks(
-    matches: Callable[[datetime], bool],
-    elapsed: bool,
-    zone_name: str,
-    start: datetime,
-    minutes: int,
-) -> list[datetime]:
-    """Ticks found by reading the local clock minute by minute."""
-    zone = zone_of(zone_name)
-    ticks = []
-    # What the clock has shown before the scan: read from two days ahead of it.
-    latest = max(_local(start - timedelta(minutes=count), zone) for count in range(60, 2880, 60))
-    latest = max(latest, _local(start - timedelta(minutes=1), zone))
-    for count in range(minutes):
-        instant = start + timedelta(minutes=count)
-        wall = _local(instant, zone)
-        if elapsed:
-            ticks += [instant] if matches(wall) else []
-        elif wall > latest:
-            skipped = range(int((wall - latest) // timedelta(minutes=1)))
-            shown = (wall - timedelta(minutes=back) for back in skipped)
-            ticks += [instant] if any(map(matches, shown)) else []
-        latest = max(latest, wall)
-    return ticks

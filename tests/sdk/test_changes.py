@@ -1,43 +1,58 @@
 """Days on which clocks change."""
 
-from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from slicewise import PartitionByInterval
-from tests.sdk.reference import changes, scanned_ticks
+from tests.sdk.scan import Reading, readings, ticks
 from tests.sdk.strategies import ZONES
 
-Matches = Callable[[datetime], bool]
-CADENCES: dict[str, Matches] = {
-    "0 * * * *": lambda wall: wall.minute == 0,
-    "30 * * * *": lambda wall: wall.minute == 30,
-    "*/20 * * * *": lambda wall: wall.minute % 20 == 0,
-    "15 * * * 0,6": lambda wall: wall.minute == 15 and wall.weekday() > 4,
-    "0 0 * * *": lambda wall: wall.hour == wall.minute == 0,
-    "30 2 * * *": lambda wall: (wall.hour, wall.minute) == (2, 30),
-    "0 */2 * * *": lambda wall: wall.minute == 0 and wall.hour % 2 == 0,
-    "1,59 0-3 * * *": lambda wall: wall.minute in (1, 59) and wall.hour < 4,
-    "0 0 * * 1-5": lambda wall: wall.hour == wall.minute == 0 and wall.weekday() < 5,
-    "30 1 1-7 * *": lambda wall: (wall.hour, wall.minute) == (1, 30) and wall.day < 8,
-}
+CRONS = [
+    "0 * * * *",
+    "30 * * * *",
+    "*/7 * * * *",
+    "15 * * * 0,6",
+    "0 0 * * *",
+    "30 2 * * *",
+    "0 */2 * * *",
+    "1,59 0-3 * * *",
+    "0 0 * * 1-5",
+    "30 1 1-7 * *",
+    "0 3 13 * 5",
+    "10 2 L * *",
+    "0 1 * * 0#1,0#2",
+    "0 2 * 3,10 L0",
+    "0 0 29 2 *",
+    "45 0-23 1 1,4,7,10 *",
+]
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_a_scan_of_the_clock_minute_by_minute_finds_the_same_boundaries(zone: str) -> None:
-    for change in changes(zone, 2010, 2011):
-        start = change.replace(minute=0) - timedelta(hours=26)
-        minutes = 64 * 60
-        for cron, matches in CADENCES.items():
-            elapsed = cron.split()[1] == "*"
-            scanned = scanned_ticks(matches, elapsed, zone, start, minutes)
-            windows = PartitionByInterval(cron, timezone=zone).windows(
-                start - timedelta(days=8), start + timedelta(days=40)
-            )
-            end = start + timedelta(minutes=minutes)
-            found = [window.start for window in windows if start <= window.start < end]
-            assert found == scanned, (cron, change)
+def test_the_clock_read_minute_by_minute_ticks_at_the_same_boundaries(zone: str) -> None:
+    for cron in CRONS:
+        definition = PartitionByInterval(cron, timezone=zone)
+        for reading in readings(zone):
+            change = datetime.fromtimestamp(reading.start * 60, UTC)
+            assert _begun(definition, reading) == ticks(cron, reading), (cron, change)
+
+
+def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
+    """Minutes since the epoch, of those read, at which a window begins."""
+    first, last = reading.start, reading.start + len(reading.shown) - 1
+    ends = [definition.window_at(datetime.fromtimestamp(each * 60, UTC)) for each in (first, last)]
+    assert ends[0] is not None
+    assert ends[1] is not None
+    windows = definition.windows(ends[0].start, ends[1].end)
+    return [start for window in windows if first <= (start := window.first_second // 60) <= last]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_the_scan_meets_every_change_of_the_zone(zone: str) -> None:
+    unchanged = {"UTC", "Asia/Kolkata", "Asia/Kathmandu"}
+    assert (len(readings(zone)) == 1) == (zone in unchanged)
+    kinds = {len(ticks("0 0 * * *", reading)) for reading in readings(zone)}
+    assert kinds <= {2, 3}
 
 
 def _hours(definition: PartitionByInterval, day: date) -> list[str]:

@@ -1,0 +1,159 @@
+"""The clock of a zone read minute by minute around every change of its offset.
+
+Shares no code with the package and none with croniter: zoneinfo reads the tzdata package's files,
+and cron fields are matched by hand.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.sdk.reference import zone_of
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+YEARS = (1990, 2035)
+# Of a zone without a change in those years a plain week is read instead.
+A_WEEK = datetime(2024, 2, 26, 12, tzinfo=UTC)
+BEFORE, AFTER = 30 * 60, 40 * 60
+
+
+class Wall(NamedTuple):
+    """What clocks show: minutes since 1970-01-01T00:00 on the clock, and their fields."""
+
+    minute: Numbers
+    hour: Numbers
+    day: Numbers
+    month: Numbers
+    weekday: Numbers  # Sunday is 0, as in cron
+    length: Numbers  # of the month
+
+
+Matches = Callable[[Wall], Flags]
+
+
+class Reading(NamedTuple):
+    """Consecutive minutes from `start` on, and what the clock shows at each."""
+
+    start: int  # minutes since the epoch
+    shown: Numbers
+    before: int  # the latest minute the clock has shown until then
+    low: int
+    wall: Wall  # fields of every minute from `low` to the latest one shown
+
+
+def fields(first: int, last: int) -> Wall:
+    """Fields of the minutes from first to last, on a clock that never changes."""
+    minutes = np.arange(first, last + 1)
+    days, rest = np.divmod(minutes, 1440)
+    dates = [date(1970, 1, 1) + timedelta(int(day)) for day in range(days[0], days[-1] + 1)]
+    ends = [(each.replace(day=28) + timedelta(4)).replace(day=1) for each in dates]
+    table = np.array(
+        [
+            (each.day, each.month, each.isoweekday() % 7, (end - timedelta(1)).day)
+            for each, end in zip(dates, ends, strict=True)
+        ]
+    )[days - days[0]]
+    return Wall(rest % 60, rest // 60, *table.T)
+
+
+def matching(cron: str) -> Matches:
+    """Whether minutes match five fields of numbers, ranges, lists, steps, `L`, `#` and `L5`."""
+    minute, hour, day, month, weekday = cron.split()
+
+    def matches(wall: Wall) -> Flags:
+        found = _either(minute, wall.minute) & _either(hour, wall.hour)
+        found &= _either(month, wall.month)
+        by_month = _either(day.replace("L", "99"), np.where(wall.day == wall.length, 99, wall.day))
+        by_month |= _either(day.replace("L", "99"), wall.day)
+        by_week = np.zeros(len(wall.day), bool)
+        for part in weekday.split(","):
+            by_week |= _on_weekday(part, wall)
+        if "*" not in (day, weekday):
+            return found & (by_month | by_week)
+        return found & by_month & by_week
+
+    return matches
+
+
+def _on_weekday(part: str, wall: Wall) -> Flags:
+    if part.startswith("L"):
+        return (wall.weekday == int(part[1:])) & (wall.day > wall.length - 7)
+    if "#" in part:
+        which, nth = map(int, part.split("#"))
+        return (wall.weekday == which) & ((wall.day - 1) // 7 + 1 == nth)
+    return _either(part, wall.weekday)
+
+
+def _either(field: str, values: Numbers) -> Flags:
+    found = np.zeros(len(values), bool)
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        low, _, high = ("0-99" if span == "*" else span).partition("-")
+        inside = (values >= int(low)) & (values <= int(high or low))
+        found |= inside & ((values - int(low)) % int(step or 1) == 0)
+    return found
+
+
+def ticks(cron: str, reading: Reading) -> list[int]:
+    """Minutes since the epoch at which the cron ticks, by calendar rule 5 or 4."""
+    matched = matching(cron)(reading.wall)
+    shown = reading.shown - reading.low
+    if _either(cron.split()[1], np.arange(24)).all():
+        found = matched[shown]
+    else:
+        # A minute ticks where the clock shows something new, for all it has passed since.
+        passed = np.cumsum(matched)
+        latest = np.maximum.accumulate(np.concatenate(([reading.before - reading.low], shown)))
+        found = passed[latest[1:]] > passed[latest[:-1]]
+    return [reading.start + int(place) for place in np.flatnonzero(found)]
+
+
+@cache
+def readings(zone_name: str) -> list[Reading]:
+    """The clock read around every change of the zone's offset in those years."""
+    moments = changes(zone_name, *YEARS) or [A_WEEK]
+    return [_reading(zone_name, int(moment.timestamp()) // 60) for moment in moments]
+
+
+def _reading(zone_name: str, change: int) -> Reading:
+    start, zone = change - BEFORE, zone_of(zone_name)
+    shown = np.array([_shown(minute, zone) for minute in range(start, change + AFTER)])
+    # What the clock has shown in the two days before the reading does not tick again.
+    earlier = (*range(start - 2 * 1440, start, 10), start - 1)
+    before = max(_shown(minute, zone) for minute in earlier)
+    low = min(before, int(shown.min()))
+    return Reading(start, shown, before, low, fields(low, int(shown.max())))
+
+
+def _shown(minute: int, zone: ZoneInfo) -> int:
+    wall = datetime.fromtimestamp(minute * 60, zone)
+    return (wall.toordinal() - 719_163) * 1440 + wall.hour * 60 + wall.minute
+
+
+def changes(zone_name: str, first_year: int, last_year: int) -> list[datetime]:
+    """The minute of every change of a zone's offset, found by looking at every sixth hour."""
+    zone = zone_of(zone_name)
+    step = 6 * 3600
+    start = int(datetime(first_year, 1, 1, tzinfo=UTC).timestamp())
+    end = int(datetime(last_year + 1, 1, 1, tzinfo=UTC).timestamp())
+
+    def offset(second: int) -> timedelta | None:
+        return datetime.fromtimestamp(second, zone).utcoffset()
+
+    found = []
+    known = offset(start)
+    for second in range(start + step, end, step):
+        if (seen := offset(second)) != known:
+            low, high = second - step, second
+            while high - low > 60:
+                middle = (low + high) // 120 * 60
+                low, high = (middle, high) if offset(middle) == known else (low, middle)
+            found.append(datetime.fromtimestamp(high, UTC))
+            known = seen
+    return found
