@@ -1,11 +1,14 @@
-"""`slicewise definitions check FOLDER`: loads a bundle and prints what it declares; no server."""
+"""`slicewise definitions check PATH`: loads definition files and prints what they declare; no
+server.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +17,87 @@ def main(arguments: Sequence[str]) -> int:
     """Exit code 0 when every file loads, 1 when one does not, 2 for bad usage."""
     parser = argparse.ArgumentParser(prog="slicewise definitions")
     parser.add_argument("action", choices=["check"])
-    parser.add_argument("folder", type=Path, help="the bundle: a folder of definition files")
+    parser.add_argument(
+        "path", type=Path, help="the bundle, a folder of definition files, or one of its files"
+    )
     parser.add_argument("--json", action="store_true", help="print the whole declaration")
     options = parser.parse_args(arguments)
-    if not options.folder.is_dir():
-        parser.error(f"{options.folder} is not a folder")
+    path: Path = options.path
+    if not path.is_dir() and not (path.is_file() and path.suffix == ".py"):
+        parser.error(f"{path} is neither a folder nor a Python file")
     from slicewise.bundles import load_bundle
 
-    declared = load_bundle(options.folder)
-    broken = [file for file in declared["files"] if file["error"]]
+    with warnings.catch_warnings():
+        # Those of the files are printed here, beside their assets.
+        warnings.simplefilter("ignore")
+        declared = load_bundle(path) if path.is_dir() else load_bundle(path.parent, only=path.name)
     if options.json:
         print(json.dumps(declared, indent=1))
     else:
-        _print(declared, broken)
-    return 1 if broken else 0
+        _print(declared)
+    return 1 if declared["errors"] else 0
 
 
-def _print(declared: dict[str, Any], broken: list[dict[str, Any]]) -> None:
+def _print(declared: dict[str, Any]) -> None:
     for producer in declared["producers"]:
-        inlets = f"  from {', '.join(producer['inlets'])}" if producer["inlets"] else ""
-        made = ", ".join(outlet["name"] for outlet in producer["outlets"])
-        print(f"{producer['file']}:{producer['line']}  {made}{inlets}")
-    for file in broken:
-        error = file["error"]
+        print("\n".join(_producer_lines(producer)))
+    for asset in declared["assets"]:
+        print("\n".join(_asset_lines(asset)))
+    for asset in _all_assets(declared):
+        for warning in asset["warnings"]:
+            print(f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}", file=sys.stderr)
+    for error in declared["errors"]:
         line = f":{error['line']}" if error["line"] else ""
-        print(f"{file['path']}{line}: {error['message']}", file=sys.stderr)
-    if not broken:
-        print(f"{len(declared['files'])} files, {len(declared['producers'])} producers, no error")
+        print(f"{error['path']}{line}: {error['message']}", file=sys.stderr)
+    count = len(declared["errors"])
+    wrong = f"{_counted(count, 'error')}" if count else "no error"
+    made = sum(len(producer["outlets"]) for producer in declared["producers"])
+    print(
+        f"{_counted(len(declared['files']), 'file')}, {_counted(made, 'asset')} with a function,"
+        f" {len(declared['assets'])} without, {wrong}",
+        file=sys.stderr if count else sys.stdout,
+    )
+
+
+def _producer_lines(producer: dict[str, Any]) -> Iterator[str]:
+    from slicewise.schedules import schedule_text
+
+    yield f"{_place(producer)}: {', '.join(outlet['name'] for outlet in producer['outlets'])}"
+    yield f"    partition: {_partition(producer['partition'])}"
+    yield f"    schedule:  {schedule_text(producer['schedule'])}{_zone(producer)}"
+    if producer["inlets"]:
+        yield f"    reads:     {', '.join(producer['inlets'])}"
+
+
+def _asset_lines(asset: dict[str, Any]) -> Iterator[str]:
+    yield f"{_place(asset)}: {asset['name']}"
+    yield f"    partition: {_partition(asset['partition'])}"
+    yield "    schedule:  written by something else"
+
+
+def _partition(spec: dict[str, Any] | None) -> str:
+    from slicewise.definitions import PartitionDefinition
+
+    return "none" if spec is None else repr(PartitionDefinition.from_json(spec))
+
+
+def _zone(producer: dict[str, Any]) -> str:
+    is_local = producer["timezone"] != "UTC" and (producer["schedule"] or {}).get("kind") == "cron"
+    return f" ({producer['timezone']})" if is_local else ""
+
+
+def _all_assets(declared: dict[str, Any]) -> list[dict[str, Any]]:
+    outlets = [
+        {**outlet, "file": producer["file"], "line": producer["line"]}
+        for producer in declared["producers"]
+        for outlet in producer["outlets"]
+    ]
+    return [*outlets, *declared["assets"]]
+
+
+def _place(entry: dict[str, Any]) -> str:
+    return f"{entry['file']}:{entry['line']}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"

@@ -8,34 +8,37 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slicewise.assets import ProducedAsset
+from slicewise.bundle_checks import Errors, check_declared, error_json
 from slicewise.errors import DefinitionError
-from slicewise.registry import AssetDefinitionError, Registry, collecting
-from slicewise.schedules import scheduling_assets
-from slicewise.tracebacks import one_line, user_line, user_traceback
+from slicewise.registry import Registry, collecting
 
 
 class BundleFileError(DefinitionError):
     """A file that cannot be loaded for a reason other than what it says."""
 
 
-def load_bundle(folder: str | Path) -> dict[str, Any]:
+def load_bundle(folder: str | Path, *, only: str | None = None) -> dict[str, Any]:
     """Imports every Python file below ``folder`` and reports what they declare, as JSON.
 
-    Each file is loaded once, under its module name. A file that raises is reported with its error
-    and declares nothing; the others are not affected.
+    Each file is loaded once, under its module name; with ``only`` this one alone, and what it
+    imports. A file that raises is reported with its error and declares nothing; the others are not
+    affected. ``errors`` holds everything that is wrong, file by file.
     """
     root = Path(folder).resolve()
     registry = Registry(root)
-    errors: dict[str, dict[str, Any] | None] = {}
+    errors: Errors = {}
     with _anew(root), importable(root), collecting(registry):
-        for file in python_files(root):
-            errors[file] = _load(root, file, registry)
-        _check_names(registry, errors)
+        for file in python_files(root) if only is None else [only]:
+            error = _load(root, file, registry)
+            errors[file] = [] if error is None else [error]
+        check_declared(registry, errors)
     return {
-        "files": [{"path": path, "error": error} for path, error in errors.items()],
-        "producers": [a.to_json() for a in _assets(registry) if isinstance(a, ProducedAsset)],
-        "assets": [a.to_json() for a in _assets(registry) if not isinstance(a, ProducedAsset)],
+        "files": [
+            {"path": path, "error": found[0] if found else None} for path, found in errors.items()
+        ],
+        "errors": [{"path": path, **one} for path, found in errors.items() for one in found],
+        "producers": [producer.to_json() for producer in registry.producers()],
+        "assets": [asset.to_json() for asset in registry.external()],
     }
 
 
@@ -100,84 +103,15 @@ def _load(root: Path, file: str, registry: Registry) -> dict[str, Any] | None:
     except BaseException as error:
         registry.drop_files(_files_not_loaded(root, registry))
         registry.drop_files({file})
-        return _error_json(error, root)
+        return error_json(error, root, file)
     return None
-
-
-def _error_json(error: BaseException, root: Path) -> dict[str, Any]:
-    declared = isinstance(error, AssetDefinitionError)
-    return {
-        "message": str(error) if declared else one_line(error),
-        "traceback": user_traceback(error, root),
-        "line": error.site.line
-        if isinstance(error, AssetDefinitionError)
-        else user_line(error, root),
-        "asset": error.asset if isinstance(error, AssetDefinitionError) else None,
-    }
 
 
 def _files_not_loaded(root: Path, registry: Registry) -> set[str]:
     """Files that declared something and whose import did not end well."""
     declared = {asset.site.file for asset in registry.assets.values()}
+    declared |= {several.site.file for several in registry.multis.values()}
     return {file for file in declared if module_name(file) not in sys.modules}
-
-
-def _check_names(registry: Registry, errors: dict[str, dict[str, Any] | None]) -> None:
-    """Upstream names that nothing declares. A broken file may declare them: then none is judged."""
-    if any(errors.values()):
-        return
-    known = registry.assets.keys() | registry.references
-    for asset in _assets(registry):
-        if not isinstance(asset, ProducedAsset):
-            continue
-        unknown = [name for name in asset.inlets if name not in known]
-        if unknown:
-            error = AssetDefinitionError(
-                f"the parameter {unknown[0]!r} names no asset; there are"
-                f" {', '.join(sorted(known - {asset.name})[:10]) or 'no others'}",
-                site=asset.site,
-                asset=asset.name,
-            )
-            errors[asset.site.file] = _error_json(error, registry.folder)
-    _check_cycles(registry, errors)
-    registry.drop_files({file for file, error in errors.items() if error})
-
-
-def _check_cycles(registry: Registry, errors: dict[str, dict[str, Any] | None]) -> None:
-    after = {
-        asset.name: scheduling_assets(asset.options.schedule)
-        for asset in _assets(registry)
-        if isinstance(asset, ProducedAsset)
-    }
-    for name in after:
-        cycle = _cycle(name, after)
-        if cycle is not None:
-            asset = registry.assets[name]
-            error = AssetDefinitionError(
-                f"its schedule waits for itself: {' -> '.join(cycle)}",
-                site=asset.site,
-                asset=name,
-            )
-            errors[asset.site.file] = errors[asset.site.file] or _error_json(error, registry.folder)
-
-
-def _cycle(name: str, after: dict[str, list[str]]) -> list[str] | None:
-    """A way from ``name`` back to itself along schedules, if there is one."""
-    ways = [[name]]
-    seen: set[str] = set()
-    while ways:
-        way = ways.pop()
-        for other in after.get(way[-1], []):
-            if other == name:
-                return [*way, name]
-            if other not in seen:
-                seen.add(other)
-                ways.append([*way, other])
-    return None
-
-
-def _assets(registry: Registry) -> list[Any]:
-    return sorted(registry.assets.values(), key=lambda a: (a.site.file, a.site.line, a.name))
 
 
 def _is_hidden(part: str) -> bool:

@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from slicewise.errors import DefinitionError
 
 if TYPE_CHECKING:
-    from slicewise.assets import Asset
+    from slicewise.assets import ProducedAsset
+    from slicewise.declared import Asset
+    from slicewise.multi import MultiAsset
 
 PACKAGE_FOLDER: Final = str(Path(__file__).parent)
 
@@ -31,8 +33,9 @@ class AssetDefinitionError(DefinitionError):
     """A declaration that breaks a rule; says in which file and line, and of which asset."""
 
     def __init__(self, message: str, *, site: Site, asset: str | None) -> None:
-        subject = f"asset {asset!r}: " if asset else ""
-        super().__init__(f"{site}: {subject}{message}")
+        self.sentence = f"asset {asset!r}: {message}" if asset else message
+        """What is said where file and line stand beside it."""
+        super().__init__(f"{site}: {self.sentence}")
         self.site = site
         self.asset = asset
 
@@ -43,24 +46,45 @@ class Registry:
 
     folder: Path
     assets: dict[str, "Asset"] = field(default_factory=dict)
+    multis: dict[str, "MultiAsset"] = field(default_factory=dict)
+    """The functions that make several assets, whose names come from the same namespace."""
     references: set[str] = field(default_factory=set)
     """Names said with ``Asset.ref``, which another bundle may declare."""
 
     def add(self, asset: "Asset") -> None:
         """Raises AssetDefinitionError when another asset has the name already."""
-        other = self.assets.get(asset.name)
-        if other is not None:
-            raise AssetDefinitionError(
-                f"declared twice, here and at {other.site}; every asset needs a name of its own",
-                site=asset.site,
-                asset=asset.name,
-            )
+        self._check_free(asset)
         self.assets[asset.name] = asset
+
+    def add_multi(self, producer: "MultiAsset") -> None:
+        """Raises AssetDefinitionError when an asset, perhaps its own outlet, has the name."""
+        self._check_free(producer)
+        self.multis[producer.name] = producer
+
+    def producers(self) -> list["ProducedAsset | MultiAsset"]:
+        """Everything that has a function, by file and line."""
+        made_alone = [asset for asset in self.assets.values() if asset.made_by is asset]
+        return sorted([*cast("list[ProducedAsset]", made_alone), *self.multis.values()], key=_order)
+
+    def external(self) -> list["Asset"]:
+        """The assets that something else writes, by file and line."""
+        return sorted((a for a in self.assets.values() if a.made_by is None), key=_order)
 
     def drop_files(self, files: set[str]) -> None:
         """Forgets what these files declared, because loading them ended with an error."""
         for name in [name for name, asset in self.assets.items() if asset.site.file in files]:
             del self.assets[name]
+        for name in [name for name, each in self.multis.items() if each.site.file in files]:
+            # Outlets may be those of another file, where they are loaded only once.
+            for outlet in self.multis.pop(name).outlets:
+                outlet.made_by = None
+
+    def _check_free(self, asset: "Asset | MultiAsset") -> None:
+        other = self.assets.get(asset.name) or self.multis.get(asset.name)
+        if other is not None:
+            raise asset.refused(
+                f"declared twice, here and at {other.site}; every asset needs a name of its own"
+            )
 
     def relative(self, path: str) -> str | None:
         """The path of a file inside the bundle, or None for one that lies elsewhere."""
@@ -134,5 +158,11 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _is_own(frame: FrameType) -> bool:
-    path = frame.f_code.co_filename
-    return path.startswith(PACKAGE_FOLDER) or path == "<string>"
+    code = frame.f_code
+    # The __init__ that a dataclass writes for itself is in no file, nor is what `python -c` runs.
+    is_written_for_us = code.co_filename == "<string>" and code.co_name == "__init__"
+    return code.co_filename.startswith(PACKAGE_FOLDER) or is_written_for_us
+
+
+def _order(declared: "Asset | MultiAsset") -> tuple[str, int, str]:
+    return declared.site.file, declared.site.line, declared.name

@@ -1,28 +1,54 @@
-"""What an asset's function asks for: the names of its parameters."""
+"""Functions that can make assets, and what they ask for: the names of their parameters."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from slicewise.options import RESERVED_NAMES
+from slicewise.errors import DefinitionError
+from slicewise.option_checks import RESERVED_NAMES
 
 _PARAMETER = inspect.Parameter
+
+
+def check_function(function: object) -> str:
+    """The function's name. Raises DefinitionError for what a run could not call, or not name."""
+    if isinstance(function, type):
+        raise DefinitionError("a class is decorated; decorate a function written with def")
+    if isinstance(function, staticmethod | classmethod):
+        raise DefinitionError("a method of a class is decorated; write the function outside of it")
+    if not inspect.isroutine(function):
+        raise DefinitionError(
+            f"an object of type {type(function).__name__} is decorated; decorate a function"
+            " written with def"
+        )
+    name: str = function.__name__
+    if name == "<lambda>":
+        raise DefinitionError("a lambda is decorated; write a function with def")
+    if inspect.iscoroutinefunction(function):
+        raise DefinitionError("the function is async, and a run awaits nothing; write plain def")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise DefinitionError(
+            "the function yields; return one DataFrame, or call self.write, instead"
+        )
+    return name
 
 
 def wanted_names(function: Callable[..., Any]) -> list[str]:
     """The parameters that a run fills in, by name; one with a default keeps its default.
 
-    Raises ValueError for parameters that nothing can be given for.
+    Raises DefinitionError for parameters that nothing can be given for.
     """
     names = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (_PARAMETER.VAR_POSITIONAL, _PARAMETER.VAR_KEYWORD):
             stars = "*" if parameter.kind is _PARAMETER.VAR_POSITIONAL else "**"
-            raise ValueError(f"the function has {stars}{parameter.name}; name each upstream asset")
+            raise DefinitionError(
+                f"the function has {stars}{parameter.name}; name each upstream asset"
+            )
         if parameter.default is not _PARAMETER.empty:
             continue
         if parameter.kind is _PARAMETER.POSITIONAL_ONLY:
-            raise ValueError(
+            raise DefinitionError(
                 f"the parameter {parameter.name!r} is positional-only; parameters are given by name"
             )
         names.append(parameter.name)

@@ -38,6 +38,12 @@ def user_line(error: BaseException, folder: Path) -> int | None:
     return inside[-1].lineno if inside else None
 
 
+def file_line(error: BaseException, file: Path) -> int | None:
+    """The line of a file at which the error passed through it, if it did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in frames if frame.filename == str(file)), None)
+
+
 def _trim(shown: traceback.TracebackException, folder: str, seen: set[int]) -> None:
     if id(shown) in seen:
         return

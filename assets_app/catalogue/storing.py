@@ -8,6 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from assets_app.catalogue.loading import LoadedBundle
+from assets_app.catalogue.refusals import refusals, scheduling_names
 from assets_app.models import (
     Asset,
     AssetDependency,
@@ -27,51 +28,24 @@ _ASSET_COLUMNS = [
 def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     """Make the loaded snapshot the bundle's version in force; in a transaction of the caller's."""
     declared = loaded.declared
-    errors = [
-        {"path": file["path"], **file["error"]} for file in declared["files"] if file["error"]
-    ]
+    refused = refusals(bundle.pk, declared)
     version, _ = BundleVersion.objects.update_or_create(
         bundle=bundle,
         digest=loaded.digest,
-        defaults={"archive": loaded.archive, "import_errors": errors},
+        defaults={"archive": loaded.archive, "import_errors": [*declared["errors"], *refused]},
     )
-    taken = _names_elsewhere(bundle, declared)
-    if taken:
-        version.import_errors = errors + taken
-        version.save(update_fields=["import_errors"])
-    refused = {entry["asset"] for entry in taken}
-    producers = [
-        entry
-        for entry in declared["producers"]
-        if not refused & {outlet["name"] for outlet in entry["outlets"]}
-    ]
-    external = [entry for entry in declared["assets"] if entry["name"] not in refused]
+    names = {entry["asset"] for entry in refused}
+    producers = [entry for entry in declared["producers"] if entry["name"] not in names]
+    external = [entry for entry in declared["assets"] if entry["name"] not in names]
     versions = _store_producers(bundle, version, producers)
     _store_assets(bundle, producers, external, versions)
-    _deactivate_undeclared(bundle, declared, {entry["path"] for entry in errors})
+    _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
     _store_dependencies(producers)
     Bundle.objects.filter(pk=bundle.pk).update(
         current_version=version, error="", checked_at=timezone.now()
     )
     bundle.refresh_from_db()
     return version
-
-
-def _names_elsewhere(bundle: Bundle, declared: dict[str, Any]) -> list[dict[str, Any]]:
-    """Assets whose name another bundle has: there is one namespace for all (AIP-75)."""
-    files = {entry["name"]: entry["file"] for entry in _outlets(declared["producers"])}
-    files |= {entry["name"]: entry["file"] for entry in declared["assets"]}
-    others = Asset.objects.filter(name__in=files, active=True).exclude(bundle=bundle)
-    return [
-        {
-            "path": files[asset.name],
-            "message": f"The name {asset.name} is taken by an asset of bundle {asset.bundle.name}.",
-            "traceback": "",
-            "line": None,
-            "asset": asset.name,
-        }
-        for asset in others.select_related("bundle")
-    ]
 
 
 def _outlets(producers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -196,7 +170,7 @@ def _store_dependencies(producers: list[dict[str, Any]]) -> None:
             upstream_id=ids[name],
             downstream_id=ids[outlet["name"]],
             inlet=name in entry["inlets"],
-            scheduling=name in _scheduling_names(entry["schedule"]),
+            scheduling=name in scheduling_names(entry["schedule"]),
             mapping=(entry.get("mappings") or {}).get(name),
         )
         for entry in producers
@@ -207,13 +181,4 @@ def _store_dependencies(producers: list[dict[str, Any]]) -> None:
 
 
 def _upstream_names(entry: dict[str, Any]) -> set[str]:
-    return set(entry["inlets"]) | _scheduling_names(entry["schedule"])
-
-
-def _scheduling_names(schedule: dict[str, Any] | None) -> set[str]:
-    """Names of the assets in a schedule: the leaves of its expression."""
-    if schedule is None:
-        return set()
-    if schedule["kind"] == "asset":
-        return {schedule["name"]}
-    return {name for part in schedule.get("of", ()) for name in _scheduling_names(part)}
+    return {*entry["inlets"], *scheduling_names(entry["schedule"])}

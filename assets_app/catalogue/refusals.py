@@ -1,0 +1,136 @@
+"""What the SDK takes and this server does not act on: refused, so that nothing is ignored.
+
+Each refusal is an error of the file, told like one that kept it from being loaded; the asset's
+last good version stays in force.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from assets_app.models import Asset
+from slicewise.schedules import cycle_from
+
+Declared = dict[str, Any]
+
+# The values that change nothing, by the option's name in the loader's report.
+_NOT_ASKED = {
+    "refresh": 0,
+    "pending": "all",
+    "write_mode": "replace",
+    "engine": "connect",
+    "on_partial": "discard",
+    "depends_on_past": False,
+}
+_NOT_CALLED = ("on_success", "on_failure")
+
+
+def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
+    """File errors for what cannot be put in force, one for each producer or asset."""
+    taken = _taken_names(bundle_id, declared)
+    reasons = {
+        **_cycles(bundle_id, declared["producers"]),
+        **{entry["name"]: reason for entry, reason in _not_acted_on(declared)},
+        **taken,
+    }
+    return [
+        error(entry, f"asset {entry['name']!r}: {reasons[entry['name']]}")
+        for entry in [*declared["producers"], *declared["assets"]]
+        if entry["name"] in reasons
+    ]
+
+
+def error(entry: Declared, message: str) -> dict[str, Any]:
+    """An error of the file in which the entry is declared, as one of the loader looks."""
+    return {
+        "path": entry["file"],
+        "message": message,
+        "traceback": "",
+        "line": entry["line"],
+        "asset": entry["name"],
+    }
+
+
+def names_of(entry: Declared) -> list[str]:
+    """The assets that an entry of the report declares: the outlets of a producer, or itself."""
+    return (
+        [outlet["name"] for outlet in entry["outlets"]] if "outlets" in entry else [entry["name"]]
+    )
+
+
+def scheduling_names(schedule: dict[str, Any] | None) -> list[str]:
+    """Names of the assets in a schedule's JSON: the leaves of its expression."""
+    if schedule is None:
+        return []
+    if schedule["kind"] == "asset":
+        return [schedule["name"]]
+    return [name for part in schedule.get("of", ()) for name in scheduling_names(part)]
+
+
+def _taken_names(bundle_id: int, declared: Declared) -> dict[str, str]:
+    """Whose name another bundle has: there is one namespace for all (AIP-75)."""
+    entries = {
+        name: entry
+        for entry in [*declared["producers"], *declared["assets"]]
+        for name in {*names_of(entry), entry["name"]}
+    }
+    others = Asset.objects.filter(active=True).exclude(bundle=bundle_id)
+    others = others.select_related("bundle", "producer__current_version")
+    found = {}
+    for other in others.filter(name__in=entries):
+        found[entries[other.name]["name"]] = (
+            f"the name {other.name!r} is taken by an asset of bundle {other.bundle.name}"
+            f"{_place(other)}; give one of them another"
+        )
+    return found
+
+
+def _place(asset: Asset) -> str:
+    version = asset.producer.current_version if asset.producer else None
+    return f" ({version.file}:{version.definition['line']})" if version else ""
+
+
+def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
+    for entry in declared["producers"]:
+        asked = list(_asked_in_vain(entry))
+        if entry.get("multi"):
+            yield entry, "a function that makes several assets cannot be run yet"
+        elif asked:
+            yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
+    for entry in declared["assets"]:
+        if entry.get("outlet_validations"):
+            yield entry, "outlet_validations cannot be acted on yet; leave it out"
+
+
+def _asked_in_vain(entry: Declared) -> Iterator[str]:
+    for name, nothing in _NOT_ASKED.items():
+        value = entry.get(name, nothing)
+        if value != nothing:
+            yield f"{name}={value!r}"
+    for name in _NOT_CALLED:
+        if entry.get(name):
+            yield f"{name}={entry[name]}"
+    if entry.get("inlet_validations"):
+        yield "inlet_validations"
+    if any(outlet.get("outlet_validations") for outlet in entry["outlets"]):
+        yield "outlet_validations"
+
+
+def _cycles(bundle_id: int, producers: Iterable[Declared]) -> dict[str, str]:
+    """Schedules that wait for themselves by way of other bundles; the loader sees one bundle."""
+    own = {
+        name: scheduling_names(entry["schedule"]) for entry in producers for name in names_of(entry)
+    }
+    if {name for names in own.values() for name in names} <= own.keys():
+        return {}
+    others = Asset.objects.filter(active=True).exclude(bundle=bundle_id)
+    rows = others.exclude(schedule=None).values_list("name", "schedule")
+    after = {**{name: scheduling_names(schedule) for name, schedule in rows}, **own}
+    found = {}
+    for entry in producers:
+        cycle = next(filter(None, (cycle_from(name, after) for name in names_of(entry))), None)
+        if cycle is not None:
+            found[entry["name"]] = (
+                f"its schedule waits for itself, by way of another bundle: {' -> '.join(cycle)};"
+                " one of these follows a time, or none"
+            )
+    return found

@@ -1,0 +1,192 @@
+"""Assets as they are declared, whatever writes them (AIP-73, AIP-75)."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Self
+
+from slicewise.arguments import near, unknown_argument
+from slicewise.by_asset import outlet_validations_json
+from slicewise.definitions import PartitionDefinition
+from slicewise.errors import DefinitionError
+from slicewise.option_checks import Columns, check_name, check_text, columns_json
+from slicewise.options import partition_json
+from slicewise.registry import AssetDefinitionError, Site, active_registry, declaring_site
+from slicewise.schedules import Schedulable
+from slicewise.timing import check_partition
+from slicewise.uris import normalize_uri
+
+
+class AssetReference(Schedulable):
+    """An asset known by its name only; stands in schedules and as a key of ``upstream``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def schedule_json(self) -> dict[str, Any]:
+        """``{"kind": "asset", "name": ...}``."""
+        return {"kind": "asset", "name": self.name}
+
+    def asset_names(self) -> Iterator[str]:
+        """Its own name."""
+        yield self.name
+
+
+@dataclass(frozen=True)
+class AssetColumn:
+    """A declared column of an asset, as validations take it. Its text is the column's name."""
+
+    asset: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Asset(AssetReference):
+    """An asset that something else writes, declared at the top of a file.
+
+    ``uri`` is a text or a path; ``columns`` names, or names with types (texts). A declared column
+    is an attribute, ``raw_sales.sales``; one that an attribute of Asset hides (``uri``, ``kind``)
+    is ``raw_sales.column("uri")``. Raises DefinitionError with file and line.
+    """
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Says what is wrong with the arguments before a TypeError would."""
+        if cls is Asset:
+            _check_arguments(args, options)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        uri: str | PathLike[str] | None = None,
+        kind: str | None = None,
+        columns: Columns = None,
+        partition: PartitionDefinition | None = None,
+        outlet_validations: Any = (),
+        _site: Site | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.site = _site or declaring_site()
+        self.made_by: Any = None
+        """The function that makes it, or the multi-asset of which it is an outlet."""
+        try:
+            check_name(name)
+            check_partition(partition)
+            if partition == "auto":
+                raise DefinitionError(
+                    'partition="auto" follows a schedule, and an Asset has none;'
+                    " write a partition definition"
+                )
+            check_text("kind", kind)
+            self.uri = _uri_text(uri)
+            self.canonical_uri, self.warnings = _canonical(self.uri, self.site)
+            self.columns = columns_json(columns)
+            self.outlet_validations = outlet_validations_json(name, outlet_validations)
+        except ValueError as error:
+            raise self.refused(str(error)) from error
+        self.kind = kind
+        self.partition = partition
+        registry = active_registry()
+        if registry is not None:
+            registry.add(self)
+
+    def __getattr__(self, name: str) -> AssetColumn:
+        # Asked only where there is no such attribute; copy and pickle ask before there are any.
+        if name.startswith("_") or "columns" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.column(name)
+
+    def column(self, name: str) -> AssetColumn:
+        """A declared column, also one whose name an attribute hides. Raises AttributeError."""
+        known = [str(column["name"]) for column in self.columns or ()]
+        if name in known:
+            return AssetColumn(self.name, name)
+        if not known:
+            raise AttributeError(
+                f"the asset {self.name!r} declares no columns, so there is no {name!r};"
+                f" write columns=[{name!r}]"
+            )
+        raise AttributeError(f"the asset {self.name!r} has no column {name!r}; {near(name, known)}")
+
+    @staticmethod
+    def ref(name: str) -> AssetReference:
+        """An asset of another file or bundle, by its name. Raises DefinitionError."""
+        try:
+            check_name(name)
+        except DefinitionError as error:
+            raise AssetDefinitionError(str(error), site=declaring_site(), asset=None) from None
+        registry = active_registry()
+        if registry is not None:
+            registry.references.add(name)
+        return AssetReference(name)
+
+    def facts_json(self) -> dict[str, Any]:
+        """What the catalogue knows of the asset itself, as JSON."""
+        return {
+            "name": self.name,
+            "uri": self.uri,
+            "canonical_uri": self.canonical_uri,
+            "kind": self.kind,
+            "columns": self.columns,
+            "partition": partition_json(self.partition),
+            "outlet_validations": self.outlet_validations,
+            "warnings": self.warnings,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The declaration as the loader reports it."""
+        return {**self.facts_json(), "file": self.site.file, "line": self.site.line}
+
+    def refused(self, message: str) -> AssetDefinitionError:
+        """The error that names this asset and where it is declared."""
+        return AssetDefinitionError(message, site=self.site, asset=str(self.name))
+
+
+_ARGUMENTS = ("name", "uri", "kind", "columns", "partition", "outlet_validations")
+
+
+def _check_arguments(args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    unknown = [name for name in options if name not in _ARGUMENTS and not name.startswith("_")]
+    if unknown:
+        message = unknown_argument("Asset", unknown[0], _ARGUMENTS)
+    elif len(args) > 1:
+        message = "write Asset(name, uri=..., ...), all but the name as keyword arguments"
+    elif not args and not options.get("name"):
+        message = 'an asset has a name; write Asset("name", ...)'
+    else:
+        return
+    name = args[0] if args else options.get("name")
+    shown = name if isinstance(name, str) else None
+    raise AssetDefinitionError(message, site=declaring_site(), asset=shown)
+
+
+def _uri_text(uri: object) -> str | None:
+    if uri is None or isinstance(uri, str):
+        return uri
+    text = fspath(uri) if isinstance(uri, PathLike) else None
+    if not isinstance(text, str):
+        raise DefinitionError(f"uri is a text or a path, not {uri!r}")
+    path = Path(text)
+    if not path.is_absolute():
+        raise DefinitionError(f"uri={text!r} is a relative path; write an absolute one")
+    return path.as_uri()
+
+
+def _canonical(uri: str | None, site: Site) -> tuple[str | None, list[str]]:
+    """The canonical URI, and what is to be said of it, which also goes on as warnings."""
+    if uri is None:
+        return None, []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        canonical = normalize_uri(uri)
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, site.file, site.line)
+    return canonical, [str(warning.message) for warning in caught]

@@ -1,0 +1,114 @@
+"""What makes assets: a function, its options, and what they say together."""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from slicewise.arguments import unknown_argument
+from slicewise.by_asset import inlet_validations_json, mappings_json
+from slicewise.declared import Asset
+from slicewise.errors import DefinitionError
+from slicewise.option_checks import check_options
+from slicewise.options import RunOptions, options_json
+from slicewise.registry import AssetDefinitionError, Site, caller_site, declaring_site
+from slicewise.signatures import check_function, inlet_names
+from slicewise.timing import resolve
+
+Function = Callable[..., Any]
+
+
+class Production:
+    """A function and how it runs, checked. Raises DefinitionError where they cannot be.
+
+    ``made`` are the names of the assets that it makes, none of which it may read.
+    """
+
+    def __init__(self, function: Function, options: RunOptions, made: Collection[str]) -> None:
+        check_options(options)
+        self.function, self.options = function, options
+        self.timing = resolve(options)
+        self.inlets = inlet_names(function)
+        for name in self.inlets:
+            if name in made:
+                raise DefinitionError(
+                    f"the parameter {name!r} is the asset itself, which a run makes and does not"
+                    " read; write self"
+                )
+        self.mappings = mappings_json(options, self.inlets)
+        self.inlet_validations = inlet_validations_json(options, self.inlets)
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the name, the place and the outlets, as the loader reports it."""
+        return {
+            "source": _source(self.function),
+            "description": self.options.description or inspect.getdoc(self.function) or "",
+            "inlets": self.inlets,
+            "mappings": self.mappings,
+            "inlet_validations": self.inlet_validations,
+            **options_json(self.options, self.timing),
+        }
+
+
+def function_site(function: Any) -> Site:
+    """Where the decorated function is declared."""
+    code = getattr(function, "__code__", None)
+    return declaring_site(code and code.co_filename, code.co_firstlineno if code else 0)
+
+
+def checked_name(function: Any) -> str:
+    """The function's name; raises AssetDefinitionError for what is no function to decorate."""
+    if isinstance(function, Asset):
+        raise function.refused("is decorated twice; a function makes one asset")
+    try:
+        return check_function(function)
+    except DefinitionError as error:
+        name = getattr(function, "__name__", None)
+        raise AssetDefinitionError(str(error), site=function_site(function), asset=name) from None
+
+
+def refuse_call(name: str) -> NoReturn:
+    """What calling an asset gives: an error that says what to do instead (AIP-75)."""
+    raise AssetDefinitionError(
+        "is an asset and is not called; name it as a parameter to read it, or try it with"
+        " slicewise.testing.materialize",
+        site=caller_site(),
+        asset=name,
+    )
+
+
+class Refusal:
+    """In the place of a decorator whose arguments are wrong: says so when the asset is known."""
+
+    def __init__(self, message: str, name: object = None) -> None:
+        self.message, self.name = message, name
+
+    def __call__(self, function: Any) -> NoReturn:
+        """Always raises AssetDefinitionError."""
+        name = self.name if isinstance(self.name, str) else getattr(function, "__name__", None)
+        raise AssetDefinitionError(self.message, site=function_site(function), asset=name)
+
+
+def refused_arguments(
+    called: str, cls: type[RunOptions], args: tuple[Any, ...], options: dict[str, Any]
+) -> Refusal | None:
+    """What is wrong with the arguments of a decorator, before a TypeError would say less."""
+    known = [option.name for option in fields(cls)]
+    unknown = [name for name in options if name not in known]
+    if args:
+        refusal = Refusal(f"write {called}(...), with keyword arguments only")
+        if not options and len(args) == 1 and callable(args[0]):
+            refusal(args[0])  # written without parentheses: this is the function
+        return refusal
+    if unknown:
+        message = unknown_argument(called, unknown[0], known)
+        return Refusal(message, options.get("name"))
+    return None
+
+
+def _source(function: Function) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return ""  # made by exec, or not written in Python: there is no text to show

@@ -1,0 +1,84 @@
+"""When an asset's scheduled writes happen, resolved: time zone, bounds, partition="auto"."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from slicewise.by_interval import PartitionByInterval
+from slicewise.definitions import PartitionDefinition
+from slicewise.errors import DefinitionError
+from slicewise.schedules import Schedule, schedule_json
+from slicewise.zones import zone
+
+if TYPE_CHECKING:
+    from slicewise.options import RunOptions
+
+Partition = PartitionDefinition | Literal["auto"] | None
+When = datetime | date | str | None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the options of a function say about time, with nothing left to be looked up."""
+
+    timezone: str
+    """Of the schedule: as written, else the partition's, else UTC."""
+    start: datetime | None
+    end: datetime | None
+    """The first and last moment of scheduled writes, aware; None: from activation, for ever."""
+    partition: PartitionDefinition | None
+    """How the asset is cut, also where ``"auto"`` was written (AIP-73)."""
+
+
+def resolve(options: "RunOptions") -> Timing:
+    """What schedule, timezone, start_date, end_date and partition say together.
+
+    Dates and naive datetimes are wall time in the time zone (calendar rule 8). Raises
+    DefinitionError.
+    """
+    check_partition(options.partition)
+    schedule_json(options.schedule)
+    timezone = _timezone(options.timezone, options.partition)
+    windows = _windows(options.schedule, timezone, options.start_date, options.end_date)
+    partition = options.partition if isinstance(options.partition, PartitionDefinition) else None
+    if options.partition == "auto" and isinstance(options.schedule, str | timedelta):
+        partition = windows
+    return Timing(timezone, windows.start, windows.end, partition)
+
+
+def check_partition(partition: object) -> None:
+    """Raises DefinitionError for what is neither a definition, "auto" nor None."""
+    if partition is None or partition == "auto" or isinstance(partition, PartitionDefinition):
+        return
+    if isinstance(partition, str):
+        raise DefinitionError(
+            f"partition={partition!r} is no partition definition;"
+            f" write partition=PartitionByInterval({partition!r})"
+        )
+    raise DefinitionError(
+        f'partition is a partition definition, "auto" or none, not {_kind_of(partition)}'
+    )
+
+
+def _timezone(written: object, partition: Partition) -> str:
+    if written is None:
+        time = partition.time_dimension if isinstance(partition, PartitionDefinition) else None
+        return time.timezone if time is not None else "UTC"
+    if not isinstance(written, str):
+        raise DefinitionError(f"timezone is a name such as 'Europe/Berlin', not {written!r}")
+    return zone(written).name
+
+
+def _windows(schedule: Schedule, timezone: str, start: When, end: When) -> PartitionByInterval:
+    """The windows between ticks; bounds are read by it, whatever the schedule."""
+    cadence = schedule if isinstance(schedule, str | timedelta) else "@daily"
+    try:
+        return PartitionByInterval(cadence, timezone=timezone, start=start, end=end)
+    except DefinitionError as error:
+        raise DefinitionError(f"start_date and end_date: {error}") from None
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, type) and issubclass(value, PartitionDefinition):
+        return f"the class {value.__name__}; write {value.__name__}(...)"
+    return type(value).__name__
