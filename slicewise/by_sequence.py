@@ -1,14 +1,14 @@
 """Partitions by sequence (segments), and partitions found at run time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 from urllib.parse import unquote
 
 from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
 from slicewise.key_json import key_from_json, key_to_json
-from slicewise.keys import PartitionKey, type_group
+from slicewise.keys import PartitionKey, exact_of
 from slicewise.names import check_name
 from slicewise.segments import SegmentList, Segments
 from slicewise.space import Space
@@ -17,8 +17,9 @@ from slicewise.space import Space
 class PartitionBySequence(PartitionDefinition, kind="sequence"):
     """One partition for each value of a list, in its order (AIP-76).
 
-    Values are plain (str, int, date, tuple, …) or PartitionKeys. `name` is the dimension's.
-    Raises DefinitionError for an empty list and for two keys of equal text.
+    Values are plain (str, int, date, tuple, …) or keys of people's own classes. `name` is the
+    dimension's. Raises DefinitionError for an empty list, for what cannot be a key, for two keys of
+    equal text (1 and "1"), and for a key whose folder `name=value` would be too long.
     """
 
     values: SegmentList
@@ -26,11 +27,10 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
     def __init__(self, values: Iterable[object], *, name: str | None = None) -> None:
         if isinstance(values, str):
             raise DefinitionError(f"a sequence takes a list of keys, not the text {values!r}")
-        try:
-            listed = SegmentList(values)
-        except PartitionKeyError as error:
-            raise DefinitionError(str(error)) from error
-        vars(self).update(values=listed, name=check_name(name))
+        vars(self).update(values=SegmentList(values), name=check_name(name))
+        if not len(self.values):
+            raise DefinitionError("a sequence has at least one key")
+        self.values.refuse_long_folders(self.dimensions[0].name)
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -44,10 +44,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
 
     def parse(self, text: str) -> PartitionKey:
         """The key of a key text. Raises PartitionKeyError where it names none."""
-        place = self.values.places.get(text)
-        if place is None:
-            raise PartitionKeyError(f"{text!r} is none of the {len(self.values)} segments")
-        return self.values.keys[place]
+        return self.values.parse(text)
 
     def to_json(self) -> Json:
         """Kind, values and name."""
@@ -57,7 +54,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
     def canonical(self) -> Json:
         """JSON that is the same for equal definitions."""
         name = self.dimensions[0].name
-        values = [[type_group(key.value), key.text] for key in self.values.keys]
+        values = [exact_of(key) for key in self.values.keys]
         return {"kind": self.kind, "values": values, "name": name}
 
     def shape(self) -> str:
@@ -76,15 +73,48 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
 class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
     """Partitions that runs discover; assets that name the same set share its keys (AIP-76).
 
-    Which keys there are is known to the server, so the definition lists none by itself.
+    Which keys there are is known to the server: listing needs a snapshot of them, `known(keys)`.
+    Definitions of one name are equal, whatever their snapshots. Raises DefinitionError for a name
+    that no column could have.
     """
 
     name: str
+    _snapshot: SegmentList | None
 
     def __init__(self, name: str) -> None:
         if not name or check_name(name) is None:
             raise DefinitionError("a set of partitions found at run time needs a name")
-        vars(self).update(name=name)
+        vars(self).update(name=name, _snapshot=None)
+
+    def known(self, keys: Iterable[object]) -> "PartitionAtRuntime":
+        """The same set with a snapshot of its keys (plain values or keys): it behaves like a list.
+
+        A key that comes twice counts once. Raises DefinitionError for two keys of equal text.
+        """
+        snapshot = PartitionAtRuntime(self.name)
+        vars(snapshot).update(_snapshot=SegmentList(dict.fromkeys(map(_key, keys))))
+        return snapshot
+
+    def add_partition(self, *, key: object) -> None:
+        """In a run: adds a key (a plain value or a PartitionKey) to the set.
+
+        It becomes visible when the run succeeds; a run that fails adds none. Adding a key twice is
+        adding it once. Raises RuntimeError outside of a run, PartitionKeyError for what cannot be
+        a key.
+        """
+        # A run knows its definitions, not the other way round.
+        from slicewise.context import discover
+
+        discover(self, PartitionKey.of(key))
+
+    @property
+    def values(self) -> SegmentList:
+        """The keys of the snapshot. Raises UnboundedPartitionsError without one."""
+        if self._snapshot is None:
+            raise UnboundedPartitionsError(
+                f"the partitions of {self.name!r} are found at run time: the server knows them"
+            )
+        return self._snapshot
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -93,28 +123,24 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
     @cached_property
     def space(self) -> Space:
-        """Raises UnboundedPartitionsError: the keys are not in the definition."""
-        self._refuse()
-
-    def keys(self, since: object = None, until: object = None) -> Sequence[PartitionKey]:
-        """Raises UnboundedPartitionsError: the keys are not in the definition."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise UnboundedPartitionsError(
-            f"the partitions of {self.name!r} are found at run time: the server knows them"
-        )
+        """The keys of the snapshot as numbers. Raises UnboundedPartitionsError without one."""
+        return Space((self.name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
-        """The key of that text, whether it has been found or not."""
-        return PartitionKey.of(unquote(text))
+        """The key of a key text. Without a snapshot any text is that of a key.
+
+        Raises PartitionKeyError for a text that names none.
+        """
+        if self._snapshot is None:
+            return PartitionKey.of(unquote(text))
+        return self._snapshot.parse(text)
 
     def text(self, key: object) -> str:
         """The key text of a key or plain value, whether it has been found or not."""
         return PartitionKey.of(key).text
 
     def to_json(self) -> Json:
-        """Kind and name."""
+        """Kind and name; never the snapshot, which is another at every look."""
         return {"kind": self.kind, "name": self.name}
 
     def canonical(self) -> Json:
@@ -131,3 +157,10 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
     def __repr__(self) -> str:
         return f"PartitionAtRuntime(name={self.name!r})"
+
+
+def _key(value: object) -> PartitionKey:
+    try:
+        return PartitionKey.of(value)
+    except PartitionKeyError as error:
+        raise DefinitionError(str(error)) from error

@@ -1,17 +1,22 @@
 """The key of a partition by interval: a window of time."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
-from functools import lru_cache, total_ordering
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from slicewise.errors import PartitionKeyError
 from slicewise.keys import PartitionKey
+from slicewise.plain_values import JOINT
 from slicewise.zones import DAY, EPOCH, Zone, to_instant, zone
 
+_INTERVAL_ORDER = 11
+_LAST_YEAR = 9999
+_EPOCH_DAY = EPOCH.toordinal()
 
-@total_ordering
-class Interval(PartitionKey):
+
+class Interval(PartitionKey, built_in=True):
     """A half-open window of time, [start, end).
 
     `start` and `end` are aware datetimes (any zone, whole seconds) and come back in UTC. `timezone`
@@ -20,9 +25,6 @@ class Interval(PartitionKey):
     """
 
     __slots__ = ("first_second", "offsets", "stop_second")
-    first_second: int
-    stop_second: int
-    offsets: Zone
 
     def __init__(self, start: datetime, end: datetime, timezone: str = "UTC") -> None:
         for moment in (start, end):
@@ -78,6 +80,24 @@ class Interval(PartitionKey):
         """`2024-01-01` where both ends begin a local date, else `2024-11-03T01:00-04:00`."""
         return window_text(self.first_second, self.stop_second, self.offsets)
 
+    @property
+    def label(self) -> str:
+        """`2024-W05`, `2024-01`, `2024-Q1` or `2024` where the window is just that, else the text.
+
+        Weeks are those of ISO 8601, which begin on Mondays.
+        """
+        return window_label(self.first_second, self.stop_second, self.offsets) or self.text
+
+    @property
+    def _order(self) -> tuple[Any, ...]:
+        return (_INTERVAL_ORDER, self.first_second, self.stop_second)
+
+    @property
+    def _exact(self) -> str:
+        # Without the zone, which equality ignores.
+        ends = (f"{end:%Y-%m-%dT%H:%M:%S}Z" for end in (self.start, self.end))
+        return f"@interval({JOINT.join(ends)})"
+
     def __contains__(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
 
@@ -89,7 +109,9 @@ class Interval(PartitionKey):
             return NotImplemented
         return (self.first_second, self.stop_second) == (other.first_second, other.stop_second)
 
-    def __lt__(self, other: "Interval") -> bool:
+    def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, Interval):
+            return super().__lt__(other)
         return (self.first_second, self.stop_second) < (other.first_second, other.stop_second)
 
     def __hash__(self) -> int:
@@ -133,6 +155,43 @@ def window_text(start: int, stop: int, zone: Zone) -> str:
     if seconds:
         clock += f":{seconds:02}"
     return _date_text(day) + clock + _offset_text(offset, zone.name)
+
+
+def window_label(start: int, stop: int, zone: Zone) -> str:
+    """The name of the year, quarter, month or ISO week that the window is; empty if it is none."""
+    if not (zone.is_day_start(start) and zone.is_day_start(stop)):
+        return ""
+    day = (EPOCH + timedelta(seconds=start + zone.offset_at(start))).date()
+    if day.year == _LAST_YEAR:
+        return ""
+    for first, after, name in _periods(day):
+        # Of a date without a midnight, or none at all: what the calendar's rule 4 makes of it.
+        if zone.first_instant(_wall(first)) == start and zone.first_instant(_wall(after)) == stop:
+            return name
+    return ""
+
+
+def _periods(day: date) -> Iterator[tuple[date, date, str]]:
+    """First day, day after the last, and name of the periods that hold a date."""
+    year, week, weekday = day.isocalendar()
+    monday = day - timedelta(days=weekday - 1)
+    yield monday, monday + timedelta(days=7), f"{year:04}-W{week:02}"
+    months = day.year * 12 + day.month - 1
+    for length, name in (
+        (1, f"{day:%Y-%m}"),
+        (3, f"{day:%Y}-Q{months // 3 % 4 + 1}"),
+        (12, f"{day:%Y}"),
+    ):
+        first = months - months % length
+        yield _month(first), _month(first + length), name
+
+
+def _month(months: int) -> date:
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def _wall(day: date) -> int:
+    return (day.toordinal() - _EPOCH_DAY) * DAY
 
 
 @lru_cache(maxsize=4096)

@@ -1,13 +1,17 @@
 """Keys as JSON, by type, so that every plain value comes back as it was."""
 
+import math
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from slicewise.errors import DefinitionError
-from slicewise.keys import PartitionKey, PlainValue
+from slicewise.errors import DefinitionError, PartitionKeyError
+from slicewise.intervals import Interval
+from slicewise.keys import WHOLE, PartitionKey, ProductKey, WholeKey
+from slicewise.plain_values import PlainValue, order
+from slicewise.record_keys import Record, content, record
 
 _READERS: dict[str, Callable[[Any], PlainValue]] = {
     "datetime": datetime.fromisoformat,
@@ -18,38 +22,87 @@ _READERS: dict[str, Callable[[Any], PlainValue]] = {
     "uuid": UUID,
     "tuple": lambda items: tuple(_read(item) for item in items),
     "frozenset": lambda items: frozenset(_read(item) for item in items),
+    "float": float,
+    "interval": lambda ends: _read_interval(*ends),
+    "product": lambda parts: ProductKey(parts["names"], map(_read, parts["keys"])),
+    "whole": lambda _: WHOLE,
+    "record": lambda it: record(
+        it["type"],
+        [name for name, _ in it["fields"]],
+        [_read(value) for _, value in it["fields"]],
+        it["label"],
+    ),
 }
 
 
 def key_to_json(key: PartitionKey) -> Any:
-    """JSON of a key: text, numbers and truth values as they are, others as {type: content}."""
+    """JSON of a key: text, numbers and truth values as they are, others as {type: content}.
+
+    A key of people's own class is written by field, with its label, so that a process that does not
+    know the class can show it.
+    """
     return _write(key.value)
 
 
 def key_from_json(content: Any) -> PartitionKey:
-    """The key that `key_to_json` wrote. Raises DefinitionError for anything else."""
-    return PartitionKey.of(_read(content))
+    """The key that `key_to_json` wrote. Raises DefinitionError for anything else.
+
+    Of people's own classes: the class if this process declared it, else a `RecordKey`, which
+    compares, sorts and is written like it. Nothing is imported.
+    """
+    try:
+        return PartitionKey.of(_read(content))
+    except PartitionKeyError as error:
+        raise DefinitionError(f"{content!r:.200} is no JSON of a partition key: {error}") from error
 
 
 def _write(value: PlainValue) -> Any:
-    match value:
-        case str() | bool() | int() | float():
-            return value
-        case datetime():
-            return {"datetime": value.isoformat()}
-        case date():
-            return {"date": value.isoformat()}
-        case time():
-            return {"time": value.isoformat()}
-        case timedelta():
-            return {"timedelta": [value.days, value.seconds, value.microseconds]}
-        case Decimal() | UUID():
-            return {type(value).__name__.lower(): str(value)}
-        case tuple():
-            return {"tuple": [_write(item) for item in value]}
-        case frozenset():
-            return {"frozenset": sorted((_write(item) for item in value), key=repr)}
-    raise DefinitionError(f"{value!r} has no JSON form as a partition key")
+    if isinstance(value, Record):
+        return {"record": _write_record(value)}
+    write = _WRITERS.get(type(value))
+    return value if write is None else write(value)
+
+
+def _write_float(value: float) -> Any:
+    # JSON has no infinity, and a database may read 1e+16 as a whole number.
+    return {"float": repr(value)} if math.isinf(value) or "e+" in repr(value) else value
+
+
+def _write_interval(value: Interval) -> Any:
+    ends = (end.isoformat() for end in (value.local_start, value.local_end))
+    return {"interval": [*ends, value.zone]}
+
+
+def _write_product(value: ProductKey) -> Any:
+    keys = [key_to_json(part) for part in value.parts]
+    return {"product": {"names": list(value.names), "keys": keys}}
+
+
+def _write_record(key: Record) -> Any:
+    # Pairs, since a database may not keep the order of an object's members.
+    type_name, fields = content(key)
+    pairs = [[name, _write(value)] for name, value in fields]
+    return {"type": type_name, "fields": pairs, "label": key.label}
+
+
+_WRITERS: dict[type, Callable[[Any], Any]] = {
+    float: _write_float,
+    datetime: lambda value: {"datetime": value.isoformat()},
+    date: lambda value: {"date": value.isoformat()},
+    time: lambda value: {"time": value.isoformat()},
+    timedelta: lambda value: {"timedelta": [value.days, value.seconds, value.microseconds]},
+    Decimal: lambda value: {"decimal": str(value)},
+    UUID: lambda value: {"uuid": str(value)},
+    tuple: lambda value: {"tuple": [_write(item) for item in value]},
+    frozenset: lambda value: {"frozenset": [_write(item) for item in sorted(value, key=order)]},
+    Interval: _write_interval,
+    ProductKey: _write_product,
+    WholeKey: lambda _: {"whole": None},
+}
+
+
+def _read_interval(start: str, end: str, timezone: str) -> Interval:
+    return Interval(datetime.fromisoformat(start), datetime.fromisoformat(end), timezone)
 
 
 def _read(content: Any) -> PlainValue:
@@ -58,5 +111,7 @@ def _read(content: Any) -> PlainValue:
     try:
         ((kind, inner),) = content.items()
         return _READERS[kind](inner)
-    except (KeyError, ValueError, TypeError) as error:
-        raise DefinitionError(f"{content!r} is no JSON of a partition key") from error
+    except DefinitionError:
+        raise
+    except (ArithmeticError, KeyError, ValueError, TypeError) as error:
+        raise DefinitionError(f"{content!r:.200} is no JSON of a partition key: {error}") from error

@@ -1,24 +1,46 @@
 """Partition keys: values that name one partition, and their texts."""
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from functools import total_ordering
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
-from uuid import UUID
+from urllib.parse import unquote
 
 from slicewise.errors import PartitionKeyError
+from slicewise.key_types import PartitionKeyType
+from slicewise.plain_values import (
+    JOINT,
+    PlainValue,
+    comparable,
+    escape,
+    exact_text,
+    order,
+    plain_text,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from slicewise.intervals import Interval
 
-PlainValue = Any  # int, float, str, bool, date, …, tuples and frozensets: checked at run time
 SEPARATOR = "|"
+_WHOLE_ORDER, _PRODUCT_ORDER = 10, 13
 
 
-class PartitionKey:
-    """Names one partition. Two keys of one definition are equal exactly when their texts are."""
+class PartitionKey(metaclass=PartitionKeyType):
+    """Names one partition (AIP-76, "Rich Partition Key").
+
+    Keys of one definition are equal exactly when their texts are. Derive a class to give keys
+    fields: annotate them, and add `__str__` for what people are shown:
+
+        class Position(PartitionKey):
+            x: float
+            y: float
+
+            def __str__(self) -> str:
+                return f"({self.x}, {self.y})"
+
+    Fields hold plain values or keys, and make the constructor, equality, order and the key text.
+    Raises DefinitionError where a class says how its keys are made, compared or stored, and, when a
+    key is made, PartitionKeyError for a value that its field cannot hold.
+    """
 
     __slots__ = ()
 
@@ -26,6 +48,11 @@ class PartitionKey:
     def text(self) -> str:
         """The key text: unique within a definition, safe in a URL, a folder and a selection."""
         raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """What people are shown: the text, unless there is a better way to put it."""
+        return self.text
 
     @property
     def value(self) -> PlainValue:
@@ -42,55 +69,93 @@ class PartitionKey:
         """Texts of what is not time, joined by `|`; empty where there is nothing else."""
         return self.text
 
+    @property
+    def _order(self) -> tuple[Any, ...]:
+        """Keys of all kinds are sorted by it."""
+        raise NotImplementedError
+
+    @property
+    def _exact(self) -> str:
+        """A text that only equal keys have, of whatever class."""
+        raise NotImplementedError
+
     def __str__(self) -> str:
         return self.text
 
+    def __lt__(self, other: Any) -> bool:
+        return self._order < PartitionKey.of(other)._order
+
+    def __le__(self, other: Any) -> bool:
+        return self._order <= PartitionKey.of(other)._order
+
+    def __gt__(self, other: Any) -> bool:
+        return self._order > PartitionKey.of(other)._order
+
+    def __ge__(self, other: Any) -> bool:
+        return self._order >= PartitionKey.of(other)._order
+
     @staticmethod
     def of(value: object) -> "PartitionKey":
-        """The key of a plain value; a key stays as it is. Raises PartitionKeyError."""
+        """The key of a plain value; a key stays as it is.
+
+        Plain are str, bool, int, float, Decimal, date, datetime, time, timedelta, UUID, and tuples
+        and frozensets of these. Raises PartitionKeyError for others, NaN, and unprintable texts.
+        """
         return value if isinstance(value, PartitionKey) else PlainKey(value)
 
 
-@total_ordering
-class PlainKey(PartitionKey):
-    """A wrapped plain value. Equal to, and hashed like, the value: 1, 1.0 and True are one key."""
+class PlainKey(PartitionKey, built_in=True):
+    """A wrapped plain value. Equal to, and hashed like, the value: 1, 1.0 and True are one key.
+
+    Ordered within its kind (numbers, texts, dates, …), and kind by kind.
+    """
 
     __slots__ = ("_text", "_value")
-    _text: str
-    _value: PlainValue
 
     def __init__(self, value: PlainValue) -> None:
-        self._text = escape(plain_text(value))
+        self._value: PlainValue = plain_value(value)
+        self._text = escape(plain_text(self._value))
         if not self._text:
             raise PartitionKeyError("the empty text is no partition key")
-        self._value = value
 
     @property
     def text(self) -> str:
-        """The value as text, percent-encoded."""
+        """The value as text, percent-encoded; items of tuples and frozensets joined by `~`."""
         return self._text
+
+    @property
+    def label(self) -> str:
+        """The value as text."""
+        return unquote(self._text)
 
     @property
     def value(self) -> PlainValue:
         """The plain value."""
         return self._value
 
+    @property
+    def _order(self) -> tuple[Any, ...]:
+        return order(self._value)
+
+    @property
+    def _exact(self) -> str:
+        return exact_text(self._value)
+
     def __repr__(self) -> str:
         return f"PartitionKey.of({self._value!r})"
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainKey):
-            return bool(self._value == other._value)
-        return bool(self._value == other)
-
-    def __lt__(self, other: object) -> bool:
-        return bool(self._value < (other._value if isinstance(other, PlainKey) else other))
+            return bool(comparable(self._value) == comparable(other._value))
+        if isinstance(other, PartitionKey):
+            return NotImplemented
+        return bool(comparable(self._value) == comparable(other))
 
     def __hash__(self) -> int:
-        return hash(self._value)
+        return hash(comparable(self._value))
 
 
-class WholeKey(PartitionKey):
+class WholeKey(PartitionKey, built_in=True):
     """The one key of an asset that is not partitioned; its text is empty. Use `WHOLE`."""
 
     __slots__ = ()
@@ -99,6 +164,14 @@ class WholeKey(PartitionKey):
     def text(self) -> str:
         """Empty."""
         return ""
+
+    @property
+    def _order(self) -> tuple[Any, ...]:
+        return (_WHOLE_ORDER,)
+
+    @property
+    def _exact(self) -> str:
+        return "@whole()"
 
     def __repr__(self) -> str:
         return "WHOLE"
@@ -113,16 +186,14 @@ class WholeKey(PartitionKey):
 WHOLE = WholeKey()
 
 
-class ProductKey(PartitionKey):
+class ProductKey(PartitionKey, built_in=True):
     """One key for each dimension of a product, in order, found by the dimension's name."""
 
     __slots__ = ("_names", "parts")
-    parts: tuple[PartitionKey, ...]
-    _names: tuple[str, ...]
 
     def __init__(self, names: Iterable[str], parts: Iterable[object]) -> None:
         self._names = tuple(names)
-        self.parts = tuple(PartitionKey.of(part) for part in parts)
+        self.parts: tuple[PartitionKey, ...] = tuple(PartitionKey.of(part) for part in parts)
         if len(self._names) != len(self.parts):
             raise PartitionKeyError(f"a key of {self._names} needs {len(self._names)} parts")
 
@@ -170,6 +241,20 @@ class ProductKey(PartitionKey):
         """Texts of the dimensions' keys, joined by `|`."""
         return SEPARATOR.join(part.text for part in self.parts)
 
+    @property
+    def label(self) -> str:
+        """Labels of the dimensions' keys, joined by ` | `."""
+        return f" {SEPARATOR} ".join(part.label for part in self.parts)
+
+    @property
+    def _order(self) -> tuple[Any, ...]:
+        return (_PRODUCT_ORDER, tuple(part._order for part in self.parts), self._names)
+
+    @property
+    def _exact(self) -> str:
+        pairs = zip(self._names, self.parts, strict=True)
+        return f"@product({JOINT.join(f'{name}{JOINT}{part._exact}' for name, part in pairs)})"
+
     def __repr__(self) -> str:
         pairs = zip(self._names, self.parts, strict=True)
         return f"ProductKey({', '.join(f'{name}={part}' for name, part in pairs)})"
@@ -179,56 +264,20 @@ class ProductKey(PartitionKey):
             return NotImplemented
         return self.parts == other.parts and self._names == other._names
 
-    def __lt__(self, other: "ProductKey") -> bool:
-        return self.parts < other.parts
-
     def __hash__(self) -> int:
         return hash(self.parts)
 
 
-def escape(text: str) -> str:
-    """Percent-encode all but letters, digits, `_ - . ~`; a doubled dot would read as a range."""
-    return quote(text, safe="").replace("..", ".%2E")
+def comparable_of(value: object) -> object:
+    """What equality and hash of a key or plain value are those of."""
+    return value if isinstance(value, PartitionKey) else comparable(value)
 
 
-def plain_text(value: PlainValue) -> str:
-    """Equal values have equal texts. Raises PartitionKeyError for what cannot be a key."""
-    match value:
-        case str():
-            return value
-        case bool() | int() | float() | Decimal():
-            return _number_text(value)
-        case datetime():
-            if value.tzinfo is None:
-                return value.isoformat()
-            return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
-        case date() | time():
-            return value.isoformat()
-        case timedelta():
-            return f"PT{_number_text(Decimal(value // timedelta(microseconds=1)) / 1_000_000)}S"
-        case UUID():
-            return str(value)
-        case tuple():
-            return f"({','.join(escape(plain_text(item)) for item in value)})"
-        case frozenset():
-            return f"{{{','.join(sorted(escape(plain_text(item)) for item in value))}}}"
-    hint = ": use a PartitionKey" if isinstance(value, dict) else ""
-    raise PartitionKeyError(f"{value!r} ({type(value).__name__}) cannot be a partition key{hint}")
+def order_of(value: object) -> tuple[Any, ...]:
+    """A tuple by which keys and plain values of all types can be sorted."""
+    return value._order if isinstance(value, PartitionKey) else order(value)
 
 
-def type_group(value: PlainValue) -> str:
-    """A name that values share if they can be equal: with the text it tells 1 from "1"."""
-    if isinstance(value, bool | int | float | Decimal):
-        return "number"
-    return type(value).__name__
-
-
-def _number_text(value: bool | int | float | Decimal) -> str:
-    if value != value:
-        raise PartitionKeyError("NaN cannot be a partition key: it does not equal itself")
-    if value in (float("inf"), float("-inf")):
-        return str(float(value))
-    if value == int(value):
-        return str(int(value))
-    # A float and a Decimal of equal value are one key: the float's text serves both.
-    return repr(float(value)) if value == float(value) else format(Decimal(value).normalize(), "f")
+def exact_of(value: object) -> str:
+    """A text that only equal keys and plain values share, whatever their types."""
+    return value._exact if isinstance(value, PartitionKey) else exact_text(value)

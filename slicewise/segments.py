@@ -3,32 +3,67 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import prod
+from typing import NoReturn
 
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys import SEPARATOR, PartitionKey
+from slicewise.keys import SEPARATOR, PartitionKey, PlainKey
+from slicewise.record_keys import Record
 
 LONGEST_KEY = 1000
 """Characters of a key text, of a product all its parts together."""
 
+_SURELY_SHORT = 255
 _LONGEST_WINDOW = len("2013-01-01T00:00:00+00:00:00")
 
 
 class SegmentList:
-    """The keys of one sequence in order, found by text or by value."""
+    """The keys of one sequence in order, found by text or by value.
+
+    Raises DefinitionError for what cannot be a segment, and for two keys of equal text.
+    """
 
     def __init__(self, values: Iterable[object]) -> None:
-        self.keys: tuple[PartitionKey, ...] = tuple(PartitionKey.of(value) for value in values)
+        self.keys: tuple[PartitionKey, ...] = tuple(map(_segment, values))
         self.texts = tuple(key.text for key in self.keys)
         self.places = {text: place for place, text in enumerate(self.texts)}
-        if not self.keys:
-            raise DefinitionError("a sequence has at least one key")
-        refuse_long([self])
         if len(self.places) < len(self.texts):
-            twice = next(text for i, text in enumerate(self.texts) if self.places[text] != i)
-            raise DefinitionError(f"two keys of the sequence have the text {twice!r}")
+            self._refuse_equal_texts()
+
+    def _refuse_equal_texts(self) -> NoReturn:
+        first: dict[str, PartitionKey] = {}
+        for key in self.keys:
+            other = first.setdefault(key.text, key)
+            if other is not key:
+                raise DefinitionError(
+                    f"two keys of the sequence have the text {key.text!r}:"
+                    f" {other.value!r} and {key.value!r}"
+                )
+        raise AssertionError("some text is that of two keys")
+
+    def refuse_long_folders(self, name: str) -> None:
+        """Raises DefinitionError for a key of which `name=value` is too long for a folder.
+
+        `name` is the dimension's.
+        """
+        from slicewise.folders import refuse_long_folder  # it knows definitions, and they this
+
+        for key in self.keys:
+            # Spark's escapes take three bytes of a folder's name at most, as those in a text do.
+            if 3 * len(key.text) + len(name) >= _SURELY_SHORT:
+                try:
+                    refuse_long_folder(name, key)
+                except PartitionKeyError as error:
+                    raise DefinitionError(str(error)) from None
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def parse(self, text: str) -> PartitionKey:
+        """The key of a key text. Raises PartitionKeyError where it names none."""
+        place = self.places.get(text)
+        if place is None:
+            raise PartitionKeyError(f"{text!r} is none of the {len(self)} segments")
+        return self.keys[place]
 
     def place(self, value: object) -> int | None:
         """Where a key or plain value stands, None where it is none of these."""
@@ -39,6 +74,18 @@ class SegmentList:
         place = self.places.get(key.text)
         # Texts alone do not do: 1 and "1" have the same.
         return place if place is not None and self.keys[place] == key else None
+
+
+def _segment(value: object) -> PartitionKey:
+    try:
+        key = PartitionKey.of(value)
+    except PartitionKeyError as error:
+        raise DefinitionError(str(error)) from error
+    if not isinstance(key, PlainKey | Record):
+        raise DefinitionError(
+            f"{value!r} is no segment: use a plain value, or a key class with a field that holds it"
+        )
+    return key
 
 
 class Segments:
@@ -90,7 +137,7 @@ class Segments:
 
 def refuse_long(lists: Sequence[SegmentList], *, with_time: bool = False) -> None:
     """Raise DefinitionError if a key made of these lists' keys is longer than any may be."""
-    longest = SEPARATOR.join(max(each.texts, key=len) for each in lists)
+    longest = SEPARATOR.join(max(each.texts, key=len, default="") for each in lists)
     length = len(longest) + (_LONGEST_WINDOW + len(SEPARATOR)) * with_time
     if length > LONGEST_KEY:
         raise DefinitionError(

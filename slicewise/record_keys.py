@@ -1,0 +1,215 @@
+"""Keys with fields: what people's key classes do, and what stands for them on servers."""
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from slicewise.errors import PartitionKeyError
+from slicewise.keys import PartitionKey, comparable_of, exact_of, order_of
+from slicewise.plain_values import JOINT, PlainValue, escape, plain_value
+
+LONGEST_LABEL = 200
+"""Characters of a label; what a `__str__` returns beyond is cut off."""
+
+_UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
+_RECORD_ORDER = 12
+
+# People's classes of this process, by their names and those of their fields. Nothing is imported
+# to find one: a server that reads the JSON of such a key has none, and makes a stand-in.
+RecordT = TypeVar("RecordT", bound="Record")
+_declared: WeakValueDictionary[tuple[str, tuple[str, ...]], type["Record"]] = WeakValueDictionary()
+
+
+class _Held:
+    """What such a key holds; apart, so that type checkers take none of it for a field."""
+
+    __slots__ = ("_text", "_values")
+    _text: str
+    _values: tuple[PlainValue, ...]
+    _type_name: str
+    _names: tuple[str, ...]
+    _label: str  # of stand-ins
+
+
+class Record(_Held, PartitionKey, built_in=True):
+    """What key classes with fields inherit. Frozen; equal, hashed and ordered by name and fields.
+
+    The text joins the fields by `~`: `Position(x=1.0, y=2.5, z=-3.0)` is `1~2.5~-3`. A field's text
+    is that of its value, so that `1` and `1.0` are one, with `_` before a text that another type's
+    value would have: `Shop("1", 1)` is `_1~1`. Inside a field, tuples are `(1~2)`, frozensets
+    `{a~b}`, keys `Position(1~2.5~-3)`. All but letters, digits and `_ - . ~` is percent-encoded,
+    and the characters `% ~ ( ) { }` of a text once more: no two keys of a class share a text.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: object, **values: object) -> Self:
+        """Of people's classes: takes the fields by place or name. Raises PartitionKeyError."""
+        if not cls._names:
+            raise TypeError(f"{cls.__name__} has no fields, so it names no partition: declare some")
+        try:
+            bound = cls.__signature__.bind(*args, **values)  # type: ignore[attr-defined]
+        except TypeError as error:
+            fields = ", ".join(cls._names)
+            raise TypeError(f"{cls.__name__}({fields}): {error}") from None
+        bound.apply_defaults()
+        checks = cls._fields.values()  # type: ignore[attr-defined]
+        given = bound.arguments.values()
+        pairs = zip(checks, given, strict=True)
+        checked = tuple(field.check(value, PartitionKey) for field, value in pairs)
+        return _filled(object.__new__(cls), checked)
+
+    @property
+    def text(self) -> str:
+        """The fields' texts, joined by `~`."""
+        return self._text
+
+    @property
+    def label(self) -> str:
+        """What `str` says of the key, in one line."""
+        try:
+            return one_line(str(self))
+        except Exception as error:
+            raise PartitionKeyError(
+                f"{type(self).__name__}.__str__ failed for {Record.__repr__(self)}: {error!r}"
+            ) from error
+
+    @property
+    def _comparable(self) -> object:
+        return self._type_name, tuple(map(comparable_of, self._values))
+
+    @property
+    def _order(self) -> tuple[Any, ...]:
+        return (_RECORD_ORDER, self._type_name, tuple(map(order_of, self._values)))
+
+    @property
+    def _exact(self) -> str:
+        return f"{self._type_name}({_joined(self._values)})"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        pairs = zip(self._names, self._values, strict=True)
+        return f"{self._type_name}({', '.join(f'{name}={value!r}' for name, value in pairs)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return bool(self._comparable == other._comparable)
+
+    def __hash__(self) -> int:
+        return hash(self._comparable)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a partition key is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a partition key is frozen: {name} stays")
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        cls = type(self)
+        if getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls:
+            return cls, self._values
+        return record, (self._type_name, self._names, self._values, self.label)
+
+
+class RecordKey(Record, built_in=True):
+    """Stands for a key whose class is not declared in this process: on servers, that is all.
+
+    It knows the name of the class, the names and values of the fields, and the label that the key
+    had where the class was. Equal to the key, with the same hash, order, text and label.
+    """
+
+    __slots__ = ("_label", "_names", "_type_name")
+
+    def __new__(
+        cls, type_name: str, names: Sequence[str], values: Iterable[object], label: str
+    ) -> Self:
+        """Raises PartitionKeyError for what no key class could have."""
+        _check_names([type_name, *names])
+        checked = tuple(
+            each if isinstance(each, PartitionKey) else plain_value(each) for each in values
+        )
+        if not names or len(names) != len(checked) or len({*names}) < len(names):
+            raise PartitionKeyError(f"a {type_name} of {names} cannot be made of {checked}")
+        key = object.__new__(cls)
+        object.__setattr__(key, "_type_name", type_name)
+        object.__setattr__(key, "_names", tuple(names))
+        object.__setattr__(key, "_label", one_line(label))
+        return _filled(key, checked)
+
+    @property
+    def type_name(self) -> str:
+        """The name of the key's class."""
+        return self._type_name
+
+    @property
+    def fields(self) -> dict[str, PlainValue]:
+        """The values of the fields, by name, in order."""
+        return dict(zip(self._names, self._values, strict=True))
+
+    def __str__(self) -> str:
+        return self._label
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return record, (self._type_name, self._names, self._values, self._label)
+
+
+def record(type_name: str, names: Sequence[str], values: Sequence[object], label: str) -> Record:
+    """The key of a class by its name: of the real class if this process declared it.
+
+    Raises PartitionKeyError.
+    """
+    declared = _declared.get((type_name, tuple(names)))
+    if declared is not None:
+        try:
+            made: Record = declared(**dict(zip(names, values, strict=True)))
+            return made
+        except PartitionKeyError:
+            pass  # the key is one of a former state of the class, with other types of fields
+    return RecordKey(type_name, names, values, label)
+
+
+class Content(NamedTuple):
+    """What a key with fields is written as: the name of its class, and its fields in order."""
+
+    type_name: str
+    fields: list[tuple[str, PlainValue]]
+
+
+def content(key: Record) -> Content:
+    """What makes a key, whether its class is known or not."""
+    return Content(key._type_name, list(zip(key._names, key._values, strict=True)))
+
+
+def remember(cls: type) -> None:
+    """Have keys of this class come back as its own from JSON; the latest of a name counts."""
+    name, names = cls._type_name, cls._names  # type: ignore[attr-defined]
+    _declared[name, names] = cls
+
+
+def one_line(text: str) -> str:
+    """A label that any page and any database can hold."""
+    if not text.isprintable():
+        unprintable = (unicodedata.category(char) in _UNPRINTABLE for char in text)
+        text = "".join(" " if bad else char for char, bad in zip(text, unprintable, strict=True))
+    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
+
+
+def _filled(key: RecordT, values: tuple[PlainValue, ...]) -> RecordT:
+    object.__setattr__(key, "_values", values)
+    object.__setattr__(key, "_text", escape(_joined(values)))
+    return key
+
+
+def _joined(values: Iterable[PlainValue]) -> str:
+    return JOINT.join(map(exact_of, values))
+
+
+def _check_names(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise PartitionKeyError(f"{name!r} is no name of a key class or of a field")
