@@ -1,0 +1,91 @@
+"""Keys of one's own, definitions, sets of partitions, and what needs what."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from slicewise import (
+    Interval,
+    Offset,
+    PartitionByInterval,
+    PartitionBySequence,
+    PartitionDefinition,
+    PartitionKey,
+    PartitionKeyError,
+    PartitionSet,
+    asset,
+    downstream_partitions,
+    normalize_uri,
+    openlineage_name,
+    upstream_partitions,
+)
+
+
+class Position(PartitionKey):
+    """A place, and a name for it that may be left out."""
+
+    x: float
+    y: float
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.x}, {self.y})"
+
+
+class Visit(Position):
+    """A place on a day."""
+
+    on: date = date(2024, 1, 1)
+
+
+PLACES = PartitionBySequence([Position(0.0, 0.0), Position(1.0, y=2.5, name="hill")])
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+
+
+@asset(partition=PLACES)
+def measured() -> None:
+    """What was measured at a place."""
+
+
+def height(place: Position) -> float:
+    """Fields have their types."""
+    return place.x + place.y
+
+
+def windows(until: date) -> list[timedelta]:
+    """Windows are Intervals."""
+    listed: Sequence[Interval] = DAILY.windows(until=until)
+    found: Interval | None = DAILY.window_at(datetime(2024, 1, 1, 12, tzinfo=UTC))
+    parsed: Interval = DAILY.parse("2024-01-02")
+    assert found is not None
+    assert found < parsed
+    return [window.duration for window in listed]
+
+
+def chosen(definition: PartitionDefinition) -> PartitionSet:
+    """Sets of partitions are combined."""
+    spring = definition.select("2024-03..2024-05")
+    texts: list[str] = [found.segments[0] for found in spring.ranges if found.segments]
+    count: int = len(spring)
+    again = PartitionDefinition.from_json(definition.to_json())
+    assert again == definition
+    assert texts or count
+    return (spring | definition.select("2024-07")) - definition.select("2024-04-01")
+
+
+def dependencies() -> int:
+    """Needed partitions are sets of them."""
+    day = DAILY.parse("2024-01-02")
+    hours = upstream_partitions(DAILY, HOURLY, day)
+    days = downstream_partitions(HOURLY, DAILY, hours, Offset(-1))
+    whole = upstream_partitions(None, DAILY, [day], until=date(2024, 2, 1))
+    return len(hours) + len(days.nonexistent.spans) + len(whole)
+
+
+def name_of(text: str) -> str:
+    """Errors are ValueErrors with a text."""
+    try:
+        return PLACES.parse(text).text
+    except PartitionKeyError as error:
+        namespace, name = openlineage_name(normalize_uri("s3://bucket/key"))
+        return f"{error}: {namespace} {name}"
