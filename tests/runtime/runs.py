@@ -2,7 +2,7 @@
 
 import textwrap
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -65,6 +65,8 @@ class Runs:
         self.lake = folder / "lake"
         self.bundle = folder / "bundle"
         self.remote = remote
+        self.answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        """What this worker answers to a question; without, it answers none."""
         self._producers: dict[str, Any] = {}
         self._archive: dict[str, str] = {}
 
@@ -84,13 +86,14 @@ class Runs:
     def request(
         self,
         name: str,
-        partitions: Sequence[str] = ("",),
+        partitions: Sequence[Any] = ("",),
         *,
         upstream: Mapping[str, Sequence[str]] | None = None,
         **more: Any,
     ) -> dict[str, Any]:
         """The request of a run, as a worker sends it."""
         producer, run_id = self._producers[name], next(_run_ids)
+        outlets = [{"name": one["name"], "uri": one["uri"]} for one in producer["outlets"]]
         return {
             "run_id": run_id,
             "attempt": 1,
@@ -101,8 +104,9 @@ class Runs:
             "logical_time": "2026-01-01T00:00:00+00:00",
             "bundle": self._archive,
             "file": producer["file"],
-            "asset": name,
-            "uri": producer["outlets"][0]["uri"],
+            "asset": outlets[0]["name"],
+            "uri": outlets[0]["uri"],
+            **({"outlets": outlets} if len(outlets) > 1 else {}),
             "partition": producer["partition"],
             "partitions": list(partitions),
             "strategy": producer["strategy"],
@@ -123,6 +127,8 @@ class Runs:
         for message in runner.messages(0.5):
             runner.ping()
             outcome.messages.append(message)
+            if message["type"] == "ask" and self.answer is not None:
+                runner.answer(self.answer(message))
         return outcome
 
     def make(self, name: str, *args: Any, **more: Any) -> Outcome:
