@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from slicewise import spark
-from slicewise.assets import ProducedAsset
 from slicewise.bundles import unpack
-from slicewise.invoke import invoke, keep
+from slicewise.invoke import Producer, invoke, keep
 from slicewise.key_json import key_to_json
 from slicewise.loading import import_file, importable
 from slicewise.registry import Registry, collecting
@@ -57,8 +56,9 @@ def _make(request: Message, root: Path, session: LazySession, worker: Channel) -
     file, name = str(request["file"]), str(request["asset"])
     with collecting(Registry(root)) as registry:
         import_file(root, file)
-    producer = registry.assets.get(name)
-    if not isinstance(producer, ProducedAsset):
+    asset = registry.assets.get(name)
+    producer: Producer | None = None if asset is None else asset.made_by
+    if producer is None:
         raise LookupError(f"{file} declares no asset {name!r} with a function")
     session.conf = producer.options.spark_conf
     given = Given(request, producer, registry.assets, session, worker)
