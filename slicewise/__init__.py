@@ -28,11 +28,13 @@ from slicewise.mapping import (
 from slicewise.openlineage import openlineage_name
 from slicewise.partition_set import PartitionRange, PartitionSet
 from slicewise.uris import normalize_uri
+from slicewise.validations import AssetValidation, ValidationResult, validation
 
 __all__ = [
     "All",
     "Asset",
     "AssetHandle",
+    "AssetValidation",
     "DefinitionError",
     "Dimension",
     "Interval",
@@ -55,6 +57,7 @@ __all__ = [
     "RunContext",
     "SelectionError",
     "UnboundedPartitionsError",
+    "ValidationResult",
     "asset",
     "downstream_partitions",
     "get_current_context",
@@ -62,4 +65,5 @@ __all__ = [
     "openlineage_name",
     "partition_column",
     "upstream_partitions",
+    "validation",
 ]

@@ -1,0 +1,146 @@
+"""Evaluates validations of one frame together, in as few Spark jobs as possible."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from slicewise import spark
+from slicewise.uris import masked_text
+from slicewise.validations.result import ValidationResult
+from slicewise.validations.rule import CannotEvaluateError, Column, Facts, Frame, Verdict
+
+if TYPE_CHECKING:
+    from slicewise.validations.declaring import AssetValidation
+
+__all__ = ["check_all"]
+
+_ERROR_LENGTH = 500
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is measured for one validation, and of what; or why that cannot be."""
+
+    validation: "AssetValidation"
+    source: Frame = None
+    measures: Mapping[str, Column] | None = None
+    problem: str | None = None
+
+
+def check_all(
+    frame: Frame,
+    validations: "Iterable[AssetValidation]",
+    *,
+    now: datetime | None = None,
+    materialized_at: datetime | None = None,
+) -> "list[ValidationResult]":
+    """The result of each validation of a Spark DataFrame, in their order.
+
+    One aggregation serves all rules but ``unique``, which has one of its own, and functions.
+    ``now`` (default: the clock) and ``materialized_at`` (when the data was made; of several
+    partitions the longest ago) are aware datetimes, for ``fresh_within``. A validation that cannot
+    be evaluated has failed, with a sentence; so has one whose function raises. Raises what Spark
+    raises when its server is gone, and ValueError for datetimes without a time zone.
+    """
+    facts = Facts(frame, _aware("now", now or datetime.now(UTC)), materialized_at)
+    if materialized_at is not None:
+        _aware("materialized_at", materialized_at)
+    plans = [_plan(validation, facts) for validation in validations]
+    seen = _measured([plan for plan in plans if plan.measures])
+    return [_result(plan, seen, facts) for plan in plans]
+
+
+def _aware(name: str, moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"{name} needs a time zone: {name}=datetime.now(UTC)")
+    return moment
+
+
+def _plan(validation: "AssetValidation", facts: Facts) -> _Plan:
+    rule = validation.rule
+    try:
+        if rule.needs_spark:
+            facts.check_frame()
+        measures = rule.measures(facts)
+        return _Plan(validation, rule.source(facts) if measures else None, measures)
+    except Exception as error:
+        return _Plan(validation, problem=_problem(error))
+
+
+def _measured(plans: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
+    """The measured values, or the error of measuring, by the identity of the plan."""
+    groups: dict[int, list[_Plan]] = {}
+    for plan in plans:
+        groups.setdefault(id(plan.source), []).append(plan)
+    seen: dict[int, Mapping[str, Any] | Exception] = {}
+    for group in groups.values():
+        try:
+            seen |= _aggregated(group)
+        except Exception as error:
+            _raise_if_platform(error)
+            # One of them is at fault: each by itself, so that the others are evaluated.
+            seen |= {id(group[0]): error} if len(group) == 1 else _one_by_one(group)
+    return seen
+
+
+def _one_by_one(group: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
+    return {key: value for plan in group for key, value in _measured([plan]).items()}
+
+
+def _aggregated(group: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
+    columns = [
+        column.alias(f"{place}_{name}")
+        for place, plan in enumerate(group)
+        for name, column in (plan.measures or {}).items()
+    ]
+    (row,) = group[0].source.agg(*columns).collect()
+    return {
+        id(plan): {name: row[f"{place}_{name}"] for name in plan.measures or {}}
+        for place, plan in enumerate(group)
+    }
+
+
+def _result(
+    plan: _Plan, seen: Mapping[int, Mapping[str, Any] | Exception], facts: Facts
+) -> ValidationResult:
+    if plan.problem is not None:
+        return _failed(plan.validation, plan.problem)
+    values = seen.get(id(plan), {})
+    if isinstance(values, Exception):
+        return _failed(plan.validation, _problem(values))
+    try:
+        verdict = plan.validation.rule.judge(values, facts)
+    except Exception as error:
+        return _failed(plan.validation, _problem(error))
+    return _told(plan.validation, verdict, evaluated=True)
+
+
+def _failed(validation: "AssetValidation", problem: str) -> ValidationResult:
+    return _told(validation, Verdict(False, problem), evaluated=False)
+
+
+def _told(validation: "AssetValidation", verdict: Verdict, *, evaluated: bool) -> ValidationResult:
+    return ValidationResult(
+        name=validation.name,
+        severity=validation.severity,
+        passed=verdict.passed,
+        message=masked_text(verdict.message),
+        observed=verdict.observed,
+        evaluated=evaluated,
+    )
+
+
+def _problem(error: Exception) -> str:
+    _raise_if_platform(error)
+    if isinstance(error, CannotEvaluateError):
+        sentence = f"It cannot be evaluated: {error}"
+        return sentence if sentence.endswith("?") else f"{sentence}."
+    first = (str(error).strip().splitlines() or [""])[0][:_ERROR_LENGTH]
+    return f"It cannot be evaluated: {type(error).__name__}: {first}"
+
+
+def _raise_if_platform(error: Exception) -> None:
+    """The server is gone: that says nothing of the data, and a later try may succeed."""
+    if spark.is_platform_failure(error):
+        raise error

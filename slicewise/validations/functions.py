@@ -1,0 +1,69 @@
+"""Rules that people write as functions of a frame."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from slicewise.errors import DefinitionError
+from slicewise.validations.rule import CannotEvaluateError, Facts, Rule, Verdict
+
+__all__ = ["FunctionRule", "check_function"]
+
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class FunctionRule(Rule):
+    """What a function says of the frame; equal to another of the same function."""
+
+    function: Function
+    kind: ClassVar[str] = "function"
+    needs_spark: ClassVar[bool] = False
+
+    def name(self) -> str:
+        return self.function.__name__
+
+    def description(self) -> str:
+        return inspect.getdoc(self.function) or f"The function {self.name()} says so."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"function": self.function.__qualname__}
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        try:
+            said = self.function(facts.frame)
+        except AssertionError as error:
+            return Verdict(False, str(error) or f"An assertion of {self.name()} failed.")
+        if isinstance(said, str) and said.strip():
+            return Verdict(False, said)
+        if said is None or isinstance(said, str) or (_is_truth_value(said) and said):
+            return Verdict(True, f"{self.name()} has nothing to say against it.")
+        if _is_truth_value(said):
+            return Verdict(False, f"{self.name()} says no.")
+        raise CannotEvaluateError(
+            f"{self.name()} returned {_a(type(said).__name__)}; it returns whether the data is"
+            " right, or a text of what is wrong with it"
+        )
+
+
+def check_function(function: object) -> None:
+    """Raises DefinitionError for what is no function of one frame."""
+    if not inspect.isfunction(function):
+        raise DefinitionError(f"@validation stands above a function, not {function!r}")
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise DefinitionError(f"{function.__name__} is to return, not to be awaited or iterated")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise DefinitionError(
+            f"{function.__name__} takes one argument, the DataFrame: def {function.__name__}(frame)"
+        ) from None
+
+
+def _is_truth_value(said: object) -> bool:
+    return isinstance(said, bool) or type(said).__name__ in ("bool", "bool_")  # NumPy's, too
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

@@ -1,0 +1,179 @@
+"""Rules on a frame as a whole: its columns and types, how much there is, and how fresh it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from slicewise import spark
+from slicewise.validations.rule import (
+    CannotEvaluateError,
+    Column,
+    Facts,
+    Rule,
+    Verdict,
+    count,
+    names_text,
+)
+
+__all__ = ["FreshWithin", "HasColumns", "HasTypes", "RowCount"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class HasColumns(Rule):
+    """Columns that the frame has, beside whatever else it has."""
+
+    columns: tuple[str, ...]
+    kind: ClassVar[str] = "has_columns"
+
+    def name(self) -> str:
+        return f"{self.kind}({', '.join(self.columns)})"
+
+    def description(self) -> str:
+        return f"The data has the columns {names_text(self.columns)}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        missing = [name for name in self.columns if facts.find(name) is None]
+        if missing:
+            message = f"Missing are the columns {names_text(missing)}."
+            return Verdict(False, message, {"missing": missing})
+        return Verdict(True, "All columns are there.", {"missing": []})
+
+
+@dataclass(frozen=True)
+class HasTypes(Rule):
+    """Columns of these types, in Spark's spelling; whether they may be null is not asked."""
+
+    types: tuple[tuple[str, str], ...]
+    kind: ClassVar[str] = "has_types"
+
+    def name(self) -> str:
+        return f"{self.kind}({', '.join(name for name, _ in self.types)})"
+
+    def description(self) -> str:
+        listed = ", ".join(f"{name!r} is of type {type_}" for name, type_ in self.types)
+        return f"The column {listed}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"types": dict(self.types)}
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        found = {name: facts.find(name) for name, _ in self.types}
+        shown = {name: one and one.type.simpleString() for name, one in found.items()}
+        wrong = {
+            name: {"expected": type_, "found": shown[name]}
+            for name, type_ in self.types
+            if shown[name] != type_
+        }
+        if not wrong:
+            return Verdict(True, "All columns are of their types.", {"wrong": {}})
+        sentences = [
+            f"{name!r} is {one['found'] or 'missing'} instead of {one['expected']}"
+            for name, one in wrong.items()
+        ]
+        return Verdict(False, f"The column {'; '.join(sentences)}.", {"wrong": wrong})
+
+
+@dataclass(frozen=True)
+class RowCount(Rule):
+    """How many rows there are, both bounds included."""
+
+    least: int | None
+    most: int | None
+    kind: ClassVar[str] = "row_count"
+
+    def description(self) -> str:
+        return f"The data has {self._bounds()}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"min": self.least, "max": self.most}
+
+    def measures(self, facts: Facts) -> dict[str, Column]:
+        return {"rows": spark.functions().count(spark.functions().lit(1))}
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        rows = seen["rows"]
+        too_few = self.least is not None and rows < self.least
+        too_many = self.most is not None and rows > self.most
+        passed = not too_few and not too_many
+        end = "." if passed else f" instead of {self._bounds()}."
+        return Verdict(passed, f"There {_are(rows)} {count(rows)}{end}", {"rows": rows})
+
+    def _bounds(self) -> str:
+        if self.most is None:
+            return f"at least {count(self.least or 0)}"
+        if self.least is None:
+            return f"at most {count(self.most)}"
+        same = self.least == self.most
+        return count(self.most) if same else f"{self.least:,} to {count(self.most)}"
+
+
+@dataclass(frozen=True)
+class FreshWithin(Rule):
+    """How long ago the newest value of a column, or the making of the data, may lie."""
+
+    span: timedelta
+    column: str | None
+    kind: ClassVar[str] = "fresh_within"
+
+    def name(self) -> str:
+        return self.kind if self.column is None else f"{self.kind}({self.column})"
+
+    def description(self) -> str:
+        subject = f"The newest {self.column!r}" if self.column else "The making of the data"
+        return f"{subject} is at most {self.span} ago."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"seconds": self.span.total_seconds(), "column": self.column}
+
+    def measures(self, facts: Facts) -> dict[str, Column]:
+        if self.column is None:
+            return {}
+        functions, found = spark.functions(), facts.get(self.column)
+        newest, kind = functions.max(found.column), found.type.typeName()
+        if kind == "timestamp":
+            return {"micros": functions.unix_micros(newest)}
+        if kind == "timestamp_ntz":
+            # The difference to a moment of its own kind: no zone of a session comes into it.
+            start = functions.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+            return {"micros": functions.timestamp_diff("MICROSECOND", start, newest)}
+        if kind == "date":
+            return {"days": functions.unix_date(newest)}
+        raise CannotEvaluateError(
+            f"{self.column!r} is of type {found.type.simpleString()}; it needs a timestamp or date"
+        )
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        if self.column is None:
+            if facts.materialized_at is None:
+                raise CannotEvaluateError("it is not known when the data was made")
+            return self._judged("The data was made at", facts.materialized_at, facts.now)
+        newest = _moment(seen)
+        if newest is None:
+            message = f"There is no value of {self.column!r}."
+            return Verdict(False, message, {"newest": None, "age_seconds": None})
+        return self._judged(f"The newest {self.column!r} is", newest, facts.now)
+
+    def _judged(self, subject: str, newest: datetime, now: datetime) -> Verdict:
+        age = now - newest
+        passed = age <= self.span
+        observed = {"newest": newest.isoformat(), "age_seconds": age.total_seconds()}
+        end = "." if passed else f", {age} ago instead of at most {self.span}."
+        return Verdict(passed, f"{subject} {newest:%Y-%m-%d %H:%M:%S} UTC{end}", observed)
+
+
+def _moment(seen: Mapping[str, Any]) -> datetime | None:
+    if seen.get("days") is not None:
+        return _EPOCH + timedelta(days=seen["days"])
+    if seen.get("micros") is not None:
+        return _EPOCH + timedelta(microseconds=seen["micros"])
+    return None
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -1,0 +1,99 @@
+"""Names of Spark's types in one spelling, read without Spark."""
+
+import re
+from difflib import get_close_matches
+
+from slicewise.errors import DefinitionError
+
+__all__ = ["type_text"]
+
+_ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "text": "string",
+    "timestamp_ltz": "timestamp",
+}
+_PLAIN = {
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string"),
+    *("binary", "date", "timestamp", "timestamp_ntz", "void", "variant", "char", "varchar"),
+}
+_NESTED = {"array": 1, "map": 2}
+_FIELD = re.compile(r"(`[^`]+`|[^\s:<]+)\s*[:\s]\s*(.+)", re.DOTALL)
+_UNIT = "(year|month|day|hour|minute|second)"
+_INTERVAL = re.compile(rf"interval {_UNIT}( to {_UNIT})?")
+_SIZED = re.compile(r"(decimal|char|varchar)\((\d+)(?:,(\d+))?\)")
+
+
+def type_text(written: object) -> str:
+    """A type as Spark shows it: ``"array<int>"`` for ``"ARRAY< Integer >"``.
+
+    Takes a text of Spark's DDL or a DataType. Raises DefinitionError for what names no type.
+    """
+    shown = getattr(written, "simpleString", None)
+    if callable(shown):
+        return str(shown())
+    if not isinstance(written, str) or not written.strip():
+        raise DefinitionError(f"a type is a text like 'bigint' or 'array<string>', not {written!r}")
+    try:
+        return _type(written.strip())
+    except ValueError as error:
+        raise DefinitionError(f"{written!r} is no type of Spark: {error}") from None
+
+
+def _type(text: str) -> str:
+    name, bracket, rest = text.partition("<")
+    name = name.strip().lower()
+    if not bracket:
+        return _plain(text)
+    if not rest.endswith(">"):
+        raise ValueError("a '>' is missing")
+    parts = _split(rest[:-1])
+    if name == "struct":
+        return f"struct<{','.join(_field(part) for part in parts if part)}>"
+    if name not in _NESTED:
+        raise ValueError(f"{name!r} has no types inside; array, map and struct have")
+    if len(parts) != _NESTED[name]:
+        raise ValueError(f"{name} has {_NESTED[name]} types inside")
+    return f"{name}<{','.join(_type(part) for part in parts)}>"
+
+
+def _plain(text: str) -> str:
+    words = " ".join(text.lower().split())
+    if _INTERVAL.fullmatch(words):
+        return words
+    name, bracket, arguments = words.replace(" ", "").partition("(")
+    name = _ALIASES.get(name, name)
+    if name not in _PLAIN:
+        near = get_close_matches(name, [*_PLAIN, *_ALIASES], n=1)
+        raise ValueError(f"did you mean {near[0]!r}?" if near else f"unknown is {name!r}")
+    if not bracket:
+        return "decimal(10,0)" if name == "decimal" else name  # as Spark reads it
+    sized = _SIZED.fullmatch(f"{name}({arguments}")
+    if not sized or (sized[3] and name != "decimal"):
+        raise ValueError("sizes stand as in 'decimal(10,2)' or 'varchar(20)'")
+    return f"decimal({sized[2]},{sized[3] or 0})" if name == "decimal" else sized[0]
+
+
+def _field(text: str) -> str:
+    found = _FIELD.fullmatch(text)
+    if not found:
+        raise ValueError("fields of a struct stand as in 'struct<city: string>'")
+    return f"{found[1].strip('`')}:{_type(found[2])}"
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand in no bracket of their own."""
+    parts, depth, start = [], 0, 0
+    for place, sign in enumerate(text):
+        depth += (sign in "<(") - (sign in ">)")
+        if depth < 0:
+            raise ValueError("a bracket is closed that was not opened")
+        if sign == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    return [*parts, text[start:].strip()]

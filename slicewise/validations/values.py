@@ -1,0 +1,233 @@
+"""Rules on the values of columns. All but `NotNull` pass over nulls."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import reduce
+from operator import and_, or_
+from typing import Any, ClassVar
+
+from slicewise import spark
+from slicewise.validations.rule import (
+    CannotEvaluateError,
+    Column,
+    Facts,
+    Frame,
+    Rule,
+    Verdict,
+    count,
+    names_text,
+)
+
+__all__ = ["AcceptedValues", "Matches", "NotNull", "Unique", "family"]
+
+_EXAMPLES = 5
+_EXAMPLE_LENGTH = 100
+# Examples are the least of each of so many groups: few, distinct, and by one pass over the data.
+_EXAMPLE_GROUPS = 8
+
+_NUMBERS = {"byte", "short", "integer", "long", "float", "double", "decimal"}
+_TEXTS = {"string", "varchar", "char"}
+_TYPES = {
+    "truth value": {"boolean"},
+    "number": _NUMBERS,
+    "text": _TEXTS,
+    "datetime with a time zone": {"timestamp"},
+    "datetime without a time zone": {"timestamp_ntz"},
+    "date": {"date"},
+}
+
+
+def family(value: object) -> str | None:
+    """What kind of value it is, for comparing with a column; None for one that cannot be."""
+    if isinstance(value, bool):
+        return "truth value"
+    if isinstance(value, int | float | Decimal):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, datetime):
+        return f"datetime {'without' if value.tzinfo is None else 'with'} a time zone"
+    return "date" if isinstance(value, date) else None
+
+
+@dataclass(frozen=True)
+class NotNull(Rule):
+    """Columns that always hold a value. NaN is a value."""
+
+    columns: tuple[str, ...]
+    kind: ClassVar[str] = "not_null"
+
+    def name(self) -> str:
+        return f"{self.kind}({', '.join(self.columns)})"
+
+    def description(self) -> str:
+        return f"No row has a null in {names_text(self.columns)}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
+
+    def measures(self, facts: Facts) -> dict[str, Column]:
+        functions = spark.functions()
+        nulls = [facts.get(name).column.isNull() for name in self.columns]
+        each = {str(place): functions.count_if(null) for place, null in enumerate(nulls)}
+        return {**_rows(), "failing": functions.count_if(reduce(or_, nulls)), **each}
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        nulls = {name: seen[str(place)] for place, name in enumerate(self.columns)}
+        observed = {"rows": seen["rows"], "failing": seen["failing"], "nulls": nulls}
+        if not seen["failing"]:
+            return Verdict(True, f"{count(seen['rows'])}, no null.", observed)
+        where = ", ".join(f"{number:,} in {name!r}" for name, number in nulls.items() if number)
+        return Verdict(False, f"{_share(seen)} hold a null: {where}.", observed)
+
+
+@dataclass(frozen=True)
+class Unique(Rule):
+    """Columns whose values, taken together, occur once. Rows with a null in one are not asked."""
+
+    columns: tuple[str, ...]
+    kind: ClassVar[str] = "unique"
+
+    def name(self) -> str:
+        return f"{self.kind}({', '.join(self.columns)})"
+
+    def description(self) -> str:
+        return f"No two rows are equal in {names_text(self.columns)}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"columns": list(self.columns)}
+
+    def source(self, facts: Facts) -> Frame:
+        """The values that occur more than once, and how often."""
+        functions = spark.functions()
+        columns = [facts.get(name).column for name in self.columns]
+        # `dropna` would take NaN for a null.
+        asked = facts.frame.where(reduce(and_, (column.isNotNull() for column in columns)))
+        keys = [column.alias(f"c{place}") for place, column in enumerate(columns)]
+        grouped = asked.groupBy(*keys).agg(functions.count("*").alias("times"))
+        return grouped.where("times > 1")
+
+    def measures(self, facts: Facts) -> dict[str, Column]:
+        functions = spark.functions()
+        parts = [functions.col(f"c{i}").cast("string") for i in range(len(self.columns))]
+        text = functions.substring(functions.concat_ws(", ", *parts), 1, _EXAMPLE_LENGTH)
+        worst = functions.max_by(text, functions.col("times"), _EXAMPLES)
+        return {
+            "values": functions.count("*"),
+            "failing": functions.coalesce(functions.sum("times"), functions.lit(0)),
+            "examples": worst,
+        }
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        examples = sorted(seen["examples"] or [])
+        observed = {"failing": seen["failing"], "values": seen["values"], "examples": examples}
+        if not seen["failing"]:
+            return Verdict(True, "No value occurs twice.", observed)
+        shown = f"{count(seen['failing'])} share {count(seen['values'], 'value')}"
+        message = f"{shown} of {names_text(self.columns)}, such as {names_text(examples)}."
+        return Verdict(False, message, observed)
+
+
+@dataclass(frozen=True)
+class AcceptedValues(Rule):
+    """A column that holds no other values than these."""
+
+    column: str
+    values: tuple[Any, ...]
+    kind: ClassVar[str] = "accepted_values"
+
+    def name(self) -> str:
+        return f"{self.kind}({self.column})"
+
+    def description(self) -> str:
+        shown = ", ".join(str(value) for value in self.to_json()["values"])
+        return f"The column {self.column!r} holds one of: {shown}."
+
+    def to_json(self) -> dict[str, Any]:
+        plain = [v if isinstance(v, str | int | float) else str(v) for v in self.values]
+        return {"column": self.column, "values": plain}
+
+    def measures(self, facts: Facts) -> dict[str, Column]:
+        found, kind = facts.get(self.column), family(self.values[0])
+        # Left to itself Spark would cast the column, and fail on the first text that is no number.
+        if kind is None or found.type.typeName() not in _TYPES[kind]:
+            raise CannotEvaluateError(
+                f"{self.column!r} is of type {found.type.simpleString()}, which is compared with"
+                f" no {kind}"
+            )
+        return _failing(found.column, ~found.column.isin(*map(_literal, self.values)))
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        return _judged(seen, f"another value in {self.column!r}")
+
+
+@dataclass(frozen=True)
+class Matches(Rule):
+    """A column of texts, each of which matches a regular expression of Java from end to end."""
+
+    column: str
+    regex: str
+    kind: ClassVar[str] = "matches"
+
+    def name(self) -> str:
+        return f"{self.kind}({self.column})"
+
+    def description(self) -> str:
+        return f"Every {self.column!r} matches {json.dumps(self.regex, ensure_ascii=False)}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"column": self.column, "regex": self.regex}
+
+    def measures(self, facts: Facts) -> dict[str, Column]:
+        found = facts.get(self.column)
+        if found.type.typeName() not in _TEXTS:
+            raise CannotEvaluateError(
+                f"{self.column!r} is of type {found.type.simpleString()}; it needs texts"
+            )
+        # Not "^" and "$", which also stand beside a line's end.
+        return _failing(found.column, ~found.column.rlike(rf"\A(?:{self.regex})\z"))
+
+    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+        return _judged(seen, f"a text in {self.column!r} that does not match")
+
+
+def _literal(value: object) -> object:
+    """The value for Spark, which would read a datetime without a zone in the session's."""
+    if not isinstance(value, datetime) or value.tzinfo is not None:
+        return value
+    return spark.functions().lit(value.isoformat(" ")).cast("timestamp_ntz")
+
+
+def _rows() -> dict[str, Column]:
+    return {"rows": spark.functions().count(spark.functions().lit(1))}
+
+
+def _failing(column: Column, fails: Column) -> dict[str, Column]:
+    functions = spark.functions()
+    text = functions.substring(column.cast("string"), 1, _EXAMPLE_LENGTH)
+    group = functions.pmod(functions.xxhash64(text), functions.lit(_EXAMPLE_GROUPS))
+    examples = {
+        f"example{number}": functions.min(functions.when(fails & (group == number), text))
+        for number in range(_EXAMPLE_GROUPS)
+    }
+    return {**_rows(), "failing": functions.count_if(fails), **examples}
+
+
+def _judged(seen: Mapping[str, Any], what: str) -> Verdict:
+    examples = _sorted(seen[f"example{number}"] for number in range(_EXAMPLE_GROUPS))[:_EXAMPLES]
+    observed = {"rows": seen["rows"], "failing": seen["failing"], "examples": examples}
+    if not seen["failing"]:
+        return Verdict(True, f"{count(seen['rows'])}, all as expected.", observed)
+    message = f"{_share(seen)} hold {what}, such as {names_text(examples)}."
+    return Verdict(False, message, observed)
+
+
+def _sorted(examples: Iterable[str | None]) -> list[str]:
+    return sorted(example for example in examples if example is not None)
+
+
+def _share(seen: Mapping[str, Any]) -> str:
+    return f"{seen['failing']:,} of {count(seen['rows'])}"
