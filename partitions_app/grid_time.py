@@ -8,7 +8,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from partitions_app.grid_cells import Zoom
-from slicewise import Interval, PartitionByInterval
+from slicewise import Interval, PartitionByTime
 
 Unit = Literal["minute", "hour", "day", "long"]
 YEARS_PER_PAGE = 20
@@ -86,23 +86,23 @@ def next_month(day: date) -> date:
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
 
 
-def unit_of(rule: PartitionByInterval) -> Unit:
+def unit_of(rule: PartitionByTime) -> Unit:
     """How fine its windows are, as far as drawing goes."""
     unit = rule.calendar_unit
     return unit if unit in ("minute", "hour", "day") else "long"
 
 
-def windows_in(rule: PartitionByInterval, period: Period) -> int:
+def windows_in(rule: PartitionByTime, period: Period) -> int:
     """How many windows of the rule the page has."""
     return rule.count(midnight(period.first, rule.timezone), midnight(period.stop, rule.timezone))
 
 
-def since_of(rule: PartitionByInterval, clock: Clock) -> datetime:
+def since_of(rule: PartitionByTime, clock: Clock) -> datetime:
     """The instant from which on its windows are expected."""
     return rule.start or clock.since
 
 
-def span_of(rule: PartitionByInterval, clock: Clock) -> tuple[date, date]:
+def span_of(rule: PartitionByTime, clock: Clock) -> tuple[date, date]:
     """Local dates on which the first and the last window begin that are there or begun."""
     zone = ZoneInfo(rule.timezone)
     start = since_of(rule, clock)
@@ -113,7 +113,7 @@ def span_of(rule: PartitionByInterval, clock: Clock) -> tuple[date, date]:
 
 
 def windows_starting(
-    rule: PartitionByInterval, first: date, stop: date, clock: Clock
+    rule: PartitionByTime, first: date, stop: date, clock: Clock
 ) -> Iterator[Interval]:
     """Windows that are expected at all and start on the local dates ``[first, stop)``, in order."""
     edge = midnight(stop, rule.timezone)
@@ -122,7 +122,7 @@ def windows_starting(
 
 
 def counts_starting(
-    rule: PartitionByInterval, edges: Sequence[date], clock: Clock
+    rule: PartitionByTime, edges: Sequence[date], clock: Clock
 ) -> list[tuple[int, int]]:
     """For each stretch between two edges: how many windows start in it, how many of these are over.
 

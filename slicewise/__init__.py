@@ -4,6 +4,7 @@ from slicewise.assets import Asset, asset
 from slicewise.by_interval import PartitionByInterval
 from slicewise.by_product import PartitionByProduct
 from slicewise.by_sequence import PartitionAtRuntime, PartitionBySequence
+from slicewise.by_time import PartitionByTime
 from slicewise.columns import partition_column
 from slicewise.context import PartitionError, RunContext, get_current_context
 from slicewise.definitions import Dimension, PartitionDefinition
@@ -17,14 +18,8 @@ from slicewise.frames import RowsError
 from slicewise.handles import AssetHandle, MissingPartitionsError
 from slicewise.intervals import Interval
 from slicewise.keys import PartitionKey, ProductKey
-from slicewise.mapping import (
-    All,
-    Keys,
-    Offset,
-    PartitionMapping,
-    downstream_partitions,
-    upstream_partitions,
-)
+from slicewise.mapping import PartitionMapping, downstream_partitions, upstream_partitions
+from slicewise.mappings import All, Keys, Latest, Offset
 from slicewise.openlineage import openlineage_name
 from slicewise.partition_set import PartitionRange, PartitionSet
 from slicewise.uris import normalize_uri
@@ -39,12 +34,14 @@ __all__ = [
     "Dimension",
     "Interval",
     "Keys",
+    "Latest",
     "MissingPartitionsError",
     "Offset",
     "PartitionAtRuntime",
     "PartitionByInterval",
     "PartitionByProduct",
     "PartitionBySequence",
+    "PartitionByTime",
     "PartitionDefinition",
     "PartitionError",
     "PartitionKey",

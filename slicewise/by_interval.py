@@ -1,32 +1,19 @@
-"""Partitions by interval: windows of time."""
+"""Partitions by interval: windows between the ticks of a cadence."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime, tzinfo
-from functools import cached_property
+from datetime import tzinfo
 from typing import Any, Self
 
-from slicewise.cadence import (
-    Cadence,
-    CalendarUnit,
-    StepCadence,
-    calendar_unit,
-    read_cadence,
-    read_cron,
-)
-from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
-from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.intervals import Interval
-from slicewise.moments import Moment, read_iso, read_moment, read_time, since_second
-from slicewise.names import check_name
-from slicewise.segments import Segments
-from slicewise.space import Space
-from slicewise.windows import Bound, Exclusions, Windows, WindowSequence
-from slicewise.zones import Zone, to_instant, zone
-
-Excluded = str | date | datetime
+from slicewise.by_time import Excluded, PartitionByTime
+from slicewise.cadence import Cadence, StepCadence, read_cadence
+from slicewise.definitions import Json
+from slicewise.errors import DefinitionError
+from slicewise.moments import Moment
+from slicewise.ticks import Ticks, place
+from slicewise.zones import to_instant
 
 
-class PartitionByInterval(PartitionDefinition, kind="interval"):
+class PartitionByInterval(PartitionByTime, kind="interval"):
     """One partition for each window between two ticks of a cadence (AIP-76).
 
     `cadence` is a preset (`@hourly @daily @weekly @monthly @quarterly @yearly`), a five-field cron
@@ -40,10 +27,6 @@ class PartitionByInterval(PartitionDefinition, kind="interval"):
     """
 
     cadence: Cadence
-    timezone: str
-    start: datetime | None
-    end: datetime | None
-    exclude: tuple[Excluded, ...]
 
     def __init__(
         self,
@@ -55,131 +38,48 @@ class PartitionByInterval(PartitionDefinition, kind="interval"):
         exclude: Excluded | Iterable[Excluded] = (),
         name: str | None = None,
     ) -> None:
-        place = zone(_zone_name(timezone))
-        start, end = (read_iso(each) if isinstance(each, str) else each for each in (start, end))
-        _check_not_mixed(start, end)
-        bounds = [None if each is None else read_moment(each, place) for each in (start, end)]
-        if isinstance(exclude, str | date):
-            exclude = (exclude,)
-        vars(self).update(
-            cadence=read_cadence(cadence),
-            timezone=place.name,
-            start=bounds[0],
-            end=bounds[1],
-            exclude=tuple(_read_excluded(each, place) for each in exclude),
-            name=check_name(name),
+        super().__init__(
+            own={"cadence": read_cadence(cadence)},
+            timezone=timezone,
+            start=start,
+            end=end,
+            exclude=exclude,
+            name=name,
         )
-        # Compared as instants: Python compares datetimes of one zone by what the clock reads.
-        if bounds[0] and bounds[1] and to_instant(bounds[1]) < to_instant(bounds[0]):
-            raise DefinitionError(f"the end {bounds[1]} comes before the start {bounds[0]}")
-        if isinstance(self.cadence, StepCadence) and bounds[0] and bounds[0].microsecond:
+        if isinstance(self.cadence, StepCadence) and self.start and self.start.microsecond:
             raise DefinitionError(
-                f"a timedelta aligns to a start in whole seconds, not {bounds[0]}"
+                f"a timedelta aligns to a start in whole seconds, not {self.start}"
             )
 
-    @property
-    def zone(self) -> Zone:
-        """The zone's offsets."""
-        return zone(self.timezone)
+    def make_ticks(self) -> Ticks:
+        """The ticks of the cadence."""
+        return place(self.cadence, self.zone, self._anchor)
 
     @property
-    def dimensions(self) -> tuple[Dimension, ...]:
-        """The one dimension of time."""
-        return (Dimension(self.name or DEFAULT_NAME, self),)
+    def _anchor(self) -> int:
+        return 0 if self.start is None else to_instant(self.start)
 
     @property
-    def calendar_unit(self) -> CalendarUnit:
-        """The unit in which pages draw the windows."""
-        return calendar_unit(self.cadence.typical_width)
+    def follows_elapsed_time(self) -> bool:
+        """Whether the cadence leaves no hour out; exclusion crons are then read likewise."""
+        return isinstance(self.cadence, StepCadence) or self.cadence.follows_elapsed_time
 
-    def windows(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
-        """The windows wholly inside [since, until) and the definition's bounds, in order.
-
-        A lazy sequence. Raises UnboundedPartitionsError where neither bounds a side.
-        """
-        windows = self._windows
-        return WindowSequence(windows, *windows.between(*self.read_bounds(since, until)))
-
-    def keys(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
-        """The same as `windows`: a window is its own key."""
-        return self.windows(since, until)
-
-    def window_at(self, instant: datetime) -> Interval | None:
-        """The window that contains the instant (naive: wall time in the zone), or None."""
-        second = to_instant(read_moment(instant, self.zone))
-        number = self._windows.number_at(second)
-        return self._windows.window(number) if self._windows.has(number) else None
-
-    def parse(self, text: str) -> Interval:
-        """The window of a key text. Raises PartitionKeyError where it names none."""
-        try:
-            start = read_time(text, self.zone).start
-        except ValueError as error:
-            raise PartitionKeyError(f"{text!r} is no key of {self!r}: {error}") from None
-        number = self._windows.number_at(start)
-        window = self._windows.window(number)
-        # A date names a window of whole days, never the first hour of one.
-        exact = window.first_second == start and (len(text) > 10 or window.text == text)
-        if not exact or not self._windows.has(number):
-            raise PartitionKeyError(f"{text!r} names no partition of {self!r}")
-        return window
-
-    def read_bounds(self, since: Moment | None, until: Moment | None) -> tuple[Bound, Bound]:
-        """Seconds of `since` and `until`, read like `start` and `end`."""
-        return (
-            None if since is None else since_second(read_moment(since, self.zone)),
-            None if until is None else to_instant(read_moment(until, self.zone)),
-        )
-
-    @cached_property
-    def space(self) -> Space:
-        """The windows as numbers."""
-        return Space((self.dimensions[0].name,), self._windows, 0, Segments(()), product=False)
-
-    @cached_property
-    def _windows(self) -> Windows:
-        bounds = self.read_bounds(self.start, self.end)
-        crons, dates, instants = [], [], []
-        for each in self.exclude:
-            if isinstance(each, str):
-                crons.append(read_cron(each))
-            elif isinstance(each, datetime):
-                instants.append(to_instant(each))
-            else:
-                dates.append(each)
-        exclusions = Exclusions(tuple(crons), tuple(dates), tuple(instants))
-        return Windows(self.cadence, self.zone, *bounds, exclusions)
+    @property
+    def typical_width(self) -> int:
+        """Seconds of a usual window."""
+        return self.cadence.typical_width
 
     def to_json(self) -> Json:
         """Kind, cadence, timezone, start, end, exclude and name."""
-        return {
-            "kind": self.kind,
-            "cadence": self.cadence.to_json(),
-            "timezone": self.timezone,
-            "start": self.start.isoformat() if self.start else None,
-            "end": self.end.isoformat() if self.end else None,
-            "exclude": [
-                each if isinstance(each, str) else each.isoformat() for each in self.exclude
-            ],
-            "name": self.name,
-        }
+        return {**super().to_json(), "cadence": self.cadence.to_json()}
 
     def canonical(self) -> Json:
         """JSON that is the same for equal definitions."""
-        return {
-            **self.to_json(),
-            "cadence": self.cadence.canonical,
-            "start": self.start.astimezone(UTC).isoformat() if self.start else None,
-            "end": self.end.astimezone(UTC).isoformat() if self.end else None,
-            "exclude": sorted(_canonical_excluded(each) for each in self.exclude),
-            "name": self.dimensions[0].name,
-        }
+        return {**super().canonical(), "cadence": self.cadence.canonical}
 
     def shape(self) -> Json:
         """Cadence, zone and alignment."""
-        phase = 0
-        if isinstance(self.cadence, StepCadence) and self.start is not None:
-            phase = to_instant(self.start) % self.cadence.seconds
+        phase = self._anchor % self.cadence.seconds if isinstance(self.cadence, StepCadence) else 0
         return {"cadence": self.cadence.canonical, "timezone": self.timezone, "phase": phase}
 
     @classmethod
@@ -193,46 +93,5 @@ class PartitionByInterval(PartitionDefinition, kind="interval"):
             name=spec.get("name"),
         )
 
-    def __repr__(self) -> str:
-        parts = [repr(str(self.cadence))]
-        parts += [f"timezone={self.timezone!r}"] if self.timezone != "UTC" else []
-        parts += [f"start={self.start.isoformat()}"] if self.start else []
-        parts += [f"end={self.end.isoformat()}"] if self.end else []
-        parts += [f"exclude={[str(each) for each in self.exclude]}"] if self.exclude else []
-        return f"PartitionByInterval({', '.join(parts)})"
-
-
-def _zone_name(timezone: str | tzinfo) -> str:
-    if timezone is UTC:
-        return "UTC"
-    name = timezone if isinstance(timezone, str) else getattr(timezone, "key", None)
-    if not isinstance(name, str):
-        raise DefinitionError(f"a timezone is an IANA name, not {timezone!r}")
-    return name
-
-
-def _check_not_mixed(start: date | None, end: date | None) -> None:
-    zoned = {each.tzinfo is not None for each in (start, end) if isinstance(each, datetime)}
-    if len(zoned) > 1:
-        raise DefinitionError(f"one of start {start} and end {end} has a zone, the other none")
-
-
-def _read_excluded(value: object, zone: Zone) -> Excluded:
-    """A cron text stays as it is, a datetime becomes aware; an ISO text is read."""
-    if isinstance(value, str):
-        try:
-            read = datetime.fromisoformat(value) if len(value) > 10 else date.fromisoformat(value)
-        except ValueError:
-            return read_cron(value).text
-        value = read
-    if isinstance(value, datetime):
-        return read_moment(value, zone)
-    if isinstance(value, date):
-        return value
-    raise DefinitionError(f"exclude takes cron texts, dates and datetimes, not {value!r}")
-
-
-def _canonical_excluded(value: Excluded) -> str:
-    if isinstance(value, str):
-        return str(read_cron(value).canonical)
-    return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat()
+    def _shown(self) -> list[str]:
+        return [repr(str(self.cadence))]

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Self
 
-from slicewise.by_interval import PartitionByInterval
 from slicewise.by_sequence import PartitionBySequence
+from slicewise.by_time import PartitionByTime
 from slicewise.definitions import Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys import SEPARATOR, PartitionKey, ProductKey
@@ -20,7 +20,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
     """One partition for each combination of keys (AIP-76).
 
     Takes a mapping of names to definitions, or a list: its dimensions are called by their `name`,
-    else `time`, `segment`, `segment_2`, …. At most one may be by interval, the others by sequence.
+    else `time`, `segment`, `segment_2`, …. At most one may be by time, the others by sequence.
     Raises DefinitionError.
     """
 
@@ -48,11 +48,11 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
             for each in self._dimensions
             if isinstance(each.definition, PartitionBySequence)
         ]
-        kinds = [each.definition.kind for each in self._dimensions]
+        definitions = [each.definition for each in self._dimensions]
         return Space(
             tuple(each.name for each in self._dimensions),
             None if time is None else time.space.windows,
-            0 if time is None else kinds.index("interval"),
+            0 if time is None else definitions.index(time),
             Segments(lists),
             product=True,
         )
@@ -107,7 +107,7 @@ def _with_names(definitions: list[PartitionDefinition]) -> list[Dimension]:
     named, segments = [], 0
     for each in definitions:
         _check_definition(each)
-        if each.kind == "interval":
+        if isinstance(each, PartitionByTime):
             default = "time"
         else:
             segments += 1
@@ -122,18 +122,22 @@ def _check(dimensions: list[Dimension]) -> None:
         _check_definition(definition)
     if not dimensions:
         raise DefinitionError("a product has at least one dimension")
-    times = [name for name, each in dimensions if isinstance(each, PartitionByInterval)]
+    times = [name for name, each in dimensions if isinstance(each, PartitionByTime)]
     if len(times) > 1:
         raise DefinitionError(f"a product has at most one time dimension, not {', '.join(times)}")
     # Spark tells columns apart without regard to case.
     if len({name.casefold() for name, _ in dimensions}) < len(dimensions):
         names = ", ".join(name for name, _ in dimensions)
         raise DefinitionError(f"two dimensions of a product have one name: {names}")
-    lists = [each.values for _, each in dimensions if isinstance(each, PartitionBySequence)]
+    lists = []
+    for name, each in dimensions:
+        if isinstance(each, PartitionBySequence):
+            each.values.refuse_long_folders(name)
+            lists.append(each.values)
     refuse_long(lists, with_time=bool(times))
 
 
 def _check_definition(definition: object) -> None:
-    if not isinstance(definition, PartitionByInterval | PartitionBySequence):
+    if not isinstance(definition, PartitionByTime | PartitionBySequence):
         kind = getattr(definition, "kind", type(definition).__name__)
         raise DefinitionError(f"a product takes intervals and sequences, not {kind}")

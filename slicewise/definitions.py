@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
+from slicewise import plugins
 from slicewise.cadence import CalendarUnit
 from slicewise.errors import DefinitionError
 from slicewise.keys import PartitionKey
@@ -15,7 +16,7 @@ from slicewise.space import Space
 from slicewise.windows import Bound, WindowSequence
 
 if TYPE_CHECKING:
-    from slicewise.by_interval import PartitionByInterval
+    from slicewise.by_time import PartitionByTime
     from slicewise.partition_set import PartitionSet
 
 Json = dict[str, Any]
@@ -37,16 +38,12 @@ class PartitionDefinition(ABC):
 
     kind: ClassVar[str]
     name: str | None
-    _kinds: ClassVar[dict[str, type["PartitionDefinition"]]] = {}
 
     def __init_subclass__(cls, kind: str = "", **others: object) -> None:
         super().__init_subclass__(**others)
-        if not kind:
-            return
-        if kind in PartitionDefinition._kinds:
-            raise TypeError(f"two classes of partition definitions call themselves {kind!r}")
-        cls.kind = kind
-        PartitionDefinition._kinds[kind] = cls
+        if kind:
+            cls.kind = kind
+            plugins.register(plugins.PARTITIONS, kind, cls)
 
     # -- what a kind of definition says of itself
 
@@ -85,12 +82,10 @@ class PartitionDefinition(ABC):
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionDefinition":
         """The definition that `to_json` wrote. Raises DefinitionError for anything else."""
-        kind = spec.get("kind")
-        found = PartitionDefinition._kinds.get(str(kind))
-        if found is None:
-            raise DefinitionError(f"unknown kind of partition definition: {kind!r}")
+        found = plugins.find(plugins.PARTITIONS, spec.get("kind"))
         try:
-            return found._from_json(spec)
+            read: PartitionDefinition = found._from_json(spec)
+            return read
         except (KeyError, TypeError, AttributeError) as error:
             raise DefinitionError(f"bad JSON of a partition definition: {error!r}") from error
 
@@ -108,17 +103,18 @@ class PartitionDefinition(ABC):
         return _digest([[each.name, each.definition.shape()] for each in self.dimensions])[:16]
 
     @property
-    def time_dimension(self) -> "PartitionByInterval | None":
+    def time_dimension(self) -> "PartitionByTime | None":
         """The definition that cuts time, if there is one."""
-        from slicewise.by_interval import PartitionByInterval
+        from slicewise.by_time import PartitionByTime
 
         found = (each.definition for each in self.dimensions)
-        return next((each for each in found if isinstance(each, PartitionByInterval)), None)
+        return next((each for each in found if isinstance(each, PartitionByTime)), None)
 
     @property
     def segment_dimensions(self) -> tuple[Dimension, ...]:
         """The dimensions that are not time."""
-        return tuple(each for each in self.dimensions if each.definition.kind != "interval")
+        time = self.time_dimension
+        return tuple(each for each in self.dimensions if each.definition is not time)
 
     @property
     def calendar_unit(self) -> CalendarUnit | None:
@@ -174,6 +170,9 @@ class PartitionDefinition(ABC):
 
     def __reduce__(self) -> tuple[object, ...]:
         return PartitionDefinition.from_json, (self.to_json(),)
+
+
+plugins.register_base(plugins.PARTITIONS, PartitionDefinition)
 
 
 class KeySequence(Sequence[PartitionKey]):

@@ -10,34 +10,20 @@ Ranges = tuple[Sequence[int], Sequence[int]]
 """Ranges of window numbers in order, as two columns: their firsts and their stops."""
 
 
-def overlapping(source: Windows, ranges: Ranges, widen: Span, target: Windows) -> list[Span]:
+def overlapping(source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
     """Numbers of the target's windows that overlap ranges of the source's, as merged ranges.
 
-    Ranges are moved by `widen` (first and last window) before; excluded windows of the source do
-    not count. The target's bounds and exclusions are not looked at.
+    The target's bounds and exclusions are not looked at.
     """
-    firsts, stops = _moved(source, ranges, widen)
-    if not firsts:
-        return []
+    firsts, stops = ranges
     (since,), (until,) = source.ticks.at(firsts[:1]), source.ticks.at(stops[-1:])
     first, stop = target.ticks.rank(since + 1) - 1, target.ticks.rank(until)
     if stop - first < len(firsts):
-        return _merged(_each_hit(source, firsts, stops, target, first, stop))
+        return merged(_each_hit(source, firsts, stops, target, first, stop))
     starts = [start + 1 for start in source.ticks.at(firsts)]
     afters = target.ticks.ranks(starts)
     ends = target.ticks.ranks(source.ticks.at(stops))
-    return _merged((after - 1, end) for after, end in zip(afters, ends, strict=True))
-
-
-def _moved(source: Windows, ranges: Ranges, widen: Span) -> Ranges:
-    """The ranges without excluded windows, with their ends moved."""
-    firsts, stops = ranges
-    if source.has_exclusions:
-        runs = [run for span in zip(firsts, stops, strict=True) for run in source.runs(*span)]
-        firsts, stops = [first for first, _ in runs], [stop for _, stop in runs]
-    if widen == (0, 0):
-        return firsts, stops
-    return [first + widen[0] for first in firsts], [stop + widen[1] for stop in stops]
+    return merged((after - 1, end) for after, end in zip(afters, ends, strict=True))
 
 
 def _each_hit(
@@ -65,12 +51,12 @@ def _each_hit(
             yield number, number + 1
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def merged(spans: Iterable[Span]) -> list[Span]:
     """Spans whose starts and ends ascend, with those that touch in one."""
-    merged: list[Span] = []
+    found: list[Span] = []
     for first, stop in spans:
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], stop)
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], stop)
         else:
-            merged.append((first, stop))
-    return merged
+            found.append((first, stop))
+    return found

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, overload
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError
 from slicewise.intervals import Interval, make_interval
+from slicewise.snapshots import is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import WindowSequence
 
@@ -47,7 +48,8 @@ class PartitionSet(Collection[Any]):
     """Some partitions of one definition (None: the one partition of what is not partitioned).
 
     Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Made by
-    `definition.select`, by mappings, and by `PartitionSet.of`.
+    `definition.select`, by mappings, and by `PartitionSet.of`. Sets of one `PartitionAtRuntime`
+    combine and compare by their keys, whatever else the snapshots of their definitions hold.
     """
 
     def __init__(
@@ -56,14 +58,19 @@ class PartitionSet(Collection[Any]):
         slabs: Iterable[Slab],
         nonexistent: Nonexistent | None = None,
     ) -> None:
-        self.definition = definition
-        self.space = WHOLE_SPACE if definition is None else definition.space
+        self.definition = with_keys(definition, ())
+        self.space = WHOLE_SPACE if self.definition is None else self.definition.space
         self.slabs = tuple(_merged(self.space, _disjoint(list(slabs))))
         self.nonexistent = nonexistent or Nonexistent()
 
     @classmethod
     def of(cls, definition: PartitionDefinition | None, keys: Iterable[object]) -> "PartitionSet":
-        """The set of those keys. Raises PartitionKeyError for what is no key of the definition."""
+        """The set of those keys. Raises PartitionKeyError for what is no key of the definition.
+
+        A `PartitionAtRuntime` without a snapshot takes any.
+        """
+        keys = list(keys)
+        definition = with_keys(definition, keys)
         space = WHOLE_SPACE if definition is None else definition.space
         rows: dict[int, set[int]] = {}
         for key in keys:
@@ -196,15 +203,31 @@ class PartitionSet(Collection[Any]):
             return NotImplemented
         if self.definition != other.definition:
             raise PartitionKeyError("sets of different partition definitions cannot be combined")
-        return PartitionSet(self.definition, _combined(self.slabs, other.slabs, pick))
+        one, two = self._alike(other)
+        return PartitionSet(one.definition, _combined(one.slabs, two.slabs, pick))
+
+    def _alike(self, other: "PartitionSet") -> "tuple[PartitionSet, PartitionSet]":
+        """Both sets with their keys numbered alike: snapshots may list them in different orders."""
+        definition, theirs = self.definition, other.definition
+        if not is_runtime(definition) or not is_runtime(theirs):
+            return self, other
+        if definition.values.texts == theirs.values.texts:
+            return self, other
+        both = definition.known((*definition.values.keys, *theirs.values.keys))
+        return PartitionSet.of(both, self), PartitionSet.of(both, other)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PartitionSet):
             return NotImplemented
-        return self.slabs == other.slabs and self.definition == other.definition
+        if self.definition != other.definition:
+            return False
+        if is_runtime(self.definition):
+            return set(self) == set(other)
+        return self.slabs == other.slabs
 
     def __hash__(self) -> int:
-        return hash((self.definition, self.slabs))
+        numbered = frozenset(self) if is_runtime(self.definition) else self.slabs
+        return hash((self.definition, numbered))
 
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"

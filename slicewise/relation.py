@@ -4,18 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 
-from slicewise.definitions import PartitionDefinition
 from slicewise.intervals import Interval, make_interval
 from slicewise.keys import SEPARATOR
 from slicewise.overlap import Ranges, overlapping
 from slicewise.partition_set import Nonexistent, PartitionSet, Segments, Slab
+from slicewise.snapshots import Definition, is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
 
-Definition = PartitionDefinition | None
 Span = tuple[int, int]
 Bounds = tuple[Bound, Bound]
-Shift = tuple[int, int]
+WindowRule = Callable[[Windows, Ranges, Windows], Iterable[Span]]
+"""Which windows of the last belong to ranges of windows of the first, by number, in order.
+
+The ranges hold no excluded window; bounds and exclusions of the last are not to be looked at.
+"""
 
 
 def related(
@@ -23,18 +26,18 @@ def related(
     target: Definition,
     chosen: PartitionSet,
     bounds: Bounds = (None, None),
-    *,
-    widen: Shift = (0, 0),
-    shift: Shift = (0, 0),
+    rule: WindowRule = overlapping,
 ) -> PartitionSet:
     """The target's partitions that belong to some of the source's.
 
-    `bounds` stand in for a time dimension that only the target has and that has no ends. Ranges of
-    the source's windows are moved by `widen` (first and last one) before they are looked at, those
-    of the target by `shift` after.
+    Windows belong together by the `rule`, segments where they are equal, and a dimension that only
+    one side has is taken whole. `bounds` stand in for a time dimension that only the target has and
+    that has no ends.
     """
+    if target == source:
+        target = with_keys(target, chosen)
     space = WHOLE_SPACE if target is None else target.space
-    mapped = _segment_mapping(chosen.space, space)
+    mapped = matching_segments(source, target, chosen.space)
     everything = _all_windows(space, chosen.space, bounds)
     slabs: list[Slab] = []
     absent: list[Span] = []
@@ -42,7 +45,7 @@ def related(
     for segments, ranges in _by_segments(chosen.slabs):
         counterparts, missing = mapped(segments)
         lost.update(dict.fromkeys(missing))
-        for numbers in everything or _overlapping(chosen.space, ranges, widen, space, shift):
+        for numbers in everything or _by_rule(rule, chosen.space.time, ranges, space.time):
             found = space.windows.clip(*numbers) if space.windows else numbers
             slabs.append(Slab(*found, counterparts))
             absent += _missing(space.windows, numbers, found) if space.windows else ()
@@ -71,11 +74,11 @@ def _by_segments(slabs: Sequence[Slab]) -> Iterable[tuple[Segments, Ranges]]:
     return groups.items()
 
 
-def _overlapping(
-    source: Space, ranges: Ranges, widen: Shift, target: Space, shift: Shift
-) -> list[Span]:
-    found = overlapping(source.time, ranges, widen, target.time)
-    return [(first + shift[0], stop + shift[1]) for first, stop in found]
+def _by_rule(rule: WindowRule, source: Windows, ranges: Ranges, target: Windows) -> Iterable[Span]:
+    if source.has_exclusions:
+        runs = [run for span in zip(*ranges, strict=True) for run in source.runs(*span)]
+        ranges = [first for first, _ in runs], [stop for _, stop in runs]
+    return rule(source, ranges, target) if ranges[0] else ()
 
 
 def _missing(windows: Windows, wanted: Span, found: Span) -> Iterator[Span]:
@@ -104,41 +107,46 @@ def _merged(spans: Iterable[Span], target: Space) -> Iterator[Interval]:
 MapSegments = Callable[[Segments], tuple[Segments, tuple[str, ...]]]
 
 
-def _segment_mapping(source: Space, target: Space) -> MapSegments:
-    """How segments of one space become those of another, and which texts have no counterpart."""
-    pairs = _paired(source.segment_names, target.segment_names)
-    lists = source.segments.lists, target.segments.lists
-    whole = [range(len(each)) for each in lists[1]]
+def matching_segments(source: Definition, target: Definition, space: Space) -> MapSegments:
+    """How segments of the source's space become the target's, and what has no counterpart."""
+    wanted = WHOLE_SPACE if target is None else target.space
+    pairs = _paired(source, target, space.segment_names, wanted.segment_names)
+    mine, theirs = space.segments, wanted.segments
+    whole = [range(len(each)) for each in theirs.lists]
 
     @lru_cache(maxsize=256)
     def mapped(segments: Segments) -> tuple[Segments, tuple[str, ...]]:
         if not pairs:
-            return target.segments.all, ()
+            return theirs.all, ()
         shares = {
-            tuple(places[mine] for mine, _ in pairs)
-            for places in map(source.segments.places, segments)
+            tuple(places[place] for place, _ in pairs) for places in map(mine.places, segments)
         }
         found: set[int] = set()
         missing: list[str] = []
         for share in sorted(shares):
-            texts = [
-                lists[0][mine].texts[place] for place, (mine, _) in zip(share, pairs, strict=True)
-            ]
             axes: list[Iterable[int]] = list(whole)
-            for text, (_, theirs) in zip(texts, pairs, strict=True):
-                place = lists[1][theirs].places.get(text)
-                axes[theirs] = () if place is None else (place,)
-            numbers = [target.segments.number(places) for places in product(*axes)]
+            keys = [mine.lists[of].keys[place] for place, (of, _) in zip(share, pairs, strict=True)]
+            for key, (_, of) in zip(keys, pairs, strict=True):
+                place = theirs.lists[of].place(key)
+                axes[of] = () if place is None else (place,)
+            numbers = [theirs.number(places) for places in product(*axes)]
             found.update(numbers)
-            missing += [] if numbers else [SEPARATOR.join(texts)]
+            missing += [] if numbers else [SEPARATOR.join(key.text for key in keys)]
         return frozenset(found), tuple(missing)
 
     return mapped
 
 
-def _paired(source: tuple[str, ...], target: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Dimensions that speak of the same: those of one name, else the only one of each side."""
-    pairs = [(source.index(name), target.index(name)) for name in source if name in target]
-    mine = [place for place, name in enumerate(source) if name not in target]
-    theirs = [place for place, name in enumerate(target) if name not in source]
-    return [*pairs, (mine[0], theirs[0])] if len(mine) == len(theirs) == 1 else pairs
+def _paired(
+    source: Definition, target: Definition, mine: tuple[str, ...], theirs: tuple[str, ...]
+) -> list[tuple[int, int]]:
+    """Dimensions that speak of the same: those of one name, else the only one of each side.
+
+    Sets found at run time are the same by their own name, and never the same as a list.
+    """
+    if is_runtime(source) or is_runtime(target):
+        return [(0, 0)] if source == target else []
+    pairs = [(mine.index(name), theirs.index(name)) for name in mine if name in theirs]
+    left = [place for place, name in enumerate(mine) if name not in theirs]
+    right = [place for place, name in enumerate(theirs) if name not in mine]
+    return [*pairs, (left[0], right[0])] if len(left) == len(right) == 1 else pairs

@@ -15,11 +15,14 @@ from difflib import get_close_matches
 from itertools import product
 from typing import NamedTuple, NoReturn
 
+from slicewise.by_sequence import PartitionAtRuntime
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError, SelectionError, UnboundedPartitionsError
+from slicewise.keys import PartitionKey
 from slicewise.moments import Span, read_time
 from slicewise.partition_set import PartitionSet, Segments, Slab
 from slicewise.segments import SegmentList
+from slicewise.snapshots import is_runtime, lists_keys
 from slicewise.space import Space
 from slicewise.windows import Bound, Windows
 
@@ -71,10 +74,12 @@ def select(
             f"{text[:50]}…",
             0,
         )
-    space = definition.space
     whole = Piece(text, 0, text).strip()
     if not whole.text:
         whole.refuse("nothing is selected: write a key, a range 'first..last', or a pattern")
+    if is_runtime(definition) and not lists_keys(definition):
+        definition = definition.known(_keys_by_name(definition, whole))
+    space = definition.space
     slabs: list[Slab] = []
     for part in whole.split(";"):
         slabs += _read_part(definition, space, part, since, until)
@@ -95,6 +100,21 @@ def _read_part(
         numbers = times.read(time_piece) if time_piece else [times.all(part)]
     segments = _read_segments(space, pieces)
     return [Slab(first, stop, segments) for first, stop in numbers]
+
+
+def _keys_by_name(definition: PartitionAtRuntime, whole: Piece) -> list[PartitionKey]:
+    """The keys that a selection names, of a set of which nobody has said what is in it."""
+    space, keys = definition.known(()).space, []
+    for part in whole.split(";"):
+        for piece in (_read_names(space, part) or {"": part}).values():
+            for item in piece.split(","):
+                if "*" in item.text or ".." in item.text:
+                    item.refuse(
+                        f"the keys of {definition.name!r} are found at run time and not known"
+                        " here: name each"
+                    )
+                keys.append(definition.parse(item.text))
+    return keys
 
 
 def _read_names(space: Space, part: Piece) -> dict[str, Piece] | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from slicewise.partition_set import PartitionSet, Segments
 from slicewise.segments import SegmentList
+from slicewise.snapshots import is_runtime
 from slicewise.space import Space
 
 Places = tuple[int, ...]
@@ -13,22 +14,26 @@ Box = tuple[Places, ...]
 def selection_text(partitions: PartitionSet) -> str:
     """The shortest text of ranges and lists that `select` reads as this set.
 
-    Windows with equal segments share one part; parts are joined by `; `.
+    Windows with equal segments share one part; parts are joined by `; `. Keys found at run time
+    are listed one by one.
     """
     space = partitions.space
+    # What a pattern or range names would change with the keys that runs find.
+    one_by_one = is_runtime(partitions.definition)
     groups: dict[Segments, list[tuple[int, int]]] = {}
     for slab in partitions.slabs:
         groups.setdefault(slab.segments, []).append((slab.first, slab.stop))
     return "; ".join(
-        _part(space, numbers, box)
+        _part(space, numbers, box, one_by_one)
         for segments, numbers in groups.items()
         for box in _boxes({space.segments.places(segment) for segment in segments})
     )
 
 
-def _part(space: Space, numbers: list[tuple[int, int]], box: Box) -> str:
+def _part(space: Space, numbers: list[tuple[int, int]], box: Box, one_by_one: bool) -> str:
     texts = [
-        _list_text(each, places) for each, places in zip(space.segments.lists, box, strict=True)
+        _list_text(each, places, one_by_one)
+        for each, places in zip(space.segments.lists, box, strict=True)
     ]
     if space.windows is not None:
         texts.insert(space.names.index(space.time_name or ""), _times_text(space, numbers))
@@ -46,7 +51,9 @@ def _times_text(space: Space, numbers: Iterable[tuple[int, int]]) -> str:
     )
 
 
-def _list_text(segments: SegmentList, places: Places) -> str:
+def _list_text(segments: SegmentList, places: Places, one_by_one: bool) -> str:
+    if one_by_one:
+        return ",".join(segments.texts[place] for place in places)
     if len(places) == len(segments) > 1:
         return "*"
     texts: list[str] = []

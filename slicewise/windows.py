@@ -1,14 +1,14 @@
 """The windows of one definition, numbered: bounds, exclusions, lookup (calendar rules 2, 8, 9)."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import chain
 from typing import overload
 
-from slicewise.cadence import Cadence, CronCadence
+from slicewise.cadence import CronCadence
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.garbage import collector_paused
 from slicewise.intervals import Interval, make_interval, make_intervals
@@ -33,26 +33,28 @@ class Exclusions:
 
 
 class Windows:
-    """Window n runs from tick n to tick n + 1 of the cadence. Numbers span all time.
+    """Window n runs from tick n to tick n + 1. Numbers span all time.
 
     Those of a definition are the ones numbered `lowest` up to `highest` (excluded; None: without
-    end), minus the excluded.
+    end), minus the excluded. `elapsed` says by which rule, 5 or 4, exclusion crons are read.
     """
 
     def __init__(
         self,
-        cadence: Cadence,
+        ticks: Ticks,
         zone: Zone,
         start: Bound,
         end: Bound,
         exclusions: Exclusions,
+        *,
+        elapsed: bool,
     ) -> None:
         self.zone = zone
-        self.ticks = place(cadence, zone, start or 0)
+        self.ticks = ticks
         self.lowest = None if start is None else self.ticks.rank(start)
         self.highest = None if end is None else self.last_before(end)
         self._exclusions = exclusions
-        self._elapsed = not isinstance(cadence, CronCadence) or cadence.follows_elapsed_time
+        self._elapsed = elapsed
 
     @property
     def has_exclusions(self) -> bool:

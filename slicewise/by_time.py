@@ -1,0 +1,262 @@
+"""Partitions by time: windows between boundaries, whatever says where these lie (AIP-76)."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, tzinfo
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self, TypedDict
+
+from slicewise.cadence import CalendarUnit, calendar_unit, read_cron
+from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
+from slicewise.errors import DefinitionError, PartitionKeyError
+from slicewise.intervals import Interval
+from slicewise.moments import Moment, read_iso, read_moment, read_time, since_second
+from slicewise.names import check_name
+from slicewise.segments import Segments
+from slicewise.space import Space
+from slicewise.ticks import Ticks
+from slicewise.windows import Bound, Exclusions, Windows, WindowSequence
+from slicewise.year_ticks import YearTicks
+from slicewise.zones import Zone, to_instant, zone
+
+Excluded = str | date | datetime
+
+
+class TimeOptions(TypedDict, total=False):
+    """The arguments that every definition by time takes."""
+
+    timezone: str | tzinfo
+    start: Moment | None
+    end: Moment | None
+    exclude: Excluded | Iterable[Excluded]
+    name: str | None
+
+
+class PartitionByTime(PartitionDefinition):
+    """One partition for each window between two boundaries; the base of `PartitionByInterval`.
+
+    A plug-in's subclass says where boundaries lie: `boundaries(year)` lists those of a year, or
+    `make_ticks()` numbers them by arithmetic. Arguments of its own are handed over as `own`, plain
+    JSON values; they become attributes, and are part of its JSON and of what makes it equal.
+
+    `timezone` is an IANA name. `start` and `end` bound the windows: naive values are wall time in
+    the zone, a date is its midnight, aware values are instants. `exclude` leaves out the windows
+    that start at the ticks of a cron text, on a date, or at a datetime. `name` is the dimension's.
+    Raises DefinitionError for an unknown zone, end before start, naive mixed with aware bounds.
+    """
+
+    timezone: str
+    start: datetime | None
+    end: datetime | None
+    exclude: tuple[Excluded, ...]
+    _own: Json
+
+    def __init__(
+        self,
+        *,
+        own: Mapping[str, Any] | None = None,
+        timezone: str | tzinfo = "UTC",
+        start: Moment | None = None,
+        end: Moment | None = None,
+        exclude: Excluded | Iterable[Excluded] = (),
+        name: str | None = None,
+    ) -> None:
+        place = zone(_zone_name(timezone))
+        start, end = (read_iso(each) if isinstance(each, str) else each for each in (start, end))
+        _check_not_mixed(start, end)
+        bounds = [None if each is None else read_moment(each, place) for each in (start, end)]
+        if isinstance(exclude, str | date):
+            exclude = (exclude,)
+        vars(self).update(
+            own or {},
+            _own=dict(own or {}),
+            timezone=place.name,
+            start=bounds[0],
+            end=bounds[1],
+            exclude=tuple(_read_excluded(each, place) for each in exclude),
+            name=check_name(name),
+        )
+        # Compared as instants: Python compares datetimes of one zone by what the clock reads.
+        if bounds[0] and bounds[1] and to_instant(bounds[1]) < to_instant(bounds[0]):
+            raise DefinitionError(f"the end {bounds[1]} comes before the start {bounds[0]}")
+
+    # -- what a kind of definition says of itself
+
+    def boundaries(self, year: int) -> Iterable[date | datetime]:
+        """Where windows of a year begin, in order: dates, naive wall times or aware datetimes.
+
+        Those of the year before and after follow on. Each lies within a year of `year`. Asked for
+        in any order, and for no more years than are looked at: it depends on nothing but the year
+        and the definition's arguments.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has neither boundaries nor make_ticks")
+
+    def make_ticks(self) -> Ticks:
+        """The boundaries as numbered instants; by default those that `boundaries` lists."""
+        return YearTicks(self.boundaries, self.zone)
+
+    @property
+    def follows_elapsed_time(self) -> bool:
+        """Whether exclusion crons are read by calendar rule 5, not 4."""
+        return False
+
+    @property
+    def typical_width(self) -> int:
+        """Seconds of a usual window: the middle one of twenty-five."""
+        ticks = self._windows.ticks
+        now = ticks.rank(0)
+        return sorted(b - a for a, b in pairwise(ticks.ticks(now, now + 26)))[12]
+
+    # -- what follows from that
+
+    @property
+    def zone(self) -> Zone:
+        """The zone's offsets."""
+        return zone(self.timezone)
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The one dimension of time."""
+        return (Dimension(self.name or DEFAULT_NAME, self),)
+
+    @property
+    def calendar_unit(self) -> CalendarUnit:
+        """The unit in which pages draw the windows."""
+        return calendar_unit(self.typical_width)
+
+    def windows(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
+        """The windows wholly inside [since, until) and the definition's bounds, in order.
+
+        A lazy sequence. Raises UnboundedPartitionsError where neither bounds a side.
+        """
+        windows = self._windows
+        return WindowSequence(windows, *windows.between(*self.read_bounds(since, until)))
+
+    def keys(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
+        """The same as `windows`: a window is its own key."""
+        return self.windows(since, until)
+
+    def window_at(self, instant: datetime) -> Interval | None:
+        """The window that contains the instant (naive: wall time in the zone), or None."""
+        second = to_instant(read_moment(instant, self.zone))
+        number = self._windows.number_at(second)
+        return self._windows.window(number) if self._windows.has(number) else None
+
+    def parse(self, text: str) -> Interval:
+        """The window of a key text. Raises PartitionKeyError where it names none."""
+        try:
+            start = read_time(text, self.zone).start
+        except ValueError as error:
+            raise PartitionKeyError(f"{text!r} is no key of {self!r}: {error}") from None
+        number = self._windows.number_at(start)
+        window = self._windows.window(number)
+        # A date names a window of whole days, never the first hour of one.
+        exact = window.first_second == start and (len(text) > 10 or window.text == text)
+        if not exact or not self._windows.has(number):
+            raise PartitionKeyError(f"{text!r} names no partition of {self!r}")
+        return window
+
+    def read_bounds(self, since: Moment | None, until: Moment | None) -> tuple[Bound, Bound]:
+        """Seconds of `since` and `until`, read like `start` and `end`."""
+        return (
+            None if since is None else since_second(read_moment(since, self.zone)),
+            None if until is None else to_instant(read_moment(until, self.zone)),
+        )
+
+    @cached_property
+    def space(self) -> Space:
+        """The windows as numbers."""
+        return Space((self.dimensions[0].name,), self._windows, 0, Segments(()), product=False)
+
+    @cached_property
+    def _windows(self) -> Windows:
+        bounds = self.read_bounds(self.start, self.end)
+        crons, dates, instants = [], [], []
+        for each in self.exclude:
+            if isinstance(each, str):
+                crons.append(read_cron(each))
+            elif isinstance(each, datetime):
+                instants.append(to_instant(each))
+            else:
+                dates.append(each)
+        exclusions = Exclusions(tuple(crons), tuple(dates), tuple(instants))
+        ticks, elapsed = self.make_ticks(), self.follows_elapsed_time
+        return Windows(ticks, self.zone, *bounds, exclusions, elapsed=elapsed)
+
+    def to_json(self) -> Json:
+        """Kind, arguments of its own, timezone, start, end, exclude and name."""
+        return {
+            "kind": self.kind,
+            **self._own,
+            "timezone": self.timezone,
+            "start": self.start.isoformat() if self.start else None,
+            "end": self.end.isoformat() if self.end else None,
+            "exclude": [
+                each if isinstance(each, str) else each.isoformat() for each in self.exclude
+            ],
+            "name": self.name,
+        }
+
+    def canonical(self) -> Json:
+        """JSON that is the same for equal definitions."""
+        return {
+            **self.to_json(),
+            "start": self.start.astimezone(UTC).isoformat() if self.start else None,
+            "end": self.end.astimezone(UTC).isoformat() if self.end else None,
+            "exclude": sorted(_canonical_excluded(each) for each in self.exclude),
+            "name": self.dimensions[0].name,
+        }
+
+    def shape(self) -> Json:
+        """Kind, arguments of its own, and zone."""
+        return {"kind": self.kind, **self._own, "timezone": self.timezone}
+
+    @classmethod
+    def _from_json(cls, spec: Mapping[str, Any]) -> Self:
+        return cls(**{name: value for name, value in spec.items() if name != "kind"})
+
+    def __repr__(self) -> str:
+        parts = self._shown() + ([f"timezone={self.timezone!r}"] if self.timezone != "UTC" else [])
+        parts += [f"start={self.start.isoformat()}"] if self.start else []
+        parts += [f"end={self.end.isoformat()}"] if self.end else []
+        parts += [f"exclude={[str(each) for each in self.exclude]}"] if self.exclude else []
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _shown(self) -> list[str]:
+        return [f"{name}={value!r}" for name, value in self._own.items()]
+
+
+def _zone_name(timezone: str | tzinfo) -> str:
+    if timezone is UTC:
+        return "UTC"
+    name = timezone if isinstance(timezone, str) else getattr(timezone, "key", None)
+    if not isinstance(name, str):
+        raise DefinitionError(f"a timezone is an IANA name, not {timezone!r}")
+    return name
+
+
+def _check_not_mixed(start: date | None, end: date | None) -> None:
+    zoned = {each.tzinfo is not None for each in (start, end) if isinstance(each, datetime)}
+    if len(zoned) > 1:
+        raise DefinitionError(f"one of start {start} and end {end} has a zone, the other none")
+
+
+def _read_excluded(value: object, zone: Zone) -> Excluded:
+    """A cron text stays as it is, a datetime becomes aware; an ISO text is read."""
+    if isinstance(value, str):
+        try:
+            read = datetime.fromisoformat(value) if len(value) > 10 else date.fromisoformat(value)
+        except ValueError:
+            return read_cron(value).text
+        value = read
+    if isinstance(value, datetime):
+        return read_moment(value, zone)
+    if isinstance(value, date):
+        return value
+    raise DefinitionError(f"exclude takes cron texts, dates and datetimes, not {value!r}")
+
+
+def _canonical_excluded(value: Excluded) -> str:
+    if isinstance(value, str):
+        return str(read_cron(value).canonical)
+    return (value.astimezone(UTC) if isinstance(value, datetime) else value).isoformat()

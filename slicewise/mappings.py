@@ -1,0 +1,240 @@
+"""The mappings that Slicewise has (calendar, "Which upstream partitions", rule 6)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Self
+
+from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
+from slicewise.intervals import Interval
+from slicewise.key_json import key_from_json, key_to_json
+from slicewise.keys import PartitionKey, ProductKey
+from slicewise.mapping import PartitionMapping
+from slicewise.overlap import Ranges, Span, overlapping
+from slicewise.partition_set import Nonexistent, PartitionSet, Slab
+from slicewise.relation import Bounds, matching_segments, related
+from slicewise.snapshots import Definition, lists_keys
+from slicewise.space import WHOLE_SPACE, Space
+from slicewise.windows import Bound, Windows
+
+_FURTHEST = 1 << 20  # windows back in time where all are excluded
+
+
+@dataclass(frozen=True)
+class Offset(PartitionMapping, kind="offset"):
+    """What overlaps the downstream windows `first` to `last`, counted from one's own.
+
+    `Offset(-1)` lags one window, `Offset(-6, 0)` slides over seven. Windows before the downstream
+    definition's start and excluded ones count. Raises DefinitionError where last is before first.
+    """
+
+    first: int
+    last: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.last is None:
+            object.__setattr__(self, "last", self.first)
+        elif self.last < self.first:
+            raise DefinitionError(f"an Offset from {self.first} to {self.last} takes in nothing")
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        return self.first, self.first if self.last is None else self.last
+
+    def check(self, downstream: Definition, upstream: Definition) -> None:
+        """Raise DefinitionError where the downstream has no windows to count."""
+        if downstream is None or downstream.time_dimension is None:
+            raise DefinitionError(
+                f"an Offset counts windows of time; {_named(downstream)} has none"
+            )
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """What overlaps the windows in reach of the chosen ones."""
+        return related(downstream, upstream, chosen, bounds, self._overlapping_reach)
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The windows from which one that overlaps the chosen ones is in reach."""
+        return related(upstream, downstream, chosen, bounds, self._reaching_overlap)
+
+    def _overlapping_reach(self, source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
+        first, last = self._reach
+        firsts, stops = ranges
+        reach = [each + first for each in firsts], [each + last for each in stops]
+        return overlapping(source, reach, target)
+
+    def _reaching_overlap(self, source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
+        first, last = self._reach
+        return [(start - last, stop - first) for start, stop in overlapping(source, ranges, target)]
+
+
+@dataclass(frozen=True)
+class All(PartitionMapping, kind="all"):
+    """All upstream partitions, whatever the downstream one."""
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All of them, within the bounds."""
+        return _everything(upstream, bounds) if chosen else PartitionSet(upstream, ())
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All of them, within the bounds."""
+        return _everything(downstream, bounds) if chosen else PartitionSet(downstream, ())
+
+
+@dataclass(frozen=True)
+class Latest(PartitionMapping, kind="latest"):
+    """The last upstream partition, whatever the downstream one.
+
+    By time, that is the last window that ends by `until` and the upstream's end, of the segments
+    that belong to the downstream ones; without time, the last key of the list.
+    """
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The last one, if there is any. Raises UnboundedPartitionsError where time has no end."""
+        if not chosen:
+            return PartitionSet(upstream, ())
+        space = _space(upstream)
+        if space.windows is None:
+            last = {space.segments.count - 1} if space.segments.count else ()
+            return PartitionSet(upstream, [Slab(0, 1, frozenset(last))])
+        number = last_window(space.windows, *bounds)
+        mapped = matching_segments(downstream, upstream, chosen.space)
+        segments, missing = mapped(frozenset().union(*(slab.segments for slab in chosen.slabs)))
+        slabs = [] if number is None else [Slab(number, number + 1, segments)]
+        return PartitionSet(upstream, slabs, Nonexistent((), missing))
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All within the bounds if the last one is chosen, of the segments that belong to it."""
+        if not chosen:
+            return PartitionSet(downstream, ())
+        windows = _space(upstream).windows
+        if windows is None:
+            last = _space(upstream).segments.count - 1
+            is_chosen = last >= 0 and _space(upstream).key(0, last) in chosen
+            return _everything(downstream, bounds) if is_chosen else PartitionSet(downstream, ())
+        number = last_window(windows, *bounds)
+        found = [each.segments for each in chosen.slabs if number in range(*each[:2])]
+        mapped = matching_segments(upstream, downstream, chosen.space)
+        segments, missing = mapped(frozenset().union(*found))
+        slab = Slab(*_space(downstream).between(*bounds), segments)
+        return PartitionSet(downstream, [slab], Nonexistent((), missing))
+
+
+@dataclass(frozen=True, init=False)
+class Keys(PartitionMapping, kind="keys"):
+    """The same upstream partitions for every downstream one, by key, plain value or key text."""
+
+    keys: frozenset[PartitionKey]
+
+    def __init__(self, keys: Iterable[object]) -> None:
+        if isinstance(keys, str):
+            raise DefinitionError(f"Keys takes a list of keys, not the text {keys!r}")
+        try:
+            object.__setattr__(self, "keys", frozenset(map(PartitionKey.of, keys)))
+        except PartitionKeyError as error:
+            raise DefinitionError(str(error)) from error
+
+    def check(self, downstream: Definition, upstream: Definition) -> None:
+        """Raise DefinitionError where the upstream has no keys to name."""
+        if upstream is None:
+            raise DefinitionError("Keys names partitions; an asset that is not partitioned has one")
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """These keys; what the definition lacks of them is nonexistent."""
+        if not chosen:
+            return PartitionSet(upstream, ())
+        found = {key: _find(upstream, key) for key in sorted(self.keys, key=lambda key: key.text)}
+        missing = [key for key, known in found.items() if known is None]
+        spans = tuple(sorted(key for key in missing if isinstance(key, Interval)))
+        texts = tuple(_as_text(key) for key in missing if not isinstance(key, Interval))
+        known = PartitionSet.of(upstream, [key for key in found.values() if key is not None])
+        return PartitionSet(known.definition, known.slabs, Nonexistent(spans, texts))
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """All of them if one of these keys is chosen, else none."""
+        found = (_find(chosen.definition, key) for key in self.keys)
+        if any(key is not None and key in chosen for key in found):
+            return _everything(downstream, bounds)
+        return PartitionSet(downstream, ())
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"keys": sorted((key_to_json(key) for key in self.keys), key=repr)}
+
+    @classmethod
+    def _of_arguments(cls, arguments: dict[str, Any]) -> Self:
+        read = cls(key_from_json(key) for key in arguments.pop("keys"))
+        if arguments:
+            raise TypeError(f"Keys takes no {', '.join(arguments)}")
+        return read
+
+
+def last_window(windows: Windows, since: Bound, until: Bound) -> int | None:
+    """The number of the last window inside [since, until) and the bounds, if there is one.
+
+    Raises UnboundedPartitionsError where nothing bounds time above.
+    """
+    lows = (windows.lowest, None if since is None else windows.ticks.rank(since))
+    highs = (windows.highest, None if until is None else windows.last_before(until))
+    stop = min((high for high in highs if high is not None), default=None)
+    if stop is None:
+        raise UnboundedPartitionsError("the definition has no end: give it one, or say until=")
+    low = max((low for low in lows if low is not None), default=stop - _FURTHEST)
+    size = 1
+    while low < stop:
+        first, after = windows.trim(max(stop - size, low), stop)
+        if first < after:
+            return after - 1
+        stop, size = stop - size, size * 8
+    return None
+
+
+def _space(definition: Definition) -> Space:
+    return WHOLE_SPACE if definition is None else definition.space
+
+
+def _everything(definition: Definition, bounds: Bounds) -> PartitionSet:
+    space = _space(definition)
+    return PartitionSet(definition, [Slab(*space.between(*bounds), space.segments.all)])
+
+
+def _named(definition: Definition) -> str:
+    return "an asset that is not partitioned" if definition is None else repr(definition)
+
+
+def _find(definition: Definition, key: PartitionKey) -> PartitionKey | None:
+    """The key of the definition that a key, a plain value or a key text stands for.
+
+    A window stands for itself: its text would name another one in another zone.
+    """
+    if definition is None or not lists_keys(definition):
+        return key
+    if key in definition:
+        return key
+    if isinstance(key, Interval | ProductKey):
+        return None
+    try:
+        return definition.parse(_as_text(key))
+    except PartitionKeyError:
+        return None
+
+
+def _as_text(key: PartitionKey) -> str:
+    value = key.value
+    if isinstance(value, PartitionKey):
+        return value.text
+    return value.isoformat() if isinstance(value, date) else str(value)
