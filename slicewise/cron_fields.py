@@ -90,8 +90,8 @@ def read_fields(expression: str) -> CronFields:
         )
     plain = [_plain(field, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True)]
     if None not in plain:
-        values = [_numbers(field or ()) for field in plain]
-        return CronFields(*values[:2], DayFields(values[2], False, (), *values[3:], ()))
+        minutes, hours, days, months, weekdays = (_numbers(field or ()) for field in plain)
+        return CronFields(minutes, hours, DayFields(days, False, (), months, weekdays, ()))
     try:
         # A start of its own: croniter would ask the clock for one.
         cron = croniter(expression, 0.0)
@@ -100,7 +100,7 @@ def read_fields(expression: str) -> CronFields:
     _refuse_ranges_of_one(expression, fields)
     _refuse_mixed_weekdays(expression, fields[4])
     minutes, hours, days, months, weekdays = map(_numbers, cron.expanded)
-    nth = cron.nth_weekday_of_month
+    nth = {int(day): ordinals for day, ordinals in cron.nth_weekday_of_month.items()}
     return CronFields(
         minutes,
         hours,

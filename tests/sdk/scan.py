@@ -82,12 +82,13 @@ def matching(cron: str) -> Matches:
 
 
 def _on_weekday(part: str, wall: Wall) -> Flags:
+    week = np.ones(len(wall.day), bool)
     if part.startswith("L"):
-        return (wall.weekday == int(part[1:])) & (wall.day > wall.length - 7)
-    if "#" in part:
-        which, nth = map(int, part.split("#"))
-        return (wall.weekday == which) & ((wall.day - 1) // 7 + 1 == nth)
-    return _either(part, wall.weekday)
+        part, week = part[1:], wall.day > wall.length - 7
+    elif "#" in part:
+        part, _, nth = part.partition("#")
+        week = (wall.day - 1) // 7 + 1 == int(nth)
+    return _either(part, wall.weekday) & week
 
 
 def _either(field: str, values: Numbers) -> Flags:

@@ -1,17 +1,17 @@
-"""Ticks in bulk agree with ticks one by one; machines and clocks do not matter."""
+"""Ticks in bulk agree with ticks one by one, and cron fields with croniter's reading."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pendulum
+import pytest
+from croniter import croniter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slicewise import Interval, PartitionByInterval
-from slicewise.cadence import read_cadence
+from slicewise import DefinitionError, Interval, PartitionByInterval
+from slicewise.cadence import CronCadence, read_cadence, read_cron
 from slicewise.ticks import place
 from slicewise.zones import to_instant, zone
 from tests.sdk.strategies import cadences, crons, instants, spans, zones
@@ -44,23 +44,81 @@ def test_the_number_of_a_tick_is_its_rank(
     assert ticks.tick(number - 1) < second <= ticks.tick(number)
 
 
-def test_boundaries_are_the_same_whatever_zone_the_process_is_in() -> None:
-    program = (
-        "from slicewise import PartitionByInterval\n"
-        "lord_howe = PartitionByInterval('@hourly', timezone='Australia/Lord_Howe')\n"
-        "print([str(key) for key in lord_howe.select('2024-04-06..2024-04-08')])"
+@st.composite
+def _fields(draw: st.DrawFn, low: int, high: int, special: tuple[str, ...] = ()) -> str:
+    """One field of a cron expression."""
+    value = st.integers(low, high)
+    part = st.one_of(
+        st.just("*"),
+        value.map(str),
+        st.integers(1, 9).map(lambda step: f"*/{step}"),
+        st.builds(lambda one, two: f"{one}-{two}", value, value),
+        st.builds(lambda one, two, step: f"{one}-{two}/{step}", value, value, st.integers(1, 5)),
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "TZ": name, "PYTHONTZPATH": ""},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for name in ("UTC", "Australia/Lord_Howe", "America/New_York")
-    }
-    assert len(printed) == 1
+    lists = st.lists(part, min_size=1, max_size=3).map(",".join)
+    return draw(st.one_of(lists, st.sampled_from(special)) if special else lists)
+
+
+@given(
+    fields=st.tuples(
+        _fields(0, 59),
+        _fields(0, 23),
+        _fields(1, 31, ("L", "15W", "1W", "31W", "L,3", "?")),
+        _fields(1, 12, ("jan,JUL", "apr-OCT")),
+        _fields(0, 7, ("5#2", "L5", "fri#1", "1#5,0#4", "MON-FRI", "7", "5-7", "?")),
+    ),
+    start=st.datetimes(datetime(1890, 1, 1), datetime(2120, 1, 1)),
+)
+@settings(max_examples=300, deadline=None)
+def test_fields_are_read_as_croniter_reads_them(fields: tuple[str, ...], start: datetime) -> None:
+    try:
+        cadence = read_cron(" ".join(fields))
+    except DefinitionError:
+        return
+    on = cadence.fields.on
+    if (on.nth and on.by_month) or (on.nearest and on.by_week):
+        return  # either field may pick a day, says cron's rule; croniter drops one of them
+    walk = croniter(cadence.text, start)
+    walls = [datetime(1970, 1, 1) + timedelta(seconds=wall) for wall in _after(cadence, start, 30)]
+    assert walls == [walk.get_next(datetime) for _ in walls]
+
+
+def _after(cadence: CronCadence, start: datetime, count: int) -> Sequence[int]:
+    ticks = cadence.wall_ticks
+    first = ticks.rank(int((start - datetime(1970, 1, 1)).total_seconds() // 60) * 60 + 60)
+    return ticks.ticks(first, first + count)
+
+
+@pytest.mark.parametrize(
+    ("cron", "days"),
+    [
+        ("0 0 13 * 5#2", [12, 13]),
+        ("0 0 1,L * L3", [1, 31]),
+        ("0 0 15W * 1", [1, 8, 15, 22, 29]),
+        ("0 0 13 * 5", [5, 12, 13, 19, 26]),
+        ("0 0 31 * 5-7", [5, 6, 7, 12, 13, 14, 19, 20, 21, 26, 27, 28, 31]),
+        ("0 0 6W * *", [5]),
+        ("0 0 W7 * *", [8]),
+        ("0 0 ? 1 0", [7, 14, 21, 28]),
+        ("0 0 1-7/3 JAN *", [1, 4, 7]),
+        ("0 0 * * SUN", [7, 14, 21, 28]),
+        ("0 0 * * FRI-MON", [1, 5, 6, 7, 8, 12, 13, 14, 15, 19, 20, 21, 22, 26, 27, 28, 29]),
+        ("0 0 * * 1#5,2#5", [29, 30]),
+        ("*,5 0 31 * *", [31]),
+    ],
+)
+def test_days_of_january_2024(cron: str, days: list[int]) -> None:
+    ticks = _after(read_cron(cron), datetime(2023, 12, 31, 23, 59), 70)
+    walls = [datetime(1970, 1, 1) + timedelta(seconds=wall) for wall in ticks]
+    assert sorted({wall.day for wall in walls if (wall.year, wall.month) == (2024, 1)}) == days
+
+
+def test_days_of_the_calendar_repeat_only_after_400_years() -> None:
+    leap_days = PartitionByInterval("0 0 29 2 *")
+    starts = [window.start.year for window in leap_days.windows("1890-01-01", "2120-01-01")]
+    assert 1900 not in starts
+    assert {1896, 1904, 2000, 2096, 2104} <= set(starts)
+    assert leap_days.count("1600-01-01", "2000-01-01") == 96
 
 
 def test_datetimes_of_any_library_and_zone_are_read() -> None:
