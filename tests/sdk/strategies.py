@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from slicewise.zones import zone
 
 ZONES = [
     "UTC",
@@ -47,6 +48,9 @@ CRONS = [
     "0 0 * * L5",
     "0 0 15W * *",
     "0 0 29 2 *",
+    "30 1 * * 0#1,0#2",
+    "0 2 * 3,10 L0",
+    "0-23/2 22-3 * * *",
     "0 3 1-7 3,10 *",
 ]
 STEPS = [timedelta(minutes=15), timedelta(hours=1), timedelta(hours=7), timedelta(days=10)]
@@ -63,29 +67,32 @@ exclusions = st.sampled_from(
 SEGMENTS = ["marketing-dwh", "engineering-dwh", "eng..2", "a b|c,d", "Zürich", "*"]
 
 
-# Clocks change in these months; a span drawn from all of time would rarely meet a change.
-_near_changes = st.builds(
-    lambda year, month, day: datetime(year, month, day, tzinfo=UTC),
-    st.integers(1990, 2035),
-    st.sampled_from([2, 3, 4, 9, 10, 11, 12]),
-    st.integers(1, 28),
-)
+# A span drawn from all of time would rarely meet a change: half of them lie around one.
+CHANGES = {
+    name: [start for start in zone(name).near.starts if 631_152_000 <= start < 2_082_758_400]
+    for name in ZONES
+}
 
 
 @st.composite
-def spans(draw: st.DrawFn, days: int = 12) -> tuple[datetime, datetime]:
-    """A span of some days, often around a change of some zone's offset."""
-    start = draw(st.one_of(instants, _near_changes))
+def spans(draw: st.DrawFn, days: int = 12, name: str = "") -> tuple[datetime, datetime]:
+    """A span of some days, half of the time around a change of a (or that) zone's offset."""
+    start = draw(instants)
+    known = CHANGES[name or draw(zones)]
+    if known and draw(st.booleans()):
+        change = datetime.fromtimestamp(draw(st.sampled_from(known)), UTC)
+        start = change - timedelta(minutes=draw(st.integers(0, days * 1440)))
     return start, start + timedelta(minutes=draw(st.integers(0, days * 1440)))
 
 
 @st.composite
 def intervals(draw: st.DrawFn) -> PartitionByInterval:
     """A definition bounded to some weeks."""
-    start, end = draw(spans(days=40))
+    name = draw(zones)
+    start, end = draw(spans(days=40, name=name))
     return PartitionByInterval(
         draw(cadences.filter(lambda cadence: cadence != "*/5 * * * *")),
-        timezone=draw(zones),
+        timezone=name,
         start=start,
         end=end,
         exclude=draw(exclusions),

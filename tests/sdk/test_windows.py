@@ -1,6 +1,6 @@
 """What holds for the windows of every definition."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -8,29 +8,38 @@ from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval
 from tests.sdk.reference import walked_ticks
-from tests.sdk.strategies import cadences, crons, instants, intervals, spans, zones
+from tests.sdk.strategies import cadences, crons, intervals, spans, zones
 
 
-@given(cron=crons, zone=zones, span=spans())
-@settings(max_examples=160, deadline=None)
+@given(cron=crons, zone=zones, data=st.data())
+@settings(max_examples=300, deadline=None)
 def test_boundaries_are_those_that_croniter_walks_to(
-    cron: str, zone: str, span: tuple[datetime, datetime]
+    cron: str, zone: str, data: st.DataObject
 ) -> None:
-    definition = PartitionByInterval(cron, timezone=zone)
-    windows = list(definition.windows(*span))
+    span = data.draw(spans(name=zone))
+    windows = list(PartitionByInterval(cron, timezone=zone).windows(*span))
     ticks = walked_ticks(cron, zone, span[0], span[1] + timedelta(seconds=1))
     assert [(window.start, window.end) for window in windows] == list(pairwise(ticks))
 
 
-@given(cadence=cadences, zone=zones, span=spans())
+@given(cadence=cadences, zone=zones, data=st.data())
 @settings(max_examples=80, deadline=None)
 def test_windows_are_not_empty_and_tile_time(
-    cadence: str | timedelta, zone: str, span: tuple[datetime, datetime]
+    cadence: str | timedelta, zone: str, data: st.DataObject
 ) -> None:
-    windows = list(PartitionByInterval(cadence, timezone=zone).windows(*span))
+    span = data.draw(spans(name=zone))
+    definition = PartitionByInterval(cadence, timezone=zone)
+    windows = list(definition.windows(*span))
     assert all(window.start < window.end for window in windows)
     assert all(one.end == two.start for one, two in pairwise(windows))
     assert all(span[0] <= window.start and window.end <= span[1] for window in windows)
+    # None is left out at either end.
+    around = definition.window_at(span[0]), definition.window_at(span[1])
+    assert around[0] is not None
+    assert around[1] is not None
+    if windows:
+        assert windows[0].start in (around[0].start, around[0].end)
+        assert windows[-1].end == around[1].start
 
 
 @given(definition=intervals())
@@ -56,17 +65,17 @@ def test_text_names_its_window_alone(definition: PartitionByInterval) -> None:
     assert [definition.parse(text) for text in texts] == list(windows)
 
 
-@given(cadence=cadences, zone=zones, instant=instants)
-@settings(max_examples=80, deadline=None)
-def test_one_window_contains_an_instant(
-    cadence: str | timedelta, zone: str, instant: datetime
+@given(definition=intervals(), place=st.floats(0, 1))
+@settings(max_examples=120, deadline=None)
+def test_the_window_at_an_instant_is_the_one_that_contains_it(
+    definition: PartitionByInterval, place: float
 ) -> None:
-    definition = PartitionByInterval(cadence, timezone=zone)
+    assert definition.start is not None
+    assert definition.end is not None
+    instant = definition.start + (definition.end - definition.start) * place
+    containing = [window for window in definition.windows() if instant in window]
     window = definition.window_at(instant)
-    assert window is not None
-    assert window.start <= instant < window.end
-    assert definition.window_at(window.start) == window
-    assert definition.window_at(window.end) != window
+    assert containing == ([] if window is None else [window])
 
 
 @given(definition=intervals(), cut=st.floats(0, 1))
