@@ -112,6 +112,7 @@ class PartitionSerializer(serializers.Serializer[Any]):
     """One partition that should exist, whether or not anything ever happened to it."""
 
     key = serializers.CharField()
+    label = serializers.CharField(help_text="What people are shown of the key: `2024-W05`.")  # type: ignore[assignment]
     start = serializers.DateTimeField(allow_null=True, help_text="Start of its window, in UTC.")
     end = serializers.DateTimeField(allow_null=True, help_text="End of its window, not included.")
     segment = serializers.CharField(allow_blank=True)

@@ -13,6 +13,7 @@ urlpatterns = [
     path("assets/<str:name>/partitions/", partitions.partition, name="whole"),
     path("assets/<str:name>/partitions/<path:key>/", partitions.partition, name="partition"),
     path("runs/", runs.runs, name="runs"),
+    path("runs/listed/", runs.runs_listed, name="runs-listed"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/status/", runs.run_status, name="run-status"),
     path("runs/<int:pk>/log/", runs.run_log, name="run-log"),

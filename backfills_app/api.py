@@ -50,6 +50,8 @@ PLAN_EXAMPLE = OpenApiExample(
         "runs": 13,
         "first_key": "2013-01-01",
         "last_key": "2013-12-31",
+        "first_label": "2013-01-01",
+        "last_label": "2013-12-31",
         "selection": "2013-01-01..2013-12-31",
         "materialized": 1,
         "failed": 0,
@@ -174,7 +176,8 @@ class BackfillPartitionsView(ApiList[BackfillPartition]):
             return self.queryset
         backfill = backfill_numbered(self.kwargs["pk"])
         partitions = BackfillPartition.objects.filter(backfill_asset__backfill=backfill)
-        return partitions.select_related("backfill_asset__asset")
+        with_rule = partitions.select_related("backfill_asset__asset__partition_definition")
+        return with_rule.defer("backfill_asset__asset__partition_definition__spec")
 
     @extend_schema(
         operation_id="backfills_partitions",

@@ -20,28 +20,33 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
         """Those not deleted, newest first, with their assets and counts: two statements."""
         return (
             self.filter(deleted=False)
-            .select_related("asset", "submitted_by", "group")
+            .select_related("asset__partition_definition", "submitted_by", "group")
+            .defer("asset__partition_definition__spec")
             .prefetch_related("assets__asset")
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failed runs that say the same, apart from numbers and dates."""
+    """Failed runs that say the same, apart from numbers and dates.
+
+    ``examples`` are the latest, each with its number and its selection.
+    """
 
     error: str
-    run_ids: tuple[int, ...]
+    examples: tuple[tuple[int, str], ...]
     number: int
 
 
 def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
     """The latest failed runs of a backfill, grouped by what they say: one statement."""
     failed = backfill.group.runs.filter(state="failed").order_by("-ended_at")
-    groups: dict[str, list[tuple[int, str]]] = {}
-    for pk, error in failed.values_list("pk", "error")[:most_runs]:
-        groups.setdefault(_VARIABLE.sub("#", error), []).append((pk, error))
+    groups: dict[str, list[tuple[int, str, str]]] = {}
+    for pk, selection, error in failed.values_list("pk", "selection", "error")[:most_runs]:
+        groups.setdefault(_VARIABLE.sub("#", error), []).append((pk, selection, error))
     found = [
-        Failure(runs[0][1], tuple(pk for pk, _ in runs[:5]), len(runs)) for runs in groups.values()
+        Failure(runs[0][2], tuple((pk, selection) for pk, selection, _ in runs[:5]), len(runs))
+        for runs in groups.values()
     ]
     return sorted(found, key=lambda failure: -failure.number)
 

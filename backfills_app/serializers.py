@@ -7,6 +7,7 @@ from rest_framework import serializers
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
 from assets_app.serializers import StrategyField
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, ExistingPolicy
+from partitions_app.labels import label_of
 from slicewise.uris import masked_text
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
@@ -38,6 +39,8 @@ class BackfillPlanSerializer(serializers.Serializer[Any]):
     runs = serializers.IntegerField(help_text="Runs that would be needed.")
     first_key = serializers.CharField()
     last_key = serializers.CharField()
+    first_label = serializers.CharField(help_text="What people are shown of the first key.")
+    last_label = serializers.CharField(help_text="What people are shown of the last key.")
     selection = serializers.CharField()
     materialized = serializers.IntegerField(help_text="Of the range, those that are there.")
     failed = serializers.IntegerField(help_text="Of the range, those whose last run failed.")
@@ -106,6 +109,7 @@ class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]
     """One partition of a backfill: what became of it, and the run that makes it."""
 
     asset = serializers.CharField(source="backfill_asset.asset.name")
+    label = serializers.SerializerMethodField()  # type: ignore[assignment]
     start = serializers.DateTimeField(source="window_start", allow_null=True)
     end = serializers.DateTimeField(source="window_end", allow_null=True)
     run = serializers.IntegerField(source="run_id", allow_null=True)
@@ -115,6 +119,7 @@ class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]
         fields: tuple[str, ...] = (
             "asset",
             "key",
+            "label",
             "start",
             "end",
             "segment",
@@ -123,3 +128,6 @@ class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]
             "run",
         )
         read_only_fields: tuple[str, ...] = fields
+
+    def get_label(self, partition: BackfillPartition) -> str:
+        return label_of(partition.backfill_asset.asset.definition, partition.key)

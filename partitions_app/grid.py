@@ -22,7 +22,7 @@ from partitions_app.grid_cells import (
     room_for,
 )
 from partitions_app.grid_time import Clock, Period, Unit, period_of, span_of, unit_of, windows_in
-from slicewise import PartitionByInterval, PartitionDefinition
+from slicewise import PartitionByTime, PartitionDefinition
 
 _ZOOMS: dict[Unit, tuple[Zoom, ...]] = {
     "minute": ("day", "month", "year", "all"),
@@ -70,12 +70,12 @@ class Layout:
     unit: Unit = "day"
 
     @property
-    def time(self) -> PartitionByInterval | None:
+    def time(self) -> PartitionByTime | None:
         """The dimension of time."""
         return None if self.definition is None else self.definition.time_dimension
 
     @property
-    def stretch(self) -> tuple[Period, PartitionByInterval]:
+    def stretch(self) -> tuple[Period, PartitionByTime]:
         """The stretch of time shown and the rule that cuts it; LookupError for a list of keys."""
         if self.period is None or self.time is None:
             raise LookupError("this page of the grid has no time in it")
@@ -115,11 +115,17 @@ def layout(
 
 def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Grid:
     """The cells of a page, from the slices that have a row and from counts per bucket."""
-    if page.time is None or page.period is None:
-        blocks = grid_lists.blocks(page.keys, slices)
+    if page.definition is None or page.time is None or page.period is None:
+        blocks = grid_lists.blocks(page.definition, page.keys, slices)
         return Grid("", blocks, "list", segments=_segment_page(page), dimensions=_names(page))
     sheet = grid_tables.Sheet(
-        page.time, page.clock, page.period, page.unit, page.segments, page.has_segments
+        definition=page.definition,
+        rule=page.time,
+        clock=page.clock,
+        period=page.period,
+        unit=page.unit,
+        segments=page.segments,
+        has_segments=page.has_segments,
     )
     if page.counts_unit:
         blocks = sheet.share_blocks(page.counts_unit, counts)
@@ -145,8 +151,10 @@ def _time_page(page: Layout, definition: PartitionDefinition, request: GridReque
     period, rule = page.stretch
     total = grid_lists.segment_count(definition)
     text = len("2000-01-01" if page.unit == "day" else "2000-01-01T00:00Z")
-    widest = "x" * (text + _segment_width(definition))
-    rows = room_for(widest) // max(windows_in(rule, period), 1)
+    longest = "x" * text + "|" + grid_lists.longest_segment(definition)
+    # Encoded characters are read in labels, which names of cells then have beside the key.
+    room = room_for(longest, copies=3 if "%" in longest else 2)
+    rows = room // max(windows_in(rule, period), 1)
     exact = rows >= min(total, _ROWS_WANTED) or period.zoom == "day"
     unit = None if exact else grid_tables.counts_unit(period, page.has_segments)
     if unit:
@@ -156,7 +164,7 @@ def _time_page(page: Layout, definition: PartitionDefinition, request: GridReque
     if unit:
         return replace(page, counts_unit=unit)
     cells, more = grid_tables.exact_cells(
-        definition, period, page.clock, page.segments, room_for(widest), page.starts_at
+        definition, period, page.clock, page.segments, room, page.starts_at
     )
     keys = tuple(key for _, row in cells for _, key in row)
     return replace(page, cells=cells, keys=keys, continues_at=more)
@@ -173,16 +181,12 @@ def _with_segments(
 
 def _list_page(definition: PartitionDefinition, request: GridRequest, clock: Clock) -> Layout:
     total = grid_lists.segment_count(definition)
-    (sample,) = grid_lists.segments(definition, 0, 1)
-    rows = room_for(sample + "x" * 30)
+    # Each is there as a link, in its name, often with a label beside the key, and to be read.
+    rows = room_for(grid_lists.longest_segment(definition) + "x" * 10, copies=4)
     first = max(min((request.page - 1) * rows, (total - 1) // rows * rows), 0)
     keys = tuple(grid_lists.segments(definition, first, first + rows))
     found = Layout(definition, clock, "list", keys=keys, segments=keys, rows=rows)
     return replace(found, segment_total=total, segment_first=first)
-
-
-def _segment_width(definition: PartitionDefinition) -> int:
-    return sum(len(one) + 1 for one in grid_lists.segments(definition, 0, 1))
 
 
 def _names(page: Layout) -> tuple[str, ...]:

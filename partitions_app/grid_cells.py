@@ -38,11 +38,12 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One partition."""
+    """One partition; ``label`` is what people are shown for its key, ``inside`` what is drawn."""
 
     look: Look
     key: str
     label: str = ""
+    inside: str = ""
 
     @property
     def href(self) -> str:
@@ -51,8 +52,8 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """What it is and how it stands, in words."""
-        return f"{self.key or 'The whole asset'}: {self.look.label.lower()}"
+        """What it is and how it stands, in words; with its key, where that is something else."""
+        return f"{name_with_key(self.label, self.key)}: {self.look.label.lower()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class ShareCell:
     not_yet_due: int
     counts: Counts
     href: str
-    label: str = ""
+    inside: str = ""
 
     @property
     def missing(self) -> int:
@@ -210,12 +211,21 @@ class Grid:
 Bucketed = Mapping[tuple[date, str], Counts]
 
 
+def name_with_key(label: str, key: str) -> str:
+    """What a partition is called in running text; with its key, where that is something else."""
+    if not key:
+        return "The whole asset"
+    # Labels of products have room around the bars, and that alone is not worth saying twice.
+    return key if label.replace(" | ", "|") in ("", key) else f"{label} ({key})"
+
+
 def address(zoom: Zoom, at: date) -> str:
     """The query string of a page of the grid: of a date, or of a local time within a day."""
     text = at.isoformat(timespec="minutes") if isinstance(at, datetime) else at.isoformat()
     return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 
-def room_for(sample_key: str) -> int:
-    """How many cells of keys like this fit a page."""
-    return min(MAX_CELLS, CELL_BUDGET_BYTES // (72 + 2 * len(quote(sample_key, safe=":+"))))
+def room_for(longest_key: str, copies: int = 2) -> int:
+    """How many cells fit a page that say keys of this length so often."""
+    size = 72 + copies * len(quote(longest_key, safe=":+"))
+    return max(min(MAX_CELLS, CELL_BUDGET_BYTES // size), 1)

@@ -1,9 +1,12 @@
 """Keys without time: segments in their order, or the one cell of what is not partitioned."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import prod
+from urllib.parse import quote
 
 from partitions_app.grid_cells import Block, Cell, Row, SliceFact
+from partitions_app.labels import label_of
 from partitions_app.looks import MISSING, Look, look_of_partition
 from slicewise import PartitionDefinition, PartitionKey
 
@@ -43,9 +46,29 @@ def key_text(definition: PartitionDefinition, window: str, segment: str) -> str:
     return SEPARATOR.join((*parts[:time], window, *parts[time:]))
 
 
-def blocks(keys: Sequence[str], slices: Mapping[str, SliceFact]) -> list[Block]:
+@lru_cache(maxsize=256)
+def longest_segment(definition: PartitionDefinition) -> str:
+    """A text as long as the longest combination of segments: what a page has to have room for."""
+    lists = [each.definition.keys() for each in definition.segment_dimensions]
+    longest = [max((key.text for key in keys), key=lambda text: len(quote(text))) for keys in lists]
+    return SEPARATOR.join(longest)
+
+
+def segment_label(definition: PartitionDefinition, segment: str) -> str:
+    """The labels of a combination of segments."""
+    rules = [dimension.definition for dimension in definition.segment_dimensions]
+    texts = segment.split(SEPARATOR)
+    return " | ".join(label_of(rule, text) for rule, text in zip(rules, texts, strict=True))
+
+
+def blocks(
+    definition: PartitionDefinition | None, keys: Sequence[str], slices: Mapping[str, SliceFact]
+) -> list[Block]:
     """All keys one after the other."""
-    cells = [Cell(look_in(slices, key), key, key or "the whole asset") for key in keys]
+    named = [(key, label_of(definition, key)) for key in keys]
+    cells = [
+        Cell(look_in(slices, key), key, label, label or "the whole asset") for key, label in named
+    ]
     return [Block("", [Row(cells)])] if cells else []
 
 

@@ -6,6 +6,8 @@ from datetime import date, datetime, timedelta
 from itertools import groupby, islice
 from typing import Literal
 
+from django.utils.text import Truncator
+
 from partitions_app.grid_cells import (
     Block,
     Bucketed,
@@ -16,7 +18,7 @@ from partitions_app.grid_cells import (
     Zoom,
     address,
 )
-from partitions_app.grid_lists import key_text, look_in
+from partitions_app.grid_lists import key_text, look_in, segment_label
 from partitions_app.grid_time import (
     Clock,
     Period,
@@ -24,8 +26,9 @@ from partitions_app.grid_time import (
     counts_starting,
     windows_starting,
 )
+from partitions_app.labels import label_of
 from partitions_app.looks import MISSING, NOT_YET_DUE
-from slicewise import Interval, PartitionByInterval, PartitionDefinition
+from slicewise import Interval, PartitionByTime, PartitionDefinition
 
 Shape = Literal["calendar", "table", "list"]
 CountsUnit = Literal["day", "month", "year"]
@@ -34,6 +37,7 @@ WindowKeys = tuple[Interval, tuple[tuple[str, str], ...]]
 Cells = list[WindowKeys]
 # A cell with the local time at which its window starts.
 Started = tuple[datetime, Cell]
+_SEGMENT_IN_NAME = 60
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -82,11 +86,12 @@ def exact_cells(
     return cells, more
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sheet:
     """One page with time in it."""
 
-    rule: PartitionByInterval
+    definition: PartitionDefinition
+    rule: PartitionByTime
     clock: Clock
     period: Period
     unit: Unit
@@ -117,14 +122,14 @@ class Sheet:
         expected = counts_starting(self.rule, [*starts, self.period.stop], self.clock)
         by_segment = {
             segment: [
-                self._share(unit, start, total, over, counts.get((start, segment), {}))
+                self._share(unit, start, (total, over), segment, counts.get((start, segment), {}))
                 for start, (total, over) in zip(starts, expected, strict=True)
             ]
             for segment in self.segments
         }
         if self.has_segments:
             names = [_column_name(unit, start) for start in starts]
-            rows = [Row(cells, segment, segment) for segment, cells in by_segment.items()]
+            rows = [Row(cells, self._label(text), text) for text, cells in by_segment.items()]
             return [Block(self.period.title, rows, names)]
         (cells,) = by_segment.values()
         dated = list(zip(starts, cells, strict=True))
@@ -144,20 +149,23 @@ class Sheet:
         self, window: Interval, key: str, slices: Mapping[str, SliceFact]
     ) -> tuple[datetime, Cell]:
         start = window.local_start
-        label = ""
+        inside = ""
         if self.unit == "day":
-            label = str(start.day)
+            inside = str(start.day)
         elif self.unit == "long":
-            label = _long_label(start, window)
-        return start, self._cell(window, key, slices, label)
+            inside = _long_label(start, window)
+        return start, self._cell(window, key, slices, inside)
 
     def _cell(
-        self, window: Interval, key: str, slices: Mapping[str, SliceFact], label: str = ""
+        self, window: Interval, key: str, slices: Mapping[str, SliceFact], inside: str = ""
     ) -> Cell:
         look = look_in(slices, key)
         if look is MISSING and window.end > self.clock.now:
             look = NOT_YET_DUE
-        return Cell(look, key, label)
+        return Cell(look, key, label_of(self.definition, key), inside)
+
+    def _label(self, segment: str) -> str:
+        return segment_label(self.definition, segment)
 
     def _segment_block_title(self, cell: WindowKeys) -> str:
         start = cell[0].local_start
@@ -172,7 +180,7 @@ class Sheet:
         rows = [
             Row(
                 [self._cell(window, keys[at][1], slices) for window, keys in cells],
-                segment,
+                self._label(segment),
                 segment,
             )
             for at, segment in enumerate(self.segments)
@@ -189,14 +197,22 @@ class Sheet:
                 yield from (date(year, 1, 1) for year in self.period.years)
 
     def _share(
-        self, unit: CountsUnit, start: date, total: int, over: int, counts: Mapping[str, int]
+        self,
+        unit: CountsUnit,
+        start: date,
+        expected: tuple[int, int],
+        segment: str,
+        counts: Mapping[str, int],
     ) -> ShareCell | None:
+        total, over = expected
         if not total and not any(counts.values()):
             return None
         zoom: Zoom = {"day": "day", "month": "month", "year": "year"}[unit]  # type: ignore[assignment]
         name = {"day": start.isoformat(), "month": f"{start:%B %Y}", "year": str(start.year)}[unit]
-        label = str(start.day) if unit == "day" and not self.has_segments else ""
-        return ShareCell(name, total, total - over, counts, address(zoom, start), label)
+        if self.has_segments:
+            name = f"{Truncator(self._label(segment)).chars(_SEGMENT_IN_NAME)}, {name}"
+        inside = str(start.day) if unit == "day" and not self.has_segments else ""
+        return ShareCell(name, total, total - over, counts, address(zoom, start), inside)
 
 
 def _calendars(cells: list[Started]) -> list[Block]:

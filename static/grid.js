@@ -4,6 +4,13 @@ const picked = "picked";
 // Cells of tables and of lists; titles of blocks are links as well and are none.
 const cellLinks = "td > a[href], .wide > a[href]";
 
+// The name of a cell is its tip as well. It is not sent twice: a page has a thousand cells.
+export function showNames(root) {
+  for (const cell of root.querySelectorAll(".g a[aria-label]:not([title])")) {
+    cell.title = cell.getAttribute("aria-label");
+  }
+}
+
 function keyOf(cell) {
   const path = new URL(cell.href).pathname;
   return decodeURIComponent(path.split("/partitions/")[1].replace(/\/$/, ""));

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from accounts_app.api.pages import bad_cursor
 from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState, RunState
+from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow, partition_rows
@@ -31,6 +32,7 @@ class PartitionLine:
     """A partition as lists show it."""
 
     key: str
+    label: str
     start: datetime | None
     end: datetime | None
     segment: str
@@ -143,20 +145,26 @@ def _lines(asset: Asset, keys: Sequence[Any]) -> Iterator[PartitionLine]:
     known = list(partition_rows(asset.definition, PartitionSet.of(asset.definition, keys)))
     there = {row.key: row for row in _rows(asset).filter(key__in=[row.key for row in known])}
     for row in known:
-        yield _line(row, there.get(row.key))
+        yield _line(asset, row, there.get(row.key))
 
 
-def _line(key: PartitionRow, row: AssetPartition | None) -> PartitionLine:
+def _line(asset: Asset, key: PartitionRow, row: AssetPartition | None) -> PartitionLine:
     if row is None:
         return PartitionLine(
-            key=key.key, start=key.start, end=key.end, segment=key.segment, state="missing"
+            key=key.key,
+            label=label_of(asset.definition, key.key),
+            start=key.start,
+            end=key.end,
+            segment=key.segment,
+            state="missing",
         )
-    return _line_of_row(row)
+    return _line_of_row(asset, row)
 
 
-def _line_of_row(row: AssetPartition) -> PartitionLine:
+def _line_of_row(asset: Asset, row: AssetPartition) -> PartitionLine:
     return PartitionLine(
         key=row.key,
+        label=label_of(asset.definition, row.key),
         start=row.window_start,
         end=row.window_end,
         segment=row.segment,
@@ -188,7 +196,7 @@ def _by_row(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
         rows = list(_after(last, _in_state(_rows(query.asset), query.state))[:CHUNK])
         for last in rows:
             if chosen is None or _is_chosen(query.asset, last, chosen):
-                lines.append(_line_of_row(last))
+                lines.append(_line_of_row(query.asset, last))
             if len(lines) == query.size:
                 return lines, last.pk
         if len(rows) < CHUNK:

@@ -68,7 +68,9 @@ def materializations_of(part: AssetPartition, most: int = 50) -> list[Materializ
 def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
     """Upstream partitions that the attempt found, at the versions it found."""
     rows = AttemptInput.objects.filter(attempt=materialization.attempt_id)
-    return list(rows.select_related("slice__asset").order_by("slice__asset__name", "pk")[:most])
+    named = rows.select_related("slice__asset__partition_definition")
+    named = named.defer("slice__asset__partition_definition__spec")
+    return list(named.order_by("slice__asset__name", "pk")[:most])
 
 
 def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:

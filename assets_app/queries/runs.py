@@ -12,5 +12,9 @@ class RunQuerySet(models.QuerySet["Run"]):
     """Runs, with what lists and pages show of them."""
 
     def listed(self) -> "RunQuerySet":
-        """With the rows that a line of a list names."""
-        return self.select_related("asset", "group", "requested_by")
+        """With the rows that a line of a list names.
+
+        Without the spec of the partition definition: a rule is read once for the whole process.
+        """
+        rows = self.select_related("asset__partition_definition", "group", "requested_by")
+        return rows.defer("asset__partition_definition__spec")

@@ -16,6 +16,7 @@ from assets_app.queries.overview import standings
 from assets_app.queries.pages import import_error_of, neighbours
 from assets_app.views.listing import page_number, paged
 from partitions_app.grid import GridRequest
+from partitions_app.labels import example_selection
 from partitions_app.looks import PARTITION_LOOKS
 from slicewise.uris import masked_text, masked_uri
 
@@ -107,7 +108,12 @@ def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     asked = GridRequest(
         request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
     )
-    return {"grid": grid_page(asset, asked, timezone.now()), "looks": PARTITION_LOOKS}
+    now = timezone.now()
+    return {
+        "grid": grid_page(asset, asked, now),
+        "looks": PARTITION_LOOKS,
+        "example": example_selection(asset.definition, now) if asset.definition else "",
+    }
 
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -53,6 +54,11 @@ def page_number(request: HttpRequest, name: str = "page") -> int:
     """A page number from the address, 1 where it makes no sense."""
     text = request.GET.get(name, "")
     return min(max(int(text), 1), _DEEPEST) if text.isdecimal() and len(text) < 9 else 1
+
+
+def address_of(request: HttpRequest, names: Sequence[str]) -> str:
+    """Query string of a list as it is shown: filters and page, nothing else that was sent."""
+    return urlencode({name: request.GET[name] for name in names if request.GET.get(name)})
 
 
 def unchanged(request: HttpRequest, version: str) -> HttpResponse | None:

@@ -18,6 +18,7 @@ from assets_app.forms import MaterializeForm
 from assets_app.models import Asset, RunGroup
 from assets_app.queries import pages
 from assets_app.views.assets import can_be_made, declared
+from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
 
 
@@ -32,6 +33,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     context = {
         "asset": asset,
         "key": key,
+        "label": label_of(asset.definition, key),
         "row": row,
         "look": _look(row, window),
         "window_start": row.window_start if row else window and window.start,
@@ -77,7 +79,11 @@ def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
     }
     if request.method == "POST":
         return MaterializeForm(request.POST, **shape)
-    return MaterializeForm(initial={"selection": request.GET.get("selection", "")}, **shape)
+    form = MaterializeForm(initial={"selection": request.GET.get("selection", "")}, **shape)
+    if asset.definition is not None:
+        example = example_selection(asset.definition, timezone.now())
+        form.fields["selection"].widget.attrs["placeholder"] = example
+    return form
 
 
 def _request(asset: Asset, form: MaterializeForm) -> MaterializeRequest:
@@ -107,7 +113,14 @@ def _selected(asset: Asset, selection: str) -> dict[str, Any] | None:
         chosen = preview_selection(asset, selection)
     except InvalidRequest as refused:
         return {"errors": refused.errors.get("selection", [str(refused)])}
-    return {"count": len(chosen), "first": chosen[0], "last": chosen[-1]}
+    first, last = chosen[0], chosen[-1]
+    return {
+        "count": len(chosen),
+        "first": first,
+        "last": last,
+        "first_label": label_of_key(first),
+        "last_label": label_of_key(last),
+    }
 
 
 def _person(request: HttpRequest) -> User:
@@ -126,14 +139,7 @@ def _window(asset: Asset, key: str) -> Any:
         parsed = definition.parse(key)
     except ValueError as error:
         raise Http404(f"{asset.name} has no partition {key}.") from error
-    rule = definition.time_dimension
-    if rule is None:
-        return None
-    names = [dimension.name for dimension in definition.dimensions]
-    if len(names) == 1 and definition.kind == "interval":
-        return parsed
-    times = [one.name for one in definition.dimensions if one.definition.kind == "interval"]
-    return parsed[times[0]]
+    return parsed.time
 
 
 def _zone(asset: Asset) -> str:

@@ -1,7 +1,8 @@
 """Runs: the list, the page of one with its log, and stopping it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+from zlib import crc32
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -16,9 +17,11 @@ from accounts_app.policy import Action, may
 from assets_app.execution.control import cancel_run
 from assets_app.models import TERMINAL_STATES, Run, RunGroup, RunState, Trigger
 from assets_app.queries import pages
-from assets_app.views.listing import STOP_POLLING, paged, unchanged
+from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
+from partitions_app.templatetags.slicewise_pages import lasted
 
 MOST_PARTITIONS = 200
+FILTERS = ("asset", "state", "trigger", "group")
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
 
 
@@ -27,14 +30,22 @@ _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.
 def runs(request: HttpRequest) -> HttpResponse:
     """All runs, newest first."""
     group = request.GET.get("group", "")
-    context = {
-        "page": paged(request, _matching(request)),
+    context = _listed(request) | {
         "states": RunState.choices,
         "triggers": Trigger.choices,
         "group": RunGroup.objects.filter(pk=group).first() if _is_id(group) else None,
-        "filtered": any(request.GET.get(name) for name in ("asset", "state", "trigger", "group")),
     }
     return render(request, "assets_app/runs.html", context)
+
+
+@login_required
+@require_safe
+def runs_listed(request: HttpRequest) -> HttpResponse:
+    """The part of the list that changes by itself: the same page of what the filters leave."""
+    context = _listed(request)
+    if answer := unchanged(request, context["version"]):
+        return answer
+    return render(request, "assets_app/runs.html#listed", context)
 
 
 @login_required
@@ -114,7 +125,9 @@ def _run(pk: int) -> Run:
 
 def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     attempts = list(run.attempts.select_related("gateway").order_by("number"))
-    parts = list(run.partitions.select_related("slice__asset")[: MOST_PARTITIONS + 1])
+    rows = run.partitions.select_related("slice__asset__partition_definition")
+    rows = rows.defer("slice__asset__partition_definition__spec")
+    parts = list(rows[: MOST_PARTITIONS + 1])
     failed = next((one for one in reversed(attempts) if one.traceback), None)
     return {
         "run": run,
@@ -127,6 +140,25 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "version": f"{run.state}-{run.attempt_count}-{len(attempts)}",
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
     }
+
+
+def _listed(request: HttpRequest) -> dict[str, Any]:
+    page = paged(request, _matching(request))
+    return {
+        "page": page,
+        "version": _version(page.items, page.has_next),
+        "filtered": any(request.GET.get(name) for name in FILTERS),
+        "again": address_of(request, (*FILTERS, "page")),
+    }
+
+
+def _version(rows: Sequence[Run], *more: object) -> str:
+    """Changes with everything that a list shows of runs, also with how long they have been on."""
+    shown = [
+        (run.pk, run.state, run.error, run.partition_count, lasted(run.started_at, run.ended_at))
+        for run in rows
+    ]
+    return f"{crc32(repr((shown, more)).encode()):08x}"
 
 
 def _matching(request: HttpRequest) -> QuerySet[Run]:

@@ -21,6 +21,7 @@ from assets_app.execution.requests import (
 )
 from assets_app.models import Asset, AssetPartition, PartitionState, ProducerVersion
 from backfills_app.models import ExistingPolicy
+from partitions_app.labels import label_of_key
 
 T = TypeVar("T")
 
@@ -46,13 +47,16 @@ class BackfillRequest:
 class BackfillPlan:
     """What the request comes to at this moment.
 
-    ``first_key`` and ``last_key`` are windows, ``selection`` is text of the selection grammar;
-    ``start_date`` and ``end_date`` are the half-open hull. The numbers are of partitions.
+    ``first_key`` and ``last_key`` are windows, which people are shown as ``first_label`` and
+    ``last_label``; ``selection`` is text of the selection grammar; ``start_date`` and ``end_date``
+    are the half-open hull. The numbers are of partitions.
     """
 
     total: int
     first_key: str
     last_key: str
+    first_label: str
+    last_label: str
     start_date: datetime
     end_date: datetime
     selection: str
@@ -188,7 +192,7 @@ def _range(request: BackfillRequest) -> slicewise.PartitionSet:
 
 
 def _window_named(
-    time: slicewise.PartitionByInterval, field: str, text: str, *, first: bool
+    time: slicewise.PartitionByTime, field: str, text: str, *, first: bool
 ) -> slicewise.Interval:
     """The first or the last window of what the text names: a key, or a month or a year of them."""
     text = text.strip()
@@ -227,6 +231,8 @@ def _plan(
         total=total,
         first_key=str(first),
         last_key=str(last),
+        first_label=label_of_key(first),
+        last_label=label_of_key(last),
         start_date=first.start,
         end_date=last.end,
         selection=chosen.text,

@@ -18,10 +18,13 @@ from backfills_app.queries import failures_of, page_of_interest, partitions_page
 from backfills_app.services import cancel_backfill
 from backfills_app.views.progress import first_part, progress_of
 from partitions_app.grid_cells import Cell, room_for
+from partitions_app.grid_lists import longest_segment
+from partitions_app.labels import label_of
 from partitions_app.looks import PARTITION_LOOKS, look_of
 from slicewise.uris import masked_text
 
 _RECENT_RUNS = 10
+_LONGEST_WINDOW = len("2013-01-01T00:00+00:00|")
 
 
 @login_required
@@ -132,17 +135,20 @@ def _cells(request: HttpRequest, found: Backfill) -> dict[str, Any]:
     version = progress_of(found).version
     if part is None:
         return {"backfill": found, "cells": [], "cells_version": version}
-    # The first key is as long as any, give or take an offset or a segment.
-    sample = found.logical_dates.split("..")[0][:60]
-    size = max(room_for(sample + "x" * (len(part.asset.name) // 2 + 24)), 1)
+    # Each has the address of its asset, and its label beside its key.
+    longest = "x" * (_LONGEST_WINDOW + len(part.asset.name) // 3)
+    if found.asset.definition is not None:
+        longest += longest_segment(found.asset.definition)
+    size = room_for(longest, copies=3)
     asked = (
         page_number(request, "cells") if request.GET.get("cells") else page_of_interest(part, size)
     )
     number = min(asked, max(-(-part.total // size), 1))
     rows = partitions_page(part, number, size)
+    rule = found.asset.definition if part.asset == found.asset else part.asset.definition
     return {
         "backfill": found,
-        "cells": [Cell(look_of(state), key) for key, state, _, _ in rows],
+        "cells": [Cell(look_of(state), key, label_of(rule, key)) for key, state, _, _ in rows],
         "cells_asset": part.asset,
         "cells_version": version,
         "cells_page": number,

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
@@ -17,42 +18,64 @@ from assets_app.views.listing import unchanged
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.views.progress import Progress, progress_of
 
+_VERSIONS = ("needs_version", "gateways_version", "going_on_version")
+
 
 @login_required
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
     """The first page."""
-    now = timezone.now()
-    failed = PartitionCount.objects.filter(state="failed", count__gt=0, asset__active=True)
-    fresh = now - timedelta(seconds=2 * settings.LEASE_SECONDS)
-    context = {
-        "failed": list(
-            failed.values("asset__name").annotate(number=Sum("count")).order_by("-number")[:10]
-        ),
-        "failed_runs": Run.objects.listed().filter(state=RunState.FAILED).order_by("-ended_at")[:8],
-        "broken": broken_bundles(),
-        "gateways": [(gateway, gateway.last_seen >= fresh) for gateway in Gateway.objects.all()],
-        "any_asset": Asset.objects.filter(active=True).exists(),
-        **_moving(),
-    }
-    return render(request, "backfills_app/overview.html", context)
+    return render(request, "backfills_app/overview.html", _standing())
 
 
 @login_required
 @require_safe
 def going_on(request: HttpRequest) -> HttpResponse:
-    """The part of the overview that changes by itself."""
-    context = _moving()
+    """The part of the overview that changes by itself: all of it but the frame."""
+    context = _standing()
     if answer := unchanged(request, context["version"]):
         return answer
     return render(request, "backfills_app/overview.html#moving", context)
 
 
-def _moving() -> dict[str, Any]:
+def _standing() -> dict[str, Any]:
+    parts = {**_needs_a_person(), **_gateways(), **_going_on()}
+    # What is polled says whether anything has changed by all that the page is made of.
+    version = crc32(repr([parts.pop(name) for name in _VERSIONS]).encode())
+    return parts | {"version": f"{version:08x}"}
+
+
+def _needs_a_person() -> dict[str, Any]:
+    failed = PartitionCount.objects.filter(state="failed", count__gt=0, asset__active=True)
+    by_asset = failed.values("asset__name").annotate(number=Sum("count")).order_by("-number")
+    runs = Run.objects.listed().filter(state=RunState.FAILED).order_by("-ended_at")
+    failed_by_asset, failed_runs, broken = list(by_asset[:10]), list(runs[:8]), broken_bundles()
+    any_asset = Asset.objects.filter(active=True).exists()
+    ended = [(run.pk, run.ended_at) for run in failed_runs]
+    unloaded = [(bundle.pk, bundle.error, bundle.current_version_id) for bundle in broken]
+    return {
+        "failed": failed_by_asset,
+        "failed_runs": failed_runs,
+        "broken": broken,
+        "any_asset": any_asset,
+        "needs_version": (failed_by_asset, ended, unloaded, any_asset),
+    }
+
+
+def _gateways() -> dict[str, Any]:
+    fresh = timezone.now() - timedelta(seconds=2 * settings.LEASE_SECONDS)
+    found = [(gateway, gateway.last_seen >= fresh) for gateway in Gateway.objects.all()]
+    shown = [
+        (one.pk, one.slots, one.draining, None if alive else one.last_seen) for one, alive in found
+    ]
+    return {"gateways": found, "gateways_version": shown}
+
+
+def _going_on() -> dict[str, Any]:
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")[:10]
     running: list[Progress] = [progress_of(backfill) for backfill in backfills]
     unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()
     counted = dict(unfinished.values_list("state").annotate(number=Count("pk")))
     runs = [(state.value, counted[state]) for state in RunState if state in counted]
-    version = "-".join([*(one.version for one in running), *(f"{s}{n}" for s, n in runs)])
-    return {"running": running, "runs": runs, "version": version or "nothing"}
+    version = ([one.version for one in running], runs)
+    return {"running": running, "runs": runs, "going_on_version": version}

@@ -30,31 +30,23 @@ def _table_cell(one: Cell | ShareCell | None) -> str:
 
 
 def _cell(one: Cell, base: str) -> str:
-    title = escape(one.title)
+    # The name is the tip as well, by a script: twice the same would be too much for a page of a
+    # thousand cells.
     return (
-        f'<a class="{one.look.name}" href="{base}{escape(one.href)}" title="{title}"'
-        f"{_name(one.label, title)}>{escape(one.label)}</a>"
+        f'<a class="{one.look.name}" href="{base}{escape(one.href)}"'
+        f' aria-label="{escape(one.title)}">{escape(one.inside)}</a>'
     )
 
 
-def _name(label: str, title: str) -> str:
-    """The title as the link's name, where what is inside is the day of a month or part of nothing.
-
-    Elsewhere the inside names it, or the title does by itself: on a page of a thousand cells twice
-    the same would be too much.
-    """
-    return f' aria-label="{title}"' if label and (label.isdecimal() or label not in title) else ""
-
-
 def _share_cell(one: ShareCell) -> str:
-    look, title = one.look, escape(one.title)
+    look = one.look
     if look is not None:
-        css, inside = look.name, escape(one.label)
+        css, inside = look.name, escape(one.inside)
     else:
         css = "mixed alarm" if one.alarming else "mixed"
         inside = _drawing(one)
-    name = _name(one.label, title)
-    return f'<a class="{css}" href="{escape(one.href)}" title="{title}"{name}>{inside}</a>'
+    name = escape(one.title)
+    return f'<a class="{css}" href="{escape(one.href)}" aria-label="{name}">{inside}</a>'
 
 
 def _drawing(one: ShareCell) -> str:

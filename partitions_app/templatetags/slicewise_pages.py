@@ -7,7 +7,9 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from partitions_app.labels import label_of, selection_label
 from partitions_app.looks import Look, look_of
+from slicewise import PartitionDefinition
 
 register = template.Library()
 NONE = "\N{EN DASH}"
@@ -31,6 +33,18 @@ def badge(state: str | Look) -> SafeString:
     return format_html(
         '<span class="state state-{}">{}{}</span>', look.tone, icon(look.icon), look.label
     )
+
+
+@register.filter
+def label_in(key: str, definition: PartitionDefinition | None) -> str:
+    """What people are shown of a key text."""
+    return label_of(definition, key)
+
+
+@register.filter
+def selection_in(selection: str, definition: PartitionDefinition | None) -> str:
+    """What people are shown of a selection."""
+    return selection_label(definition, selection)
 
 
 @register.simple_tag
