@@ -36,21 +36,27 @@ def mappings_json(options: RunOptions, inlets: Collection[str]) -> dict[str, Jso
 
 
 def inlet_validations_json(options: RunOptions, inlets: Collection[str]) -> dict[str, list[Json]]:
-    """``inlet_validations=`` as JSON by name; raises DefinitionError.
+    """``inlet_validations=`` as JSON by name. Raises DefinitionError."""
+    by_name = inlet_validations(options, inlets)
+    return {name: [one.to_json() for one in listed] for name, listed in by_name.items()}
+
+
+def inlet_validations(
+    options: RunOptions, inlets: Collection[str]
+) -> "dict[str, list[AssetValidation]]":
+    """``inlet_validations=`` by the name of the asset; raises DefinitionError.
 
     Written as ``{asset: [...]}``, or as validations alone where it is plain of which asset they
     are: their columns say so, or the function reads one asset only.
     """
     given: object = options.inlet_validations
     known = _upstream_names(options, inlets)
+    found: dict[str, list[AssetValidation]] = {}
     if not isinstance(given, Mapping):
-        listed = validations("inlet_validations", given)
-        by_name: dict[str, list[Json]] = {}
-        for one in listed:
+        for one in validations("inlet_validations", given):
             name = _known_name("inlet_validations", _meant(one, inlets), known)
-            by_name.setdefault(name, []).append(one.to_json())
-        return by_name
-    found: dict[str, list[Json]] = {}
+            found.setdefault(name, []).append(one)
+        return found
     for asset, checks in given.items():
         name = _known_name("inlet_validations", asset, known)
         listed = validations(f"inlet_validations of {name!r}", checks)
@@ -59,7 +65,7 @@ def inlet_validations_json(options: RunOptions, inlets: Collection[str]) -> dict
                 raise DefinitionError(
                     f"inlet_validations of {name!r}: {one!r} speaks of a column of {other!r}"
                 )
-        _add("inlet_validations", found, name, [one.to_json() for one in listed])
+        _add("inlet_validations", found, name, listed)
     return found
 
 
@@ -126,8 +132,7 @@ def _meant(one: "AssetValidation", inlets: Collection[str]) -> str:
 
 def _asset_of(one: "AssetValidation") -> str | None:
     """The asset whose columns were given, if any was given as ``raw_sales.sales``."""
-    asset = getattr(one, "asset", None)
-    return asset if isinstance(asset, str) else None
+    return next(iter(one.assets), None)
 
 
 def _is_validation(value: object) -> "TypeGuard[AssetValidation]":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from slicewise.arguments import near, unknown_argument
-from slicewise.by_asset import outlet_validations_json
+from slicewise.by_asset import outlet_validations_json, validations
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError
 from slicewise.option_checks import Columns, check_name, check_text, columns_json
@@ -90,6 +90,7 @@ class Asset(AssetReference):
             self.canonical_uri, self.warnings = _canonical(self.uri, self.site)
             self.columns = columns_json(columns)
             self.outlet_validations = outlet_validations_json(name, outlet_validations)
+            self.validations = validations("outlet_validations", outlet_validations)
         except ValueError as error:
             raise self.refused(str(error)) from error
         self.kind = kind
@@ -159,7 +160,7 @@ def _check_arguments(args: tuple[Any, ...], options: dict[str, Any]) -> None:
         message = unknown_argument("Asset", unknown[0], _ARGUMENTS)
     elif len(args) > 1:
         message = "write Asset(name, uri=..., ...), all but the name as keyword arguments"
-    elif not args and not options.get("name"):
+    elif options and not args and "name" not in options:  # copy and pickle pass nothing at all
         message = 'an asset has a name; write Asset("name", ...)'
     else:
         return

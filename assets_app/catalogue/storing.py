@@ -38,9 +38,9 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     producers = [entry for entry in declared["producers"] if entry["name"] not in names]
     external = [entry for entry in declared["assets"] if entry["name"] not in names]
     versions = _store_producers(bundle, version, producers)
-    _store_assets(bundle, producers, external, versions)
+    new = _store_assets(bundle, producers, external, versions)
     _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
-    _store_dependencies(producers)
+    _store_dependencies([*producers, *_waiting_for(new, bundle)])
     Bundle.objects.filter(pk=bundle.pk).update(
         current_version=version, error="", checked_at=timezone.now()
     )
@@ -106,7 +106,8 @@ def _store_assets(
     producers: list[dict[str, Any]],
     external: list[dict[str, Any]],
     versions: dict[str, Producer],
-) -> None:
+) -> set[str]:
+    """Returns the names that no bundle had declared before."""
     rows = [
         _asset(bundle, outlet, entry, versions[entry["name"]])
         for entry in producers
@@ -122,6 +123,7 @@ def _store_assets(
     Asset.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["name"], update_fields=_ASSET_COLUMNS
     )
+    return {row.name for row in rows} - known
 
 
 def _entry_per_outlet(producers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -157,6 +159,15 @@ def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set
     gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
     gone = gone.exclude(producer__current_version__file__in=broken)
     gone.update(active=False)
+
+
+def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:
+    """Producers of other bundles that name assets of which there was nothing until now."""
+    if not names:
+        return []
+    others = Producer.objects.exclude(bundle=bundle).filter(assets__active=True)
+    found = others.values_list("current_version__definition", flat=True)
+    return [entry for entry in found if entry and names & _upstream_names(entry)]
 
 
 def _store_dependencies(producers: list[dict[str, Any]]) -> None:

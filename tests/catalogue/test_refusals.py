@@ -1,0 +1,135 @@
+"""What the SDK takes and the server does not act on is told with the file, and not put in force."""
+
+from typing import Any
+
+import pytest
+
+from assets_app.catalogue.services import SyncReport, sync_bundle
+from assets_app.models import Asset, AssetDependency
+from tests.catalogue.conftest import Bundle
+
+pytestmark = pytest.mark.django_db
+
+HEADER = "from slicewise import *; from slicewise.validations import AssetValidation\n"
+FINE = "@asset()\ndef fine(): ...\n"
+
+
+def synced(bundle: Bundle, name: str = "trials", **files: str) -> SyncReport:
+    return sync_bundle(name, bundle(**{file: HEADER + text for file, text in files.items()}))
+
+
+def told(report: SyncReport) -> list[tuple[Any, ...]]:
+    return [(error["path"], error["line"], error["asset"]) for error in report.errors]
+
+
+def active() -> list[str]:
+    return list(Asset.objects.filter(active=True).values_list("name", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("refresh=3", "refresh=3 cannot be acted on yet; leave it out"),
+        ('schedule="@daily", pending="latest"', "pending='latest' cannot be acted on yet"),
+        ('write_mode="append"', "write_mode='append' cannot be acted on yet"),
+        ('engine="submit"', "engine='submit' cannot be acted on yet"),
+        ('on_partial="publish"', "on_partial='publish' cannot be acted on yet"),
+        ("depends_on_past=True", "depends_on_past=True cannot be acted on yet"),
+        ("on_success=print", "on_success=print cannot be acted on yet"),
+        ("on_failure=print", "on_failure=print cannot be acted on yet"),
+        (
+            "outlet_validations=[AssetValidation.has_columns('a')]",
+            "outlet_validations cannot be acted on yet",
+        ),
+        (
+            "schedule=Asset.ref('raw'),inlet_validations={'raw': AssetValidation.has_columns('a')}",
+            "inlet_validations cannot be acted on yet",
+        ),
+        ("refresh=1, depends_on_past=True", "refresh=1 and depends_on_past=True cannot be"),
+    ],
+)
+def test_an_option_that_nothing_acts_on_is_an_error_of_the_file(
+    bundle: Bundle, arguments: str, said: str
+) -> None:
+    report = synced(bundle, a=f"{FINE}@asset({arguments})\ndef flights(): ...\n")
+    assert told(report) == [("a.py", 4, "flights")]
+    assert said in report.errors[0]["message"]
+    assert report.errors[0]["message"].startswith("asset 'flights': ")
+    assert active() == ["fine"]
+
+
+def test_several_assets_of_one_function_cannot_be_run_yet(bundle: Bundle) -> None:
+    split = "@asset.multi(outlets=[Asset('x'), Asset('y')])\ndef split(): ...\n"
+    report = synced(bundle, a=FINE + split)
+    assert told(report) == [("a.py", 4, "split")]
+    assert "makes several assets cannot be run yet" in report.errors[0]["message"]
+    assert active() == ["fine"]
+
+
+def test_checks_of_what_something_else_writes_are_refused_as_well(bundle: Bundle) -> None:
+    raw = "Asset('raw', outlet_validations=[AssetValidation.has_columns('a')])\n"
+    assert told(synced(bundle, a=FINE + raw)) == [("a.py", 4, "raw")]
+    assert active() == ["fine"]
+
+
+def test_what_can_be_acted_on_is_put_in_force(bundle: Bundle) -> None:
+    text = (
+        "@asset(schedule='@daily', partition='auto', start_date='2024-01-01')\n"
+        "def flights(): ...\n"
+        "@asset(partition=PartitionAtRuntime('carriers'))\n"
+        "def carriers(): ...\n"
+    )
+    assert synced(bundle, a=text).errors == []
+    flights = Asset.objects.get(name="flights")
+    assert flights.definition.kind == "interval"
+    assert active() == ["carriers", "flights"]
+
+
+def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle) -> None:
+    folder = bundle(a=f"{HEADER}@asset()\ndef flights(): ...\n")
+    sync_bundle("trials", folder)
+    before = Asset.objects.get(name="flights").producer
+    assert before is not None
+    (folder / "a.py").write_text(f"{HEADER}@asset(refresh=3)\ndef flights(): ...\n")
+    report = sync_bundle("trials", folder)
+    assert told(report) == [("a.py", 2, "flights")]
+    after = Asset.objects.get(name="flights").producer
+    assert after is not None
+    assert active() == ["flights"]
+    assert after.current_version_id == before.current_version_id
+
+
+def test_a_name_that_another_bundle_has_is_told_with_both_places(bundle: Bundle) -> None:
+    synced(bundle, "one", first=FINE)
+    report = synced(bundle, "two", second=f"@asset()\ndef other(): ...\n{FINE}")
+    assert told(report) == [("second.py", 4, "fine")]
+    assert "is taken by an asset of bundle one (first.py:2)" in report.errors[0]["message"]
+    assert Asset.objects.get(name="fine").bundle.name == "one"
+    assert active() == ["fine", "other"]
+
+
+def test_schedules_in_a_circle_over_bundles_are_told_by_the_one_that_closes_it(
+    bundle: Bundle,
+) -> None:
+    follows = "@asset(schedule=Asset.ref('{0}'))\ndef {1}(): ...\n"
+    assert synced(bundle, "one", a=follows.format("b", "a")).errors == []
+    assert synced(bundle, "two", b=follows.format("c", "b")).errors == []
+    report = synced(bundle, "three", c=FINE + follows.format("a", "c"))
+    assert told(report) == [("c.py", 4, "c")]
+    assert (
+        "waits for itself, by way of another bundle: c -> a -> b -> c"
+        in (report.errors[0]["message"])
+    )
+    assert active() == ["a", "b", "fine"]
+
+
+def test_a_bundle_that_is_loaded_before_the_one_it_names_is_joined_to_it_later(
+    bundle: Bundle,
+) -> None:
+    reads = "raw = Asset.ref('raw')\n@asset(schedule=raw, upstream={raw: All()})\ndef a(raw): ...\n"
+    synced(bundle, "one", a=reads)
+    assert not AssetDependency.objects.exists()
+    synced(bundle, "two", raw="Asset('raw')\n")
+    edge = AssetDependency.objects.get()
+    assert (edge.upstream.name, edge.downstream.name) == ("raw", "a")
+    assert (edge.inlet, edge.scheduling, edge.mapping) == (True, True, {"kind": "all"})

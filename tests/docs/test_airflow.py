@@ -1,0 +1,64 @@
+"""The page for people who come from Airflow says what the decorator does."""
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from slicewise import DefinitionError, asset
+from slicewise.arguments import REPLACEMENTS
+from tests.docs.documents import PROJECT
+
+PAGE = (PROJECT / "docs/guides/airflow.md").read_text()
+TAKEN = {option.name for option in fields(asset)}
+
+
+def rows() -> list[tuple[str, str]]:
+    """Each argument in the tables, with what the page says becomes of it."""
+    cells = [line.split("|")[1:3] for line in PAGE.splitlines() if line.startswith("| `")]
+    found = [(name, here.strip()) for names, here in cells for name in re.findall("`(.*?)`", names)]
+    return sorted(set(found))
+
+
+def refusal(argument: str) -> str:
+    def sales() -> None: ...
+
+    with pytest.raises(DefinitionError) as caught:
+        asset(**{argument: None})(sales)
+    assert "asset 'sales': " in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("argument", [name for name, here in rows() if here == "taken"])
+def test_what_is_taken_is_an_argument(argument: str) -> None:
+    assert argument in TAKEN
+
+
+@pytest.mark.parametrize(("argument", "here"), [row for row in rows() if row[1] != "taken"])
+def test_what_is_not_taken_is_refused_with_what_to_write(argument: str, here: str) -> None:
+    said = refusal(argument)
+    assert f"@asset has no argument {argument!r}: {REPLACEMENTS[argument]}" in said
+    if here != "refused":
+        (replacement,) = re.fullmatch(r"renamed `(.*)`", here).groups()  # type: ignore[union-attr]
+        assert re.search(rf"\b{re.escape(replacement)}[=(]", said)
+        assert replacement in TAKEN or replacement == "asset.multi"
+
+
+def test_every_replacement_is_on_the_page() -> None:
+    assert {name for name in REPLACEMENTS if f"`{name}`" not in PAGE} <= {"start", "end", *DRAFTS}
+
+
+DRAFTS = ("at", "type", "column")
+
+
+@pytest.mark.parametrize("argument", DRAFTS)
+def test_what_the_drafts_wrote_is_refused_with_what_to_write(argument: str) -> None:
+    replacement = re.search(rf"`{argument}=`[^`]*`(\w+=)`", PAGE)
+    assert replacement is not None
+    assert replacement[1] in refusal(argument)
+
+
+def test_both_pages_are_there_in_full() -> None:
+    names = {name for name, _ in rows()}
+    assert {"dag_id", "fail_fast", "deadline", "allowed_run_types"} <= names
+    assert {"task_id", "retry_policy", "on_skipped_callback", "trigger_rule"} <= names

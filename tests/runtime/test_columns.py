@@ -1,0 +1,43 @@
+"""Declared columns as attributes of their asset."""
+
+import copy
+import pickle
+
+import pytest
+
+from slicewise import Asset, asset
+from slicewise.assets import AssetColumn
+
+raw_sales = Asset("raw_sales", columns={"sales": "bigint", "uri": None})
+bare = Asset("bare")
+
+
+@asset(columns=["amount"])
+def totals() -> None: ...
+
+
+def test_a_declared_column_is_an_attribute() -> None:
+    assert raw_sales.sales == AssetColumn("raw_sales", "sales")
+    assert totals.amount == AssetColumn("totals", "amount")
+    assert f"SELECT SUM({raw_sales.sales})" == "SELECT SUM(sales)"
+
+
+def test_a_column_that_an_attribute_hides_is_asked_for_by_name() -> None:
+    assert raw_sales.uri is None
+    assert raw_sales.column("uri") == AssetColumn("raw_sales", "uri")
+
+
+def test_a_column_that_is_not_declared_is_named_with_what_is_near() -> None:
+    with pytest.raises(AttributeError, match=r"no column 'sale'; did you mean 'sales'\?"):
+        _ = raw_sales.sale
+    with pytest.raises(AttributeError, match=r"declares no columns.*write columns=\['sales'\]"):
+        _ = bare.sales
+
+
+def test_what_asks_an_object_for_its_attributes_is_not_disturbed() -> None:
+    assert not hasattr(raw_sales, "shape")
+    assert not hasattr(raw_sales, "__array__")
+    assert not hasattr(raw_sales, "_sales")
+    for other in (copy.copy(raw_sales), copy.deepcopy(raw_sales), pickle.loads(pickle.dumps(bare))):
+        assert isinstance(other, Asset)
+    assert copy.deepcopy(raw_sales).sales == raw_sales.sales
