@@ -1,89 +1,211 @@
 """Trying an asset's function without a server, in unit tests and notebooks."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from slicewise.assets import Asset, ProducedAsset
+from slicewise.assets import Asset, MultiAsset, ProducedAsset
+from slicewise.by_asset import inlet_validations
 from slicewise.context import PartitionContext, RunContext
-from slicewise.definitions import PartitionDefinition
-from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.handles import AssetHandle
-from slicewise.invoke import invoke
-from slicewise.keys import WHOLE, PartitionKey
+from slicewise.discovery import Discoveries
+from slicewise.errors import DefinitionError
+from slicewise.handles import Outlets
+from slicewise.invoke import invoke, keep
+from slicewise.signatures import inlet_names
+from slicewise.trials import (
+    Frame,
+    FrameHandle,
+    KeepingHandle,
+    mapped_keys,
+    mappings_of,
+    past_before,
+    reachable_assets,
+    read_keys,
+    unknown_keys,
+)
 
-__all__ = ["FrameHandle", "materialize"]
-
-Frame = Any  # a DataFrame of pyspark, or whatever stands in for one in a test
+__all__ = ["ValidationFailedError", "materialize"]
 
 
-class FrameHandle(AssetHandle):
-    """A handle whose data is given: `read` returns it. What is written is kept in `written`."""
-
-    def __init__(self, name: str, frame: Frame = None, **facts: Any) -> None:
-        super().__init__(name, **facts)
-        self._frame = frame
-        self.written: Frame = None
-
-    def read(self) -> Frame:
-        """The frame that was given."""
-        return self._frame
-
-    def write(self, frame: Frame) -> None:
-        """Keeps the frame."""
-        self.written = frame
+class ValidationFailedError(ValueError):
+    """A validation of an inlet or an outlet failed; the message holds what each of them saw."""
 
 
 def materialize(
-    asset: Asset,
+    asset: Any,
     *,
-    partition: str | None = None,
-    upstream: Mapping[str, Any] | None = None,
+    partition: object = None,
+    upstream: Mapping[Any, Frame] | None = None,
     spark: Any = None,
     params: Mapping[str, Any] | None = None,
+    past: Iterable[object] = (),
+    discovered: dict[str, list[Any]] | None = None,
 ) -> Any:
     """Runs an asset's function in this process: what it returned or, if nothing, what it wrote.
 
-    ``partition`` is a selection (``"2013-01-01"``, ``"2013-01"``), needed for a partitioned asset;
-    ``upstream`` holds a DataFrame, or whatever stands in for one, by asset name; ``spark`` is
-    handed to a function that asks for it. ``params`` override those declared. Nothing is written
-    to the asset. Raises PartitionKeyError, SelectionError or DefinitionError for bad arguments.
+    Nothing is written to the asset; no server is asked, and Spark is used only if the function or
+    a validation does.
+
+    - ``asset``: one under ``@asset``; or those under ``@asset.multi``, or one of them, of which all
+      are made: a mapping of names to frames.
+    - ``partition``: a selection (``"2013-01-01"``, ``"2013-01"``), a key, a list of keys or a
+      PartitionSet; needed for a partitioned asset. Without it an asset of a `PartitionAtRuntime`
+      is run to find partitions; with ``self.write(frame, partition=key)`` it gives a mapping of
+      keys to frames.
+    - ``upstream``: for each upstream asset, or its name, a DataFrame or whatever stands in for
+      one. Its partitions in this run are worked out where the asset itself can be seen: as a key
+      here, among the globals of the function, or in the asset's ``upstream=`` or ``schedule=``.
+    - ``spark``: handed to a function that asks for it.
+    - ``params``: override those declared.
+    - ``past``: keys that have been made before; `iter_past_partitions` gives those among them that
+      a server would. Without a dimension of time the one that was made last stands first.
+    - ``discovered``: filled, once the function has succeeded, with what it added to sets found at
+      run time: lists of keys by the name of the set.
+
+    Raises PartitionKeyError, SelectionError or DefinitionError for bad arguments, LookupError for
+    an upstream asset without data, ValidationFailedError where a validation of severity "error"
+    fails (of severity "warn" it is a warning), and whatever the function raises.
     """
-    if not isinstance(asset, ProducedAsset):
+    trial = _Trial(_producer(asset), partition, spark, past)
+    given = trial.inputs(upstream or {})
+    context = trial.context(given, params or {})
+    trial.check_inlets(given)
+    returned = invoke(trial.producer, context, trial.own, given, trial.session)
+    keep(trial.producer, trial.own, returned)
+    trial.check_outlets()
+    if discovered is not None:
+        for name, keys in context.discovered.items():
+            discovered.setdefault(name, []).extend(key.value for key in keys)
+    return trial.written() if returned is None else returned
+
+
+class _Trial:
+    """One call of `materialize`."""
+
+    def __init__(
+        self,
+        producer: ProducedAsset | MultiAsset,
+        partition: object,
+        spark: Any,
+        past: Iterable[object],
+    ) -> None:
+        self.producer = producer
+        self._spark = spark
+        self._now = datetime.now(UTC)
+        self._outlets: Sequence[Asset] = (
+            producer.outlets if isinstance(producer, MultiAsset) else [producer]
+        )
+        self._definition = producer.partition
+        self._keys = read_keys(producer.name, self._definition, partition)
+        self._past = past_before(self._definition, self._keys, past)
+        self._discoveries = Discoveries()
+        self._handles = [self._own(outlet) for outlet in self._outlets]
+        self.own: Outlets | KeepingHandle = (
+            Outlets(self._handles) if isinstance(producer, MultiAsset) else self._handles[0]
+        )
+
+    def session(self) -> Any:
+        """The one that was handed in."""
+        if self._spark is None:
+            raise DefinitionError(f"{self.producer.name} asks for spark; hand it in as spark=...")
+        return self._spark
+
+    def inputs(self, frames: Mapping[Any, Frame]) -> dict[str, FrameHandle]:
+        """A handle for each upstream asset."""
+        named = {key if isinstance(key, str) else key.name: frame for key, frame in frames.items()}
+        wanted = inlet_names(self.producer.function)
+        for name in wanted:
+            if name not in named:
+                raise LookupError(
+                    f"{self.producer.name} asks for {name!r}, and no data is given for it: hand it"
+                    f" in as upstream={{{name!r}: ...}}"
+                )
+        unknown = [name for name in named if name not in wanted]
+        if unknown:
+            raise DefinitionError(
+                f"{self.producer.name} does not read {unknown[0]!r}; it reads"
+                f" {', '.join(wanted) or 'nothing'}"
+            )
+        handed = {key.name: key for key in frames if isinstance(key, Asset)}
+        known = {**reachable_assets(self.producer), **handed}
+        return {name: self._input(name, named[name], known.get(name)) for name in wanted}
+
+    def _input(self, name: str, frame: Frame, asset: Asset | None) -> FrameHandle:
+        if asset is None:
+            keys = partial(unknown_keys, name)
+        else:
+            mapping = mappings_of(self.producer).get(name)
+            keys = partial(mapped_keys, self._definition, self._keys, asset, mapping, self._now)
+        return FrameHandle(
+            name,
+            frame,
+            uri=asset and asset.uri,
+            definition=asset and asset.partition,
+            keys=keys,
+            session=self.session,
+        )
+
+    def _own(self, outlet: Asset) -> KeepingHandle:
+        return KeepingHandle(
+            outlet.name,
+            uri=outlet.uri,
+            definition=self._definition,
+            keys=self._keys,
+            session=self.session,
+            discoveries=self._discoveries,
+        )
+
+    def context(self, given: Mapping[str, FrameHandle], params: Mapping[str, Any]) -> RunContext:
+        """What the function can know of its run."""
+        return RunContext(
+            run_id=0,
+            attempt=1,
+            trigger="manual",
+            params={**self.producer.options.params, **params},
+            asset=self.own,
+            logical_time=self._now,
+            partition=PartitionContext(self._definition, self._keys, given, self._past),
+            discoveries=self._discoveries,
+        )
+
+    def check_inlets(self, given: Mapping[str, FrameHandle]) -> None:
+        """Runs the validations of what the function reads."""
+        declared = inlet_validations(self.producer.options, list(given))
+        for name, validations in declared.items():
+            if name in given:
+                _check(name, [given[name].read()], validations)
+
+    def check_outlets(self) -> None:
+        """Runs the validations of what it wrote."""
+        for outlet, handle in zip(self._outlets, self._handles, strict=True):
+            _check(outlet.name, handle.frames(), outlet.validations)
+
+    def written(self) -> Any:
+        """What went through the handles."""
+        if isinstance(self.own, Outlets):
+            return {handle.name: handle.written for handle in self._handles}
+        return self._handles[0].written
+
+
+def _producer(asset: Any) -> ProducedAsset | MultiAsset:
+    """What makes an asset: itself, or those under `@asset.multi` of which it is one."""
+    made_by = asset.made_by if isinstance(asset, Asset) else asset
+    if not isinstance(made_by, ProducedAsset | MultiAsset):
         raise DefinitionError(f"{asset!r} has no function: it is written by something else")
-
-    def session() -> Any:
-        if spark is None:
-            raise DefinitionError(f"{asset.name} asks for spark; hand it in as spark=...")
-        return spark
-
-    keys = _keys(asset, partition)
-    handles = {
-        name: FrameHandle(name, frame, uri=None, definition=None, keys=(), session=session)
-        for name, frame in (upstream or {}).items()
-    }
-    own = FrameHandle(
-        asset.name, uri=asset.uri, definition=asset.partition, keys=keys, session=session
-    )
-    context = RunContext(
-        run_id=0,
-        attempt=1,
-        trigger="manual",
-        params={**asset.options.params, **(params or {})},
-        asset=own,
-        logical_time=datetime.now(UTC),
-        partition=PartitionContext(asset.partition, keys, handles),
-    )
-    returned = invoke(asset, context, own, handles, session)
-    return own.written if returned is None else returned
+    return made_by
 
 
-def _keys(asset: ProducedAsset, selection: str | None) -> list[PartitionKey]:
-    definition: PartitionDefinition | None = asset.partition
-    if definition is None:
-        if selection is not None:
-            raise PartitionKeyError(f"{asset.name} is not partitioned; leave partition out")
-        return [WHOLE]
-    if selection is None:
-        raise PartitionKeyError(f'{asset.name} is partitioned; say partition="..."')
-    return list(definition.select(selection))
+def _check(name: str, frames: Iterable[Frame], validations: Sequence[Any]) -> None:
+    if not validations:
+        return
+    from slicewise.validations import check_all
+
+    failed = [r for frame in frames for r in check_all(frame, validations) if not r.passed]
+    for result in failed:
+        if not result.blocks:
+            warnings.warn(f"{name}: {result.name}: {result.message}", stacklevel=4)
+    blocking = [f"{result.name}: {result.message}" for result in failed if result.blocks]
+    if blocking:
+        raise ValidationFailedError(f"validations of {name} failed:\n" + "\n".join(blocking))

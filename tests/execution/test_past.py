@@ -15,7 +15,14 @@ from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.past import PastPartitions
 from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, AssetPartition, Gateway, Run, RunState
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    ProducerVersion,
+    Run,
+    RunState,
+)
 from slicewise.rows import partition_rows
 from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_supervision import ENDED, Worker
@@ -83,7 +90,7 @@ def test_windows_before_the_run_come_newest_first_if_they_were_made(
 
 def test_a_run_of_several_windows_has_the_past_of_its_first(alice: User, gateway: Gateway) -> None:
     days = asset("days", DAILY_2013)
-    version = days.producer.current_version
+    version = ProducerVersion.objects.get()
     version.definition["strategy"] = "range"
     version.save()
     made(days, "2013-01-01..2013-01-06")
@@ -116,23 +123,28 @@ def test_what_is_not_partitioned_has_no_past_partitions(alice: User, gateway: Ga
     assert keys(begun(whole, None, alice, gateway)) == []
 
 
-@pytest.mark.parametrize("partition", [DAILY_2013, DAY_BY_AIRPORT, None])
+@pytest.mark.parametrize(
+    ("partition", "selection", "own"),
+    [
+        (DAILY_2013, "2013-01", "2013-02-01"),
+        (DAY_BY_AIRPORT, "date=2013-01 airport=*", "date=2013-02-01 airport=JFK"),
+        (slicewise.PartitionBySequence(range(40)), "*", "7"),
+    ],
+)
 def test_pages_join_without_gap_or_overlap(
     alice: User,
     gateway: Gateway,
     monkeypatch: pytest.MonkeyPatch,
-    partition: slicewise.PartitionDefinition | None,
+    partition: slicewise.PartitionDefinition,
+    selection: str,
+    own: str,
 ) -> None:
     monkeypatch.setattr(past, "PAGE", 7)
-    segments = slicewise.PartitionBySequence(range(40))
-    of = asset("paged", partition or segments)
-    select = {DAILY_2013: "2013-01", DAY_BY_AIRPORT: "date=2013-01 airport=*", None: "*"}[partition]
-    run = {DAILY_2013: "2013-02-01", DAY_BY_AIRPORT: "date=2013-02-01 airport=JFK", None: "7"}
-    made(of, select)
-    pages = everything(begun(of, run[partition], alice, gateway))
-    found = [key for page in pages for key in page]
-    expected = {row.key for row in partition_rows(of.definition, of.definition.select(select))}
-    assert sorted(found) == sorted(expected - {"7"})
+    of = asset("paged", partition)
+    made(of, selection)
+    pages = everything(begun(of, own, alice, gateway))
+    expected = {row.key for row in partition_rows(partition, partition.select(selection))} - {own}
+    assert sorted(key for page in pages for key in page) == sorted(expected)
     assert max(map(len, pages)) == 7
 
 

@@ -1,0 +1,281 @@
+"""Assets tried without a server: `slicewise.testing.materialize`."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from slicewise import (
+    Asset,
+    DefinitionError,
+    Offset,
+    PartitionAtRuntime,
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+    PartitionKeyError,
+    SelectionError,
+    UnboundedPartitionsError,
+    asset,
+)
+from slicewise.testing import materialize
+
+DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")
+HOURS = PartitionByInterval("@hourly", start="2013-01-01")
+SHOPS = PartitionBySequence(["mitte", "a,b", "x/y z"], name="shop")
+CUSTOMERS = PartitionAtRuntime("customers")
+raw = Asset("raw", partition=HOURS)
+lagging = Asset("lagging", partition=DAYS)
+
+
+def texts(keys: Any) -> list[str]:
+    return [str(key) for key in keys]
+
+
+@asset(partition=DAYS)
+def days(context: Any) -> Any:
+    return texts(context["partition"].keys)
+
+
+@asset(partition=SHOPS)
+def shops(context: Any) -> Any:
+    return list(context["partition"].keys)
+
+
+@pytest.mark.parametrize(
+    ("partition", "made"),
+    [
+        ("2013-01-05", ["2013-01-05"]),
+        ("2013-01-05..2013-01-06,2013-03-01", ["2013-01-05", "2013-01-06", "2013-03-01"]),
+        (DAYS.parse("2013-01-05"), ["2013-01-05"]),
+        ([DAYS.parse("2013-01-06"), "2013-01-05", "2013-01-06"], ["2013-01-05", "2013-01-06"]),
+        (DAYS.select("2013-01-05..2013-01-06"), ["2013-01-05", "2013-01-06"]),
+    ],
+)
+def test_a_partition_is_a_selection_a_key_a_list_or_a_set(partition: Any, made: list[str]) -> None:
+    assert materialize(days, partition=partition) == made
+
+
+@pytest.mark.parametrize(
+    ("partition", "made"),
+    [
+        ("mitte", ["mitte"]),
+        ("a,b", ["a,b"]),  # a segment first of all, and no union
+        ("x/y z", ["x/y z"]),
+        ("x%2Fy%20z", ["x/y z"]),
+        ("*", ["mitte", "a,b", "x/y z"]),
+        (["x/y z", "mitte"], ["mitte", "x/y z"]),
+    ],
+)
+def test_segments_are_named_as_they_are_or_by_key_text(partition: Any, made: list[str]) -> None:
+    assert materialize(shops, partition=partition) == made
+
+
+def test_products_are_selected_by_dimension() -> None:
+    @asset(partition=PartitionByProduct({"day": DAYS, "shop": SHOPS}))
+    def visits(context: Any) -> Any:
+        key = context["partition"].key
+        return str(key["day"]), key["shop"], str(context["partition"].interval)
+
+    found = materialize(visits, partition="day=2013-01-05 shop=mitte")
+    assert found == ("2013-01-05", "mitte", "2013-01-05")
+
+
+@pytest.mark.parametrize(
+    ("tried", "partition", "error"),
+    [
+        (days, "2013-02-30", SelectionError),
+        (days, DAYS.select("2013-01-01") - DAYS.select("2013-01-01"), PartitionKeyError),
+        (days, [], PartitionKeyError),
+        (days, PartitionBySequence([1]).select("1"), PartitionKeyError),
+        (days, [DAYS.parse("2013-01-05"), "2012-01-01"], PartitionKeyError),
+        (days, 5, PartitionKeyError),
+        (days, {"day": 1}, PartitionKeyError),
+        (shops, ["nowhere"], PartitionKeyError),
+    ],
+)
+def test_what_names_no_partition_is_refused(tried: Any, partition: Any, error: Any) -> None:
+    with pytest.raises(error):
+        materialize(tried, partition=partition)
+
+
+@asset(partition=DAYS, upstream={lagging: Offset(-1)})
+def reader(raw: Any, lagging: Any, context: Any) -> Any:
+    partition = context["partition"]
+    assert partition.upstream("raw") == raw.partitions
+    return len(raw.partitions), str(raw.partitions[0]), texts(lagging.partitions), lagging.read()
+
+
+def test_upstream_partitions_are_those_that_the_definitions_and_mappings_say() -> None:
+    found = materialize(reader, partition="2013-01-05", upstream={"raw": [], "lagging": "rows"})
+    assert found == (24, "2013-01-05T00:00Z", ["2013-01-04"], "rows")
+
+
+def test_an_upstream_asset_may_be_handed_in_itself() -> None:
+    def local() -> Asset:
+        return Asset("elsewhere", partition=HOURS)
+
+    @asset(partition=DAYS)
+    def tried(elsewhere: Any) -> Any:
+        return len(elsewhere.partitions), elsewhere.read()
+
+    found = materialize(tried, partition="2013-01-05..2013-01-06", upstream={local(): "rows"})
+    assert found == (48, "rows")
+
+
+def test_of_an_upstream_asset_that_cannot_be_seen_the_data_is_given_and_the_keys_are_not() -> None:
+    @asset(partition=DAYS)
+    def tried(elsewhere: Any, context: Any) -> Any:
+        with pytest.raises(DefinitionError, match="hand the asset itself in"):
+            _ = elsewhere.partitions
+        with pytest.raises(DefinitionError, match="hand the asset itself in"):
+            context["partition"].upstream("elsewhere")
+        with pytest.raises(KeyError, match="'raw' is no upstream asset"):
+            context["partition"].upstream("raw")
+        return elsewhere.read(), repr(elsewhere)
+
+    found = materialize(tried, partition="2013-01-05", upstream={"elsewhere": "rows"})
+    assert found == ("rows", "<asset elsewhere, whose data is given>")
+
+
+def test_what_has_no_end_is_not_listed_and_can_be_read_all_the_same() -> None:
+    @asset()
+    def tried(raw: Any) -> Any:
+        with pytest.raises(UnboundedPartitionsError):
+            _ = raw.partitions
+        return raw.read()
+
+    endless = Asset("raw", partition=PartitionByInterval("@hourly"))
+    assert materialize(tried, upstream={endless: "rows"}) == "rows"
+
+
+def test_upstream_data_that_is_missing_or_not_wanted_is_named() -> None:
+    with pytest.raises(LookupError, match="reader asks for 'lagging', and no data is given"):
+        materialize(reader, partition="2013-01-05", upstream={"raw": []})
+    with pytest.raises(DefinitionError, match="does not read 'rwa'; it reads raw, lagging"):
+        materialize(reader, partition="2013-01-05", upstream={"raw": 1, "lagging": 1, "rwa": 1})
+
+
+def test_the_past_is_handed_in_and_told_as_a_server_would() -> None:
+    @asset(partition=DAYS)
+    def tried(context: Any) -> Any:
+        return texts(context["partition"].iter_past_partitions())
+
+    past = ["2013-01-01", DAYS.parse("2013-01-04"), "2013-01-03", "2013-01-06", "2013-01-05"]
+    found = materialize(tried, partition="2013-01-05..2013-01-07", past=past)
+    assert found == ["2013-01-04", "2013-01-03", "2013-01-01"]
+    assert materialize(tried, partition="2013-01-05") == []
+
+    @asset(partition=SHOPS)
+    def timeless(context: Any) -> Any:
+        return list(context["partition"].iter_past_partitions())
+
+    found = materialize(timeless, partition="mitte", past=["x/y z", "mitte", "a,b"])
+    assert found == ["x/y z", "a,b"]
+    with pytest.raises(PartitionKeyError):
+        materialize(timeless, partition="mitte", past=["nowhere"])
+
+
+@asset(partition=CUSTOMERS, params={"fails": False})
+def customers(self: Any, context: Any) -> None:
+    CUSTOMERS.add_partition(key="known")
+    for key in ("a b", 5):
+        self.write(f"rows of {key}", partition=key)
+    assert context["partition"].keys == ()
+    if context["params"]["fails"]:
+        raise ZeroDivisionError
+
+
+def test_keys_that_a_function_finds_are_handed_out_when_it_has_succeeded() -> None:
+    found: dict[str, list[Any]] = {}
+    with pytest.raises(ZeroDivisionError):
+        materialize(customers, params={"fails": True}, discovered=found)
+    assert found == {}
+    written = materialize(customers, discovered=found)
+    assert written == {"a b": "rows of a b", 5: "rows of 5"}
+    assert found == {"customers": ["known", "a b", 5]}
+
+
+def test_partitions_found_at_run_time_are_made_by_key() -> None:
+    @asset(partition=CUSTOMERS)
+    def tried(context: Any) -> Any:
+        return context["partition"].keys
+
+    assert materialize(tried, partition="a b") == ("a b",)
+    assert materialize(tried, partition=[5, "x", 5]) == (5, "x")
+    with pytest.raises(PartitionKeyError, match="is no key"):
+        materialize(tried, partition=DAYS.parse("2013-01-05"))
+
+
+def test_functions_that_make_several_assets_return_all_of_them() -> None:
+    @asset.multi(outlets=[Asset("left", uri="file:///l"), Asset("right")], partition=DAYS)
+    def both(context: Any, self: Any) -> Any:
+        frames = {"left": 1, "right": 2, "up": 3}
+        assert context["asset"] is self
+        assert list(self) == ["left", "right"]
+        return {name: frames[name] for name in context["params"]["names"].split()}
+
+    made = materialize(both, partition="2013-01-05", params={"names": "left right"})
+    assert made == {"left": 1, "right": 2}
+    assert materialize(both.outlets[1], partition="2013-01-05", params={"names": "left right"})
+    with pytest.raises(ValueError, match="returned nothing for 'right'"):
+        materialize(both, partition="2013-01-05", params={"names": "left"})
+    with pytest.raises(ValueError, match=r"returned 'up', which it does not make.*left, right"):
+        materialize(both, partition="2013-01-05", params={"names": "left right up"})
+
+
+def test_functions_that_make_several_assets_may_write_them() -> None:
+    @asset.multi(outlets=[Asset("left", uri="file:///l"), Asset("right", uri="file:///r")])
+    def both(self: Any, context: Any) -> Any:
+        for name in context["params"]["names"].split():
+            self[name].write(f"rows of {name}")
+        return {"right": "given back"} if context["params"]["rest"] else None
+
+    whole = {"left": "rows of left", "right": "rows of right"}
+    assert materialize(both, params={"names": "left right", "rest": False}) == whole
+    assert materialize(both, params={"names": "left", "rest": True})
+    with pytest.raises(ValueError, match="the function of right returned nothing"):
+        materialize(both, params={"names": "left", "rest": False})
+    with pytest.raises(ValueError, match="right is written already"):
+        materialize(both, params={"names": "left right", "rest": True})
+    with pytest.raises(KeyError, match="'up' is no outlet; there are left, right"):
+        materialize(both, params={"names": "up", "rest": False})
+
+
+def test_a_function_of_several_assets_returns_a_mapping() -> None:
+    @asset.multi(outlets=[Asset("left"), Asset("right")])
+    def both() -> Any:
+        return "rows"
+
+    with pytest.raises(TypeError, match=r"returns \{name: DataFrame\}, not str"):
+        materialize(both)
+
+
+def test_a_run_of_several_partitions_may_write_them_one_by_one() -> None:
+    @asset(partition=DAYS, uri="file:///days")
+    def tried(self: Any, context: Any) -> None:
+        for key in context["partition"].keys[: context["params"]["wanted"]]:
+            self.write(f"rows of {key}", partition=key)
+
+    made = materialize(tried, partition="2013-01-05..2013-01-06", params={"wanted": 2})
+    assert {str(key): frame for key, frame in made.items()} == {
+        "2013-01-05": "rows of 2013-01-05",
+        "2013-01-06": "rows of 2013-01-06",
+    }
+    with pytest.raises(ValueError, match="1 partitions of tried are not written: 2013-01-06"):
+        materialize(tried, partition="2013-01-05..2013-01-06", params={"wanted": 1})
+
+
+def test_nothing_of_spark_is_imported_for_a_function_that_does_without() -> None:
+    code = """
+import sys
+from slicewise import asset
+from slicewise.testing import materialize
+@asset(uri="file:///x")
+def tried(raw, self):
+    self.write(raw.read())
+assert materialize(tried, upstream={"raw": 3}) == 3
+assert not [name for name in sys.modules if name.split(".")[0] in ("pyspark", "django")]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
