@@ -1,16 +1,15 @@
 """Options that speak of other assets: mappings and validations, by name (AIP-73)."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 from slicewise.arguments import near
 from slicewise.errors import DefinitionError
 from slicewise.mapping import PartitionMapping
 from slicewise.options import RunOptions
+from slicewise.plugins import check_installed
 from slicewise.schedules import scheduling_assets
-
-if TYPE_CHECKING:
-    from slicewise.validations import AssetValidation
+from slicewise.validations import AssetValidation
 
 Json = dict[str, Any]
 
@@ -31,6 +30,7 @@ def mappings_json(options: RunOptions, inlets: Collection[str]) -> dict[str, Jso
                 f"upstream of {name!r} is a mapping such as Offset(-1), All() or Keys([...]),"
                 f" not {_instance(mapping)}"
             )
+        check_installed(mapping)
         _add("upstream", found, name, mapping.to_json())
     return found
 
@@ -69,14 +69,14 @@ def inlet_validations(
     return found
 
 
-def validations(option: str, given: Any) -> "list[AssetValidation]":
+def validations(option: str, given: Any) -> list[AssetValidation]:
     """A list of validations, or a single one, as a list. Raises DefinitionError."""
-    listed = [given] if _is_validation(given) else given
+    listed = [given] if isinstance(given, AssetValidation) else given
     if isinstance(listed, str | Mapping) or not isinstance(listed, Iterable):
         raise DefinitionError(f"{option} is a list of validations, not {_instance(listed)}")
     listed = list(listed)
     for one in listed:
-        if not _is_validation(one):
+        if not isinstance(one, AssetValidation):
             raise DefinitionError(
                 f"{option} holds validations such as AssetValidation.has_columns(...), not"
                 f" {_instance(one)}"
@@ -118,7 +118,7 @@ def _add(option: str, found: dict[str, Any], name: str, value: object) -> None:
     found[name] = value
 
 
-def _meant(one: "AssetValidation", inlets: Collection[str]) -> str:
+def _meant(one: AssetValidation, inlets: Collection[str]) -> str:
     asset = _asset_of(one)
     if asset is not None:
         return asset
@@ -130,17 +130,9 @@ def _meant(one: "AssetValidation", inlets: Collection[str]) -> str:
     )
 
 
-def _asset_of(one: "AssetValidation") -> str | None:
+def _asset_of(one: AssetValidation) -> str | None:
     """The asset whose columns were given, if any was given as ``raw_sales.sales``."""
     return next(iter(one.assets), None)
-
-
-def _is_validation(value: object) -> "TypeGuard[AssetValidation]":
-    if isinstance(value, Iterable):
-        return False  # most files have none: what makes validations is imported when there are some
-    from slicewise.validations import AssetValidation
-
-    return isinstance(value, AssetValidation)
 
 
 def _instance(value: object) -> str:

@@ -12,7 +12,7 @@ from slicewise.by_asset import outlet_validations_json, validations
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError
 from slicewise.option_checks import Columns, check_name, check_text, columns_json
-from slicewise.options import partition_json
+from slicewise.options import Validations, partition_json
 from slicewise.registry import AssetDefinitionError, Site, active_registry, declaring_site
 from slicewise.schedules import Schedulable
 from slicewise.timing import check_partition
@@ -70,7 +70,7 @@ class Asset(AssetReference):
         kind: str | None = None,
         columns: Columns = None,
         partition: PartitionDefinition | None = None,
-        outlet_validations: Any = (),
+        outlet_validations: Validations = (),
         _site: Site | None = None,
     ) -> None:
         super().__init__(name)
@@ -175,6 +175,8 @@ def _uri_text(uri: object) -> str | None:
     text = fspath(uri) if isinstance(uri, PathLike) else None
     if not isinstance(text, str):
         raise DefinitionError(f"uri is a text or a path, not {uri!r}")
+    if "://" in text:
+        return text  # a path object of an object store
     path = Path(text)
     if not path.is_absolute():
         raise DefinitionError(f"uri={text!r} is a relative path; write an absolute one")

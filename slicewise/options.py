@@ -6,11 +6,14 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from slicewise.definitions import PartitionDefinition
+from slicewise.mapping import PartitionMapping
 from slicewise.schedules import Schedule, schedule_json
 from slicewise.timing import Partition, Timing, When
+from slicewise.validations import AssetValidation
 
 DEFAULT_RETRY_DELAY = timedelta(seconds=30)
 
+Validations = AssetValidation | Sequence[AssetValidation]
 Pending = Literal["all", "latest"]
 WriteMode = Literal["replace", "append", "version"]
 Engine = Literal["connect", "submit"]
@@ -26,13 +29,13 @@ class RunOptions:
     partition: Partition = None
     start_date: When = None
     end_date: When = None
-    upstream: Mapping[Any, Any] = field(default_factory=dict)
+    upstream: Mapping[Any, PartitionMapping] = field(default_factory=dict)
     strategy: Literal["partition", "range"] | int = "partition"
     refresh: int = 0
     pending: Pending = "all"
     write_mode: WriteMode = "replace"
-    inlet_validations: Any = field(default_factory=dict)
-    outlet_validations: Any = ()
+    inlet_validations: Mapping[Any, Validations] | Validations = ()
+    outlet_validations: Validations = ()
     group: str | None = None
     owners: Sequence[str] = ()
     tags: Sequence[str] = ()

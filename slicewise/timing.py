@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from slicewise.by_interval import PartitionByInterval
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError
+from slicewise.plugins import check_installed
 from slicewise.schedules import Schedule, schedule_json
 from slicewise.zones import zone
 
@@ -47,9 +48,14 @@ def resolve(options: "RunOptions") -> Timing:
 
 
 def check_partition(partition: object) -> None:
-    """Raises DefinitionError for what is neither a definition, "auto" nor None."""
-    if partition is None or partition == "auto" or isinstance(partition, PartitionDefinition):
-        return
+    """Raises DefinitionError for what is neither a definition, "auto" nor None.
+
+    Nor is one of a class that servers do not have: they import no definition file.
+    """
+    if isinstance(partition, PartitionDefinition):
+        return check_installed(partition)
+    if partition is None or partition == "auto":
+        return None
     if isinstance(partition, str):
         raise DefinitionError(
             f"partition={partition!r} is no partition definition;"

@@ -10,7 +10,7 @@ from tests.catalogue.conftest import Bundle
 
 pytestmark = pytest.mark.django_db
 
-HEADER = "from slicewise import *; from slicewise.validations import AssetValidation\n"
+HEADER = "from slicewise import *\n"
 FINE = "@asset()\ndef fine(): ...\n"
 
 

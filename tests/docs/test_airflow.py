@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,9 @@ def rows() -> list[tuple[str, str]]:
 def refusal(argument: str) -> str:
     def sales() -> None: ...
 
+    decorator: Any = asset
     with pytest.raises(DefinitionError) as caught:
-        asset(**{argument: None})(sales)
+        decorator(**{argument: None})(sales)
     assert "asset 'sales': " in str(caught.value)
     return str(caught.value)
 

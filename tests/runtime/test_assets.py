@@ -11,6 +11,7 @@ import pytest
 from slicewise import (
     All,
     Asset,
+    AssetValidation,
     DefinitionError,
     Offset,
     PartitionByInterval,
@@ -103,6 +104,45 @@ def test_options_that_only_some_servers_act_on_are_recorded() -> None:
     assert found["on_failure"].endswith("tell")
     assert found["mappings"] == {"raw": Offset(-1).to_json(), "other": All().to_json()}
     assert json.loads(json.dumps(found)) == found
+
+
+def test_validations_are_recorded_with_the_assets_that_they_are_of() -> None:
+    filled, some = AssetValidation.has_columns(raw.dest), AssetValidation.row_count(min=1)
+
+    @asset(inlet_validations=AssetValidation.has_columns(raw.dest), outlet_validations=some)
+    def by_column(raw: Any, other: Any) -> None: ...
+
+    @asset(inlet_validations=[some])
+    def by_the_only_inlet(raw: Any) -> None: ...
+
+    @asset(inlet_validations={raw: filled, "other": [some, some]})
+    def by_asset(raw: Any, other: Any) -> None: ...
+
+    assert by_column.to_json()["inlet_validations"] == {"raw": [filled.to_json()]}
+    assert by_column.to_json()["outlets"][0]["outlet_validations"] == [some.to_json()]
+    assert by_the_only_inlet.to_json()["inlet_validations"] == {"raw": [some.to_json()]}
+    assert by_asset.to_json()["inlet_validations"] == {
+        "raw": [filled.to_json()],
+        "other": [some.to_json()] * 2,
+    }
+
+
+def test_the_example_of_the_document_is_taken() -> None:
+    raw_sales = Asset(
+        "raw_sales",
+        uri="s3://bucket/sales",
+        outlet_validations=[AssetValidation.has_columns("sales")],
+        columns=["sales"],
+    )
+
+    @asset(
+        uri="snowflake://account/sales",
+        inlet_validations=AssetValidation.has_columns(raw_sales.sales),
+    )
+    def aggregated_sales(raw_sales: Any) -> None: ...
+
+    (found,) = aggregated_sales.to_json()["inlet_validations"]["raw_sales"]
+    assert found["columns"] == ["sales"]
 
 
 def test_a_uri_that_breaks_its_rule_is_told_with_the_asset_and_where_it_stands() -> None:

@@ -129,6 +129,37 @@ ARGUMENTS = [
     ("schedule=raw, upstream={5: All()}", "flights", "by themselves or by name, not 5"),
     ('schedule=raw, upstream={"rwa": All()}', "flights", "did you mean 'raw'?"),
     ('schedule=raw, upstream={raw: All(), "raw": All()}', "flights", "names 'raw' twice"),
+    # validations
+    ("outlet_validations=[1]", "flights", "such as AssetValidation.has_columns(...), not 1"),
+    ("outlet_validations='sales'", "flights", "a list of validations, not 'sales'"),
+    ("outlet_validations=[AssetValidation]", "flights", "write AssetValidation(...)"),
+    (
+        "outlet_validations=AssetValidation.not_null(raw.sales)",
+        "flights",
+        "speaks of a column of 'raw'",
+    ),
+    ("schedule=raw, inlet_validations={raw: 1}", "flights", "inlet_validations of 'raw' is a list"),
+    (
+        'schedule=raw, inlet_validations={"rwa": AssetValidation.row_count(min=1)}',
+        "flights",
+        "did you mean 'raw'?",
+    ),
+    (
+        'schedule=raw | Asset("other"),'
+        'inlet_validations={"other": AssetValidation.not_null(raw.sales)}',
+        "flights",
+        "speaks of a column of 'raw'",
+    ),
+    (
+        "inlet_validations=AssetValidation.not_null(raw.sales)",
+        "flights",
+        "no upstream asset of the function or its schedule; it has none",
+    ),
+    (
+        "inlet_validations=AssetValidation.row_count(min=1)",
+        "flights",
+        "write inlet_validations={asset: [...]}",
+    ),
 ]
 
 
@@ -263,6 +294,33 @@ def test_a_name_used_twice_over_files_is_told_with_both_places(tmp_path: Path) -
     (error,) = errors(tmp_path, a=one, b=several)
     assert (error["path"], error["line"], error["asset"]) == ("b.py", 2, "same")
     assert "declared twice, here and at a.py:2; every asset needs a name" in error["message"]
+
+
+def test_a_class_that_servers_do_not_have_is_refused(tmp_path: Path) -> None:
+    mapping = """
+        from slicewise.mapping import PartitionMapping
+
+        class Mine(PartitionMapping, kind="mine"):
+            def upstream(self, downstream, upstream, chosen, bounds): ...
+            def downstream(self, upstream, downstream, chosen, bounds): ...
+
+        raw = Asset("raw")
+
+        @asset(schedule=raw, upstream={raw: Mine()})
+        def flights(): ...
+    """
+    (error,) = errors(tmp_path, a=mapping)
+    assert "slicewise.mappings" in error["message"]
+    assert (error["asset"], error["line"]) == ("flights", 11)
+    sequence = """
+        class Mine(PartitionBySequence, kind="mine"): ...
+
+        @asset(partition=Mine(["x"]))
+        def flights(): ...
+    """
+    (error,) = errors(tmp_path, a=sequence)
+    assert "slicewise.partitions" in error["message"]
+    assert (error["asset"], error["line"]) == ("flights", 5)
 
 
 def test_each_circle_of_schedules_is_told_once(tmp_path: Path) -> None:
