@@ -2,15 +2,14 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from urllib.parse import SplitResult
 
-__all__ = ["GROUP", "UriScheme", "uri_schemes"]
+from slicewise import plugins
 
-GROUP = "slicewise.uri_schemes"
+__all__ = ["UriScheme", "uri_schemes"]
 
 OpenLineageNaming = Callable[[SplitResult], tuple[str, str]]
 
@@ -85,20 +84,14 @@ def uri_schemes() -> dict[str, UriScheme]:
 
     A plug-in that cannot be used is left out with a warning that names it.
     """
-    return _with_plugins(entry_points(group=GROUP))
-
-
-def _with_plugins(entries: Iterable[EntryPoint]) -> dict[str, UriScheme]:
     schemes = dict(_BUILT_IN)
-    for entry in entries:
+    for written, scheme in plugins.load(plugins.URI_SCHEMES).items():
         try:
-            _add(entry.name.lower(), entry.load(), schemes)
-        except Exception as error:
+            _add(written.lower(), scheme, schemes)
+        except (TypeError, ValueError) as error:
             # Another package's fault is not to keep every URI of a deployment from being read.
             warnings.warn(
-                f"the plug-in {entry.name} = {entry.value} of {GROUP} is left out:"
-                f" {type(error).__name__}: {error}",
-                stacklevel=2,
+                f"the plug-in {written} ({plugins.URI_SCHEMES}) is left out: {error}", stacklevel=2
             )
     return schemes
 

@@ -1,13 +1,18 @@
 """Packages add schemes of URIs by entry points, with a name for OpenLineage."""
 
+import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slicewise import normalize_uri, openlineage_name, uri_schemes
-from slicewise.uri_schemes import GROUP, UriScheme
+from slicewise import normalize_uri, openlineage_name, plugins, uri_schemes
+from slicewise.uri_schemes import UriScheme
+from tests.docs.documents import PROJECT
 
 SNOWFLAKE = UriScheme(
     name="snowflake",
@@ -20,18 +25,17 @@ SNOWFLAKE = UriScheme(
 KAFKA = UriScheme(name="kafka", has_port=True, components=1)
 S3A = UriScheme(name="s3")
 OTHER_S3 = UriScheme(name="s3", components=1)
-NOT_A_SCHEME = {"name": "dict"}
 
 Install = Callable[..., None]
+GUIDE = PROJECT / "docs" / "guides" / "uris.md"
 
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Makes entry points, by name and value, those that are installed."""
+    """Makes schemes, by name, those that installed packages bring."""
 
-    def install(**entries: str) -> None:
-        found = [_entry(name.replace("_", "-"), value) for name, value in entries.items()]
-        monkeypatch.setattr(uri_schemes, "entry_points", lambda group: found)
+    def install(**schemes: object) -> None:
+        monkeypatch.setattr(plugins, "load", {plugins.URI_SCHEMES: schemes}.__getitem__)
         uri_schemes.uri_schemes.cache_clear()
 
     yield install
@@ -39,12 +43,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     uri_schemes.uri_schemes.cache_clear()
 
 
-def _entry(name: str, value: str) -> EntryPoint:
-    return EntryPoint(name, value if ":" in value else f"{__name__}:{value}", GROUP)
-
-
 def test_a_plug_in_gives_a_scheme_its_rule_and_its_name(install: Install) -> None:
-    install(snowflake="SNOWFLAKE", SF="SNOWFLAKE")
+    install(snowflake=SNOWFLAKE, SF=SNOWFLAKE)
     assert normalize_uri("snowflake://me:pw@acc/db/s/t/") == "snowflake://acc/db/s/t"
     assert normalize_uri("sf://acc/db/s/t") == "snowflake://acc/db/s/t"
     assert openlineage_name("sf://acc/db/s/t") == ("snowflake://acc", "DB.S.T")
@@ -53,39 +53,61 @@ def test_a_plug_in_gives_a_scheme_its_rule_and_its_name(install: Install) -> Non
 
 
 def test_a_scheme_of_hosts_without_a_default_port_needs_one(install: Install) -> None:
-    install(kafka="KAFKA")
+    install(kafka=KAFKA)
     assert normalize_uri("kafka://Broker:9092/topic") == "kafka://broker:9092/topic"
     with pytest.warns(UserWarning, match="needs a port"):
         assert normalize_uri("kafka://me@Broker/topic") == "kafka://Broker/topic"
 
 
 def test_an_alias_alone_brings_its_canonical_scheme(install: Install) -> None:
-    install(sf="SNOWFLAKE", s3a="S3A")
+    install(sf=SNOWFLAKE, s3a=S3A)
     with pytest.warns(UserWarning, match="3 components"):
         normalize_uri("snowflake://acc/db")
     assert normalize_uri("s3a://bucket/x") == "s3://bucket/x"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "why"),
+    ("name", "scheme", "why"),
     [
-        ("broken", "no_such_module_at_all:X", "no_such_module_at_all"),
-        ("broken", "NO_SUCH_NAME", "NO_SUCH_NAME"),
-        ("broken", "NOT_A_SCHEME", "not a UriScheme"),
-        ("postgres", "SNOWFLAKE", "postgres:// is built in"),
-        ("s3x", "OTHER_S3", "s3:// is built in"),
-        ("airflow", "SNOWFLAKE", "reserved"),
-        ("x_mine", "SNOWFLAKE", "reserved"),
+        ("broken", {"name": "dict"}, "not a UriScheme"),
+        ("postgres", SNOWFLAKE, "postgres:// is built in"),
+        ("s3x", OTHER_S3, "s3:// is built in"),
+        ("airflow", SNOWFLAKE, "reserved"),
+        ("x-mine", SNOWFLAKE, "reserved"),
+        ("sf", UriScheme(name="kafka"), "kafka:// is another plug-in's"),
     ],
 )
 def test_a_plug_in_that_cannot_be_used_is_named_and_breaks_nothing(
-    install: Install, name: str, value: str, why: str
+    install: Install, name: str, scheme: object, why: str
 ) -> None:
-    install(**{name: value, "kafka": "KAFKA"})
-    with pytest.warns(UserWarning, match=rf"{name.replace('_', '-')} = .*left out: .*{why}"):
+    install(kafka=KAFKA, **{name: scheme})
+    with pytest.warns(UserWarning, match=rf"plug-in {name} .*left out: .*{why}"):
         assert normalize_uri("kafka://h:1/t/") == "kafka://h:1/t"
     assert normalize_uri("postgres://h/d/s/t") == "postgres://h:5432/d/s/t"
     assert normalize_uri("s3://bucket/a/b") == "s3://bucket/a/b"
+
+
+def test_the_package_of_the_guide_adds_its_scheme_beside_a_broken_one(tmp_path: Path) -> None:
+    parts = dict(re.findall(r"^```(toml|python)\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.M))
+    project = tomllib.loads(parts["toml"])["project"]
+    entries = project["entry-points"]["slicewise.uri_schemes"]
+    (module,) = {value.partition(":")[0] for value in entries.values()}
+    (tmp_path / f"{module}.py").write_text(parts["python"])
+    info = tmp_path / f"{project['name'].replace('-', '_')}-1.dist-info"
+    info.mkdir()
+    lines = [f"{name} = {value}" for name, value in {**entries, "gone": "no_such_thing:X"}.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[slicewise.uri_schemes]", *lines]))
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1\n")
+    script = (
+        "import slicewise as s; print(s.normalize_uri('sf://me:pw@Acme-EU/Shop/Public/Orders/'),"
+    )
+    script += "s.openlineage_name('snowflake://acme-eu/shop/public/orders'))"
+    env = {"PYTHONPATH": f"{tmp_path}:{PROJECT}"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert done.stdout == (
+        "snowflake://Acme-EU/Shop/Public/Orders ('snowflake://acme-eu', 'shop.public.orders')\n"
+    ), done.stderr
+    assert "gone = no_such_thing:X" in done.stderr
 
 
 @pytest.mark.parametrize(
