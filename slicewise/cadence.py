@@ -21,6 +21,7 @@ PRESETS = {
     "@yearly": "0 0 1 1 *",
 }
 CalendarUnit = Literal["minute", "hour", "day", "week", "month", "quarter", "year", "other"]
+_LONGEST = timedelta(days=36_525)  # a century: windows have to end within Python's calendar
 CadenceJson = str | dict[str, int]
 
 
@@ -102,16 +103,25 @@ def read_cadence(value: object) -> Cadence:
     Raises DefinitionError, which says what would be right.
     """
     if isinstance(value, dict) and isinstance(value.get("seconds"), int):
-        value = timedelta(seconds=value["seconds"])
+        value = _seconds(value["seconds"])
     if isinstance(value, timedelta):
         if value <= timedelta(0) or value % timedelta(seconds=1):
             raise DefinitionError(
                 f"a cadence takes a positive number of whole seconds, not {value}"
             )
+        if value > _LONGEST:
+            raise DefinitionError(f"a cadence takes at most {_LONGEST.days:,} days, not {value}")
         return StepCadence(value // timedelta(seconds=1))
     if not isinstance(value, str):
         raise DefinitionError(f"a cadence is a preset, a cron text or a timedelta, not {value!r}")
     return read_cron(value)
+
+
+def _seconds(count: int) -> timedelta:
+    try:
+        return timedelta(seconds=count)
+    except OverflowError:
+        raise DefinitionError(f"a cadence takes at most {_LONGEST.days:,} days") from None
 
 
 def read_cron(text: str) -> CronCadence:

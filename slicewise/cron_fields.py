@@ -92,13 +92,13 @@ def read_fields(expression: str) -> CronFields:
     if None not in plain:
         minutes, hours, days, months, weekdays = (_numbers(field or ()) for field in plain)
         return CronFields(minutes, hours, DayFields(days, False, (), months, weekdays, ()))
+    _refuse_mixed_weekdays(expression, fields[4])
     try:
         # A start of its own: croniter would ask the clock for one.
         cron = croniter(expression, 0.0)
     except ValueError as error:
         raise DefinitionError(f"bad cron expression {expression!r}: {error}") from None
     _refuse_ranges_of_one(expression, fields)
-    _refuse_mixed_weekdays(expression, fields[4])
     minutes, hours, days, months, weekdays = map(_numbers, cron.expanded)
     nth = {int(day): ordinals for day, ordinals in cron.nth_weekday_of_month.items()}
     return CronFields(

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from slicewise.errors import DefinitionError
-from slicewise.zones import DAY, Zone, plain, to_instant, to_wall
+from slicewise.zones import BEGIN, DAY, END, Zone, plain, to_instant, to_wall
 
 Moment = datetime | date | str
 
@@ -30,11 +30,20 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if value.tzinfo is not None:
+        _check_calendar(value, to_instant(value))
         return plain(value)
     passes = zone.instants(to_wall(value))
     instant = passes[-1] if passes and value.fold else zone.first_instant(to_wall(value))
+    _check_calendar(value, instant)
     local = datetime.fromtimestamp(0, zone.tzinfo_at(instant)) + timedelta(seconds=instant)
-    return local + timedelta(microseconds=value.microsecond)
+    # What a gap skips becomes the instant after it, whatever fraction of a second it had.
+    return local + timedelta(microseconds=value.microsecond if passes else 0)
+
+
+def _check_calendar(value: datetime, instant: int) -> None:
+    """Refuse what Python's calendar has in local time but not in UTC, as datetime.max."""
+    if not BEGIN <= instant <= END:
+        raise DefinitionError(f"{value} is no time in UTC: leave out a bound that is none")
 
 
 def read_iso(text: str) -> datetime | date:

@@ -79,7 +79,8 @@ def spans(draw: st.DrawFn, days: int = 12, name: str = "") -> tuple[datetime, da
     """A span of some days, half of the time around a change of a (or that) zone's offset."""
     start = draw(instants)
     known = CHANGES[name or draw(zones)]
-    if known and draw(st.booleans()):
+    around = draw(st.booleans())
+    if known and around:
         change = datetime.fromtimestamp(draw(st.sampled_from(known)), UTC)
         start = change - timedelta(minutes=draw(st.integers(0, days * 1440)))
     return start, start + timedelta(minutes=draw(st.integers(0, days * 1440)))
