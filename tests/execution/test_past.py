@@ -93,6 +93,7 @@ def test_a_run_of_several_windows_has_the_past_of_its_first(alice: User, gateway
     version = ProducerVersion.objects.get()
     version.definition["strategy"] = "range"
     version.save()
+    days.refresh_from_db()
     made(days, "2013-01-01..2013-01-06")
     attempt = begun(days, "2013-01-03..2013-01-04", alice, gateway)
     assert keys(attempt) == ["2013-01-02", "2013-01-01"]

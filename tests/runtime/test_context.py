@@ -1,0 +1,208 @@
+"""What a function can know of its run, and what it may tell of what it found."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from slicewise import (
+    DefinitionError,
+    PartitionAtRuntime,
+    PartitionByInterval,
+    PartitionBySequence,
+    PartitionError,
+    PartitionKey,
+    PartitionKeyError,
+    RunContext,
+    get_current_context,
+)
+from slicewise.context import PartitionContext, entered
+from slicewise.handles import AssetHandle
+from slicewise.keys import WHOLE
+
+DAYS = PartitionByInterval("@daily", start="2013-01-01", timezone="Europe/Berlin")
+SHOPS = PartitionBySequence(["mitte", "x/y"], name="shop")
+CUSTOMERS = PartitionAtRuntime("customers")
+
+
+class Position(PartitionKey):
+    x: float
+    y: float
+
+
+def handle(name: str, definition: Any = None, keys: Any = ()) -> AssetHandle:
+    return AssetHandle(name, uri=None, definition=definition, keys=keys, session=lambda: None)  # type: ignore[arg-type, return-value]
+
+
+def context(definition: Any = None, keys: Any = (WHOLE,), **facts: Any) -> RunContext:
+    days = [DAYS.parse("2013-01-01"), DAYS.parse("2013-01-02")]
+    upstream = {"raw": handle("raw", DAYS, days)}
+    return RunContext(
+        run_id=7,
+        attempt=2,
+        trigger="manual",
+        params={"limit": 3},
+        asset=handle("own", definition, keys),
+        logical_time=datetime(2024, 1, 1, tzinfo=UTC),
+        partition=PartitionContext(definition, keys, upstream, **facts),
+    )
+
+
+def test_a_context_is_a_mapping_of_what_a_run_is() -> None:
+    found = context()
+    assert list(found) == [
+        *("run_id", "attempt", "trigger", "params", "asset", "logical_time", "partition")
+    ]
+    assert (found["run_id"], found["attempt"], found["params"]) == (7, 2, {"limit": 3})
+    assert found.get("nothing") is None
+    with pytest.raises(KeyError, match="has no 'runid'; it has run_id"):
+        found["runid"]
+
+
+@pytest.mark.parametrize(
+    ("definition", "keys", "key", "text"),
+    [
+        (DAYS, ["2013-03-31"], DAYS.parse("2013-03-31"), "2013-03-31"),
+        (SHOPS, ["x%2Fy"], "x/y", "x%2Fy"),
+    ],
+)
+def test_the_only_partition_of_a_run_is_its_key(
+    definition: Any, keys: list[str], key: Any, text: str
+) -> None:
+    partition = context(definition, [definition.parse(one) for one in keys])["partition"]
+    assert (partition.key, partition.keys, str(partition)) == (key, (key,), text)
+    assert partition.definition is definition
+
+
+def test_several_partitions_have_one_interval_and_no_key() -> None:
+    partition = context(DAYS, list(DAYS.select("2013-03-31..2013-04-01")))["partition"]
+    with pytest.raises(PartitionError, match="makes 2 partitions"):
+        _ = partition.key
+    hours = (partition.interval.end - partition.interval.start).total_seconds() / 3600
+    assert hours == 47  # the clocks change on the first of the two
+    assert partition.interval.zone == "Europe/Berlin"
+    assert str(partition) == "2013-03-31..2013-04-01"
+
+
+def test_a_run_that_finds_partitions_covers_none() -> None:
+    partition = context(CUSTOMERS, [])["partition"]
+    with pytest.raises(PartitionError, match="it is there to find some"):
+        _ = partition.key
+    with pytest.raises(PartitionError, match="no dimension of time"):
+        _ = partition.interval
+    assert (partition.keys, str(partition)) == ((), "")
+
+
+def test_upstream_partitions_are_asked_for_by_name() -> None:
+    partition = context(DAYS, [DAYS.parse("2013-01-02")])["partition"]
+    assert [str(day) for day in partition.upstream("raw")] == ["2013-01-01", "2013-01-02"]
+    with pytest.raises(KeyError, match="'raws' is no upstream asset of this run; there are: raw"):
+        partition.upstream("raws")
+
+
+def test_each_call_goes_through_the_past_anew() -> None:
+    def past() -> Iterator[PartitionKey]:
+        yield from (DAYS.parse("2013-01-02"), DAYS.parse("2013-01-01"))
+
+    partition = context(DAYS, [DAYS.parse("2013-01-03")], past=past)["partition"]
+    assert str(next(partition.iter_past_partitions())) == "2013-01-02"
+    assert [str(day) for day in partition.iter_past_partitions()] == ["2013-01-02", "2013-01-01"]
+
+
+def test_outside_of_a_run_there_is_no_context_and_nothing_is_found() -> None:
+    with pytest.raises(RuntimeError, match="no asset is being made"):
+        get_current_context()
+    with pytest.raises(RuntimeError, match=r"'customers'.*by a run; no asset is being made"):
+        CUSTOMERS.add_partition(key="a")
+
+
+def test_threads_of_a_run_have_its_context() -> None:
+    seen: list[RunContext] = []
+    with entered(context()) as own:
+        thread = threading.Thread(target=lambda: seen.append(get_current_context()))
+        thread.start()
+        thread.join()
+    assert len(seen) == 1
+    assert seen[0] is own
+
+
+def test_runs_of_several_threads_have_a_context_each() -> None:
+    both_are_in = threading.Barrier(2, timeout=10)
+    right: list[bool] = []
+
+    def make() -> None:
+        with entered(context()) as own:
+            both_are_in.wait()
+            right.append(get_current_context() is own)
+            both_are_in.wait()
+        both_are_in.wait()
+        with pytest.raises(RuntimeError):
+            get_current_context()
+        right.append(True)
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 4
+
+
+def test_adding_a_key_twice_is_adding_it_once() -> None:
+    orders = PartitionAtRuntime("orders")
+    with entered(context()) as own:
+        for key in ("b", 1, "a", "b", 1.0, Position(1.0, 2.0), date(2024, 1, 1)):
+            CUSTOMERS.add_partition(key=key)
+        orders.add_partition(key="b")
+    found = {name: [key.value for key in keys] for name, keys in own.discovered.items()}
+    assert found == {
+        "customers": ["b", 1, "a", Position(1.0, 2.0), date(2024, 1, 1)],
+        "orders": ["b"],
+    }
+
+
+def test_threads_may_add_keys_side_by_side() -> None:
+    with entered(context()) as own:
+        add = [
+            threading.Thread(target=lambda: [CUSTOMERS.add_partition(key=n) for n in range(200)])
+            for _ in range(4)
+        ]
+        for thread in add:
+            thread.start()
+        for thread in add:
+            thread.join()
+    assert sorted(key.value for key in own.discovered["customers"]) == list(range(200))
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ({"id": 1}, "PartitionKey"),
+        (None, "cannot be a partition key"),
+        (WHOLE, "is no key of"),
+        (DAYS.parse("2013-01-01"), "is no key of"),
+        ("x" * 300, "a name of 310 bytes"),
+        ("ü" * 123, "a name of 256 bytes"),
+    ],
+)
+def test_what_can_be_no_key_or_no_folder_is_refused_when_it_is_added(key: Any, said: str) -> None:
+    with entered(context()) as own:
+        with pytest.raises(PartitionKeyError, match=said):
+            CUSTOMERS.add_partition(key=key)
+        CUSTOMERS.add_partition(key="ü" * 122)
+    assert len(own.discovered["customers"]) == 1
+
+
+def test_two_keys_of_one_text_are_refused() -> None:
+    with entered(context()) as own:
+        CUSTOMERS.add_partition(key=1)
+        with pytest.raises(PartitionKeyError, match="1 and '1' would be one partition"):
+            CUSTOMERS.add_partition(key="1")
+    assert [key.value for key in own.discovered["customers"]] == [1]
+
+
+def test_only_sets_found_at_run_time_are_added_to() -> None:
+    with pytest.raises(DefinitionError, match="only those of a PartitionAtRuntime"):
+        context().discoveries.add(SHOPS, "mitte")
