@@ -1,12 +1,19 @@
 """Days on which clocks change."""
 
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
-from slicewise import PartitionByInterval
-from tests.sdk.scan import Reading, readings, ticks
-from tests.sdk.strategies import ZONES
+from slicewise import (
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+    downstream_partitions,
+    upstream_partitions,
+)
+from tests.sdk.scan import YEARS, Reading, changes, readings, ticks
+from tests.sdk.strategies import CHANGES, ZONES
 
 CRONS = [
     "0 * * * *",
@@ -49,10 +56,9 @@ def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_the_scan_meets_every_change_of_the_zone(zone: str) -> None:
-    unchanged = {"UTC", "Asia/Kolkata", "Asia/Kathmandu"}
-    assert (len(readings(zone)) == 1) == (zone in unchanged)
-    kinds = {len(ticks("0 0 * * *", reading)) for reading in readings(zone)}
-    assert kinds <= {2, 3}
+    found = [int(moment.timestamp()) for moment in changes(zone, *YEARS)]
+    assert found == CHANGES[zone]
+    assert bool(found) == (zone not in {"UTC", "Asia/Kolkata", "Asia/Kathmandu"})
 
 
 def _hours(definition: PartitionByInterval, day: date) -> list[str]:
@@ -82,6 +88,17 @@ def test_the_day_of_spring_forward_has_23_keys_in_berlin() -> None:
         ("Antarctica/Troll", "2024-10-27", 26),
         ("America/Sao_Paulo", "2018-11-04", 23),
         ("America/Havana", "2024-11-03", 25),
+        ("Europe/Dublin", "1990-03-25", 23),
+        ("Europe/Dublin", "2024-10-27", 25),
+        ("Africa/Casablanca", "2024-03-10", 25),  # Ramadan begins
+        ("Africa/Casablanca", "2024-04-14", 23),  # Ramadan is over
+        ("Africa/Cairo", "2024-04-26", 23),
+        ("Africa/Cairo", "2024-10-31", 25),
+        ("Pacific/Chatham", "2024-04-07", 25),
+        ("America/Sao_Paulo", "2018-02-17", 25),
+        ("America/St_Johns", "2010-03-14", 23),
+        ("America/St_Johns", "2010-11-07", 25),
+        ("Asia/Kathmandu", "2024-03-31", 24),
         ("Pacific/Apia", "2011-12-29", 24),
         ("Pacific/Apia", "2011-12-31", 24),
     ],
@@ -94,6 +111,56 @@ def test_a_day_of_change_has_its_own_length(zone: str, day: str, hours: float) -
     quarters = PartitionByInterval("*/15 * * * *", timezone=zone)
     inside = quarters.windows(window.start, window.end)
     assert sum((each.duration for each in inside), timedelta()) == window.duration
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_hours_tile_every_day_of_change(zone: str) -> None:
+    daily = PartitionByInterval("@daily", timezone=zone)
+    hourly = PartitionByInterval("@hourly", timezone=zone)
+    by_clock = PartitionByInterval("30 0,1,2,3,22,23 * * *", timezone=zone)
+    for change in CHANGES[zone]:
+        moment = datetime.fromtimestamp(change, UTC)
+        days = list(daily.windows(moment - timedelta(days=3), moment + timedelta(days=3)))
+        assert all(one.end == two.start for one, two in pairwise(days))
+        assert len({day.text for day in days}) == len(days) >= 4
+        for day in days:
+            hours = list(hourly.windows(day.start - timedelta(hours=2), day.end))
+            inside = [hour for hour in hours if hour.end > day.start]
+            texts = {hour.text for hour in inside}
+            assert len(texts) == len(inside) > 20
+            assert inside[-1].end <= day.end
+            assert all(one.end == two.start for one, two in pairwise(inside))
+            assert all(by_clock.parse(each.text) == each for each in by_clock.select(day.text))
+
+
+def test_the_hour_of_a_half_hour_change_is_an_hour_and_a_half() -> None:
+    hourly = PartitionByInterval("@hourly", timezone="Australia/Lord_Howe")
+    longer = hourly.parse("2024-04-07T01:00+11:00")
+    assert longer.duration == timedelta(minutes=90)
+    assert longer.local_end.isoformat() == "2024-04-07T02:00:00+10:30"
+    halves = PartitionByInterval("*/30 * * * *", timezone="Australia/Lord_Howe")
+    assert [str(half) for half in halves.windows(longer.start, longer.end)] == [
+        "2024-04-07T01:00+11:00",
+        "2024-04-07T01:30+11:00",
+        "2024-04-07T01:30+10:30",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [("UTC", "2024-01-01", 24), ("America/New_York", "2024-11-03", 25)],
+)
+def test_a_day_needs_all_hours_of_all_segments_and_each_makes_it_due(
+    zone: str, day: str, hours: int
+) -> None:
+    daily, hourly = (PartitionByInterval(each, timezone=zone) for each in ("@daily", "@hourly"))
+    dwhs = PartitionBySequence(["marketing-dwh", "engineering-dwh"])
+    both = PartitionByProduct([hourly, dwhs])
+    key = daily.parse(day)
+    assert len(upstream_partitions(daily, hourly, key)) == hours
+    needed = upstream_partitions(daily, both, key)
+    assert len(needed) == 2 * hours
+    assert all(list(downstream_partitions(both, daily, each)) == [key] for each in needed)
 
 
 def test_apia_has_no_30th_of_december_2011() -> None:
