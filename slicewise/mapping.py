@@ -1,16 +1,18 @@
 """Which partitions of one asset those of another need (calendar, "Which upstream partitions")."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 from slicewise import plugins
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.moments import Moment
+from slicewise.overlap import Ranges, Span
 from slicewise.partition_set import PartitionSet
 from slicewise.relation import Bounds, related
 from slicewise.snapshots import Definition
+from slicewise.windows import Windows
 
 
 def upstream_partitions(
@@ -113,6 +115,45 @@ class PartitionMapping(ABC):
 
 
 plugins.register_base(plugins.MAPPINGS, PartitionMapping)
+
+
+class WindowMapping(PartitionMapping):
+    """A mapping that says of windows alone what they need; the other dimensions go by the rules.
+
+    Its two methods speak of windows by number, whole ranges at a time, so that a set of a million
+    is not walked. They must say the same: n is in upstream_windows(m) exactly where m is in
+    downstream_windows(n). What lies outside of bounds or is excluded is left out afterwards.
+    """
+
+    @abstractmethod
+    def upstream_windows(
+        self, downstream: Windows, ranges: Ranges, upstream: Windows
+    ) -> Iterable[Span]:
+        """Ranges of upstream windows, in order, that ranges of downstream ones need."""
+
+    @abstractmethod
+    def downstream_windows(
+        self, upstream: Windows, ranges: Ranges, downstream: Windows
+    ) -> Iterable[Span]:
+        """Ranges of downstream windows, in order, that need some of ranges of upstream ones."""
+
+    def check(self, downstream: Definition, upstream: Definition) -> None:
+        """Raise DefinitionError where the downstream has no windows to count from."""
+        if downstream is None or downstream.time_dimension is None:
+            shown = "an asset that is not partitioned" if downstream is None else repr(downstream)
+            raise DefinitionError(f"{self!r} counts windows of time; {shown} has none")
+
+    def upstream(
+        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The windows that the chosen ones need, of the segments that are equal."""
+        return related(downstream, upstream, chosen, bounds, self.upstream_windows)
+
+    def downstream(
+        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
+    ) -> PartitionSet:
+        """The windows that need the chosen ones, of the segments that are equal."""
+        return related(upstream, downstream, chosen, bounds, self.downstream_windows)
 
 
 def _as_set(definition: Definition, keys: object) -> PartitionSet:

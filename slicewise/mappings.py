@@ -9,10 +9,10 @@ from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartit
 from slicewise.intervals import Interval
 from slicewise.key_json import key_from_json, key_to_json
 from slicewise.keys import PartitionKey, ProductKey
-from slicewise.mapping import PartitionMapping
+from slicewise.mapping import PartitionMapping, WindowMapping
 from slicewise.overlap import Ranges, Span, overlapping
 from slicewise.partition_set import Nonexistent, PartitionSet, Slab
-from slicewise.relation import Bounds, matching_segments, related
+from slicewise.relation import Bounds, matching_segments
 from slicewise.snapshots import Definition, lists_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
@@ -21,7 +21,7 @@ _FURTHEST = 1 << 20  # windows back in time where all are excluded
 
 
 @dataclass(frozen=True)
-class Offset(PartitionMapping, kind="offset"):
+class Offset(WindowMapping, kind="offset"):
     """What overlaps the downstream windows `first` to `last`, counted from one's own.
 
     `Offset(-1)` lags one window, `Offset(-6, 0)` slides over seven. Windows before the downstream
@@ -41,34 +41,22 @@ class Offset(PartitionMapping, kind="offset"):
     def _reach(self) -> tuple[int, int]:
         return self.first, self.first if self.last is None else self.last
 
-    def check(self, downstream: Definition, upstream: Definition) -> None:
-        """Raise DefinitionError where the downstream has no windows to count."""
-        if downstream is None or downstream.time_dimension is None:
-            raise DefinitionError(
-                f"an Offset counts windows of time; {_named(downstream)} has none"
-            )
-
-    def upstream(
-        self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
-    ) -> PartitionSet:
-        """What overlaps the windows in reach of the chosen ones."""
-        return related(downstream, upstream, chosen, bounds, self._overlapping_reach)
-
-    def downstream(
-        self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
-    ) -> PartitionSet:
-        """The windows from which one that overlaps the chosen ones is in reach."""
-        return related(upstream, downstream, chosen, bounds, self._reaching_overlap)
-
-    def _overlapping_reach(self, source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
+    def upstream_windows(
+        self, downstream: Windows, ranges: Ranges, upstream: Windows
+    ) -> list[Span]:
+        """What overlaps the windows in reach."""
         first, last = self._reach
         firsts, stops = ranges
         reach = [each + first for each in firsts], [each + last for each in stops]
-        return overlapping(source, reach, target)
+        return overlapping(downstream, reach, upstream)
 
-    def _reaching_overlap(self, source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
+    def downstream_windows(
+        self, upstream: Windows, ranges: Ranges, downstream: Windows
+    ) -> list[Span]:
+        """From which windows one that overlaps is in reach."""
         first, last = self._reach
-        return [(start - last, stop - first) for start, stop in overlapping(source, ranges, target)]
+        found = overlapping(upstream, ranges, downstream)
+        return [(start - last, stop - first) for start, stop in found]
 
 
 @dataclass(frozen=True)
