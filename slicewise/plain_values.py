@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -78,7 +78,7 @@ def _refusal(value: object) -> str:
 
 
 def _check_not_nan(number: Any) -> Any:
-    if math.isnan(number):
+    if number.is_nan() if isinstance(number, Decimal) else math.isnan(number):
         raise PartitionKeyError("NaN cannot be a partition key: it does not equal itself")
     return number
 
@@ -90,7 +90,7 @@ def _check_size(number: Any) -> Any:
         short = not number or not isinstance(exponent, int)
         fits = short or (number.adjusted() < _MOST_DIGITS and int(exponent) > -_MOST_DIGITS)
     else:
-        fits = -_LARGEST < number < _LARGEST or math.isinf(number)
+        fits = -_LARGEST < number < _LARGEST or number in (math.inf, -math.inf)
     if not fits:
         raise PartitionKeyError(
             f"a number with more than {_MOST_DIGITS} digits cannot be a partition key: use a text"
@@ -112,7 +112,9 @@ def _check_text(text: str) -> str:
 
 
 def _check_instant(moment: datetime) -> datetime:
-    if moment.utcoffset() is None:
+    """With its offset in place of a zone, which JSON does not hold and folds make ambiguous."""
+    offset = moment.utcoffset()
+    if offset is None:
         return moment.replace(tzinfo=None, fold=0)
     try:
         moment.astimezone(UTC)
@@ -120,7 +122,7 @@ def _check_instant(moment: datetime) -> datetime:
         raise PartitionKeyError(
             f"{moment} cannot be a partition key: in UTC it lies outside the years 1 to 9999"
         ) from None
-    return moment
+    return moment.replace(tzinfo=timezone(offset), fold=0)
 
 
 def _check_time(value: time) -> time:
@@ -129,8 +131,9 @@ def _check_time(value: time) -> time:
             f"{value!r} cannot be a partition key: a time of day has no offset in a time zone"
             " without a date; use one without a zone, or a datetime"
         )
-    plain = time(value.hour, value.minute, value.second, value.microsecond)
-    return plain.replace(tzinfo=value.tzinfo)
+    offset = value.utcoffset()
+    zone = None if offset is None else timezone(offset)
+    return time(value.hour, value.minute, value.second, value.microsecond, zone)
 
 
 _READ: dict[type, Callable[[Any], PlainValue]] = {

@@ -93,7 +93,7 @@ class Record(_Held, PartitionKey, built_in=True):
 
     def __repr__(self) -> str:
         pairs = zip(self._names, self._values, strict=True)
-        return f"{self._type_name}({', '.join(f'{name}={value!r}' for name, value in pairs)})"
+        return f"{self._type_name}({', '.join(f'{name}={_shown(value)}' for name, value in pairs)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
@@ -203,6 +203,15 @@ def _filled(key: RecordT, values: tuple[PlainValue, ...]) -> RecordT:
     object.__setattr__(key, "_values", values)
     object.__setattr__(key, "_text", escape(_joined(values)))
     return key
+
+
+def _shown(value: PlainValue) -> str:
+    """Like repr, but of frozensets the same in every process: texts hash anew in each."""
+    if isinstance(value, frozenset):
+        return f"frozenset({{{', '.join(map(_shown, sorted(value, key=order_of)))}}})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+    return repr(value)
 
 
 def _joined(values: Iterable[PlainValue]) -> str:
