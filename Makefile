@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test lint bench help dev lock chromium
+.PHONY: setup demo up test lint bench help dev lock chromium reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,6 +37,9 @@ lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
 
 bench: $(DEV_STAMP) ## measure, and print the table of the figures to reach
 	$(BIN)/python -m bench $(ARGS)
+
+reference: $(DEV_STAMP) ## write docs/reference/sdk.md anew from the docstrings of slicewise
+	$(BIN)/python -m tests.docs.sdk_reference
 
 dev: $(DEV_STAMP) ## make .venv with what tests and checks need as well
 

@@ -1,0 +1,221 @@
+"""Writes docs/reference/sdk.md from signatures and docstrings; ``make reference`` calls it.
+
+griffe reads the source and imports nothing: annotations and defaults stand as they are written.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import griffe
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+REFERENCE = PROJECT / "docs/reference/sdk.md"
+WIDTH = 100
+# What exported names hand to people, who need not import it.
+HANDED = {
+    "asset.multi": "multi.multi",
+    "AssetColumn": "declared.AssetColumn",
+    "MultiAsset": "multi.MultiAsset",
+    "PartitionContext": "context.PartitionContext",
+    "ProducedAsset": "assets.ProducedAsset",
+    "WindowSequence": "windows.WindowSequence",
+}
+HEAD = """\
+# Reference: everything that `slicewise` exports
+
+Written by `make reference` from signatures and docstrings; the guides say how the parts are used,
+and [declaring assets](assets.md) has the arguments of `@asset` in a table. Errors are `ValueError`s
+unless said otherwise.
+"""
+
+
+def package() -> griffe.Module:
+    """The package as griffe sees it."""
+    loaded = griffe.load("slicewise", search_paths=[PROJECT], resolve_aliases=True)
+    assert isinstance(loaded, griffe.Module)
+    return loaded
+
+
+def exported(module: griffe.Module) -> dict[str, griffe.Object]:
+    """What the package exports or hands out, and what it has for unit tests, by name."""
+    testing = module["testing"]
+    found = {name: _target(module[name]) for name in map(str, module.exports or ())}
+    tried = {f"testing.{name}": _target(testing[name]) for name in map(str, testing.exports or ())}
+    handed = {name: _target(module[path]) for name, path in HANDED.items()}
+    return {**found, **tried, **handed}
+
+
+def members(cls: griffe.Class, public: Iterable[griffe.Object]) -> dict[str, griffe.Object]:
+    """A class's public methods, properties and documented attributes, in the order of the source.
+
+    Special methods count where they have a docstring. What a base has that is public itself is left
+    to that base.
+    """
+    known = {each.path for each in public}
+    found: dict[str, griffe.Object] = {}
+    for base in (cls, *cls.mro()):
+        if base is not cls and base.path in known:
+            continue
+        for name, member in base.members.items():
+            if not member.is_alias and _is_shown(name, _target(member)):
+                found.setdefault(name, _target(member))
+    return found
+
+
+def written() -> str:
+    """The document."""
+    module = package()
+    public = exported(module)
+    errors = {name for name, each in public.items() if name.endswith("Error")}
+    functions = {name for name, each in public.items() if each.is_function}
+    parts = {
+        "Classes and decorators": public.keys() - errors - functions - HANDED.keys(),
+        "Handed out, and not imported": HANDED.keys(),
+        "Functions": functions,
+        "Errors": errors,
+    }
+    blocks = [HEAD]
+    for title, names in parts.items():
+        blocks.append(f"## {title}\n")
+        for name in sorted(names, key=lambda name: (name.casefold(), name)):
+            blocks += _entry(name, public[name], public)
+    blocks += _aliases(module, public.values())
+    return "\n".join(blocks)
+
+
+def _target(thing: griffe.Object | griffe.Alias) -> griffe.Object:
+    return thing.final_target if isinstance(thing, griffe.Alias) else thing
+
+
+def _is_shown(name: str, member: griffe.Object) -> bool:
+    is_special = name.startswith("__")
+    if name in ("__init__", "__new__") or (name.startswith("_") and not is_special):
+        return False
+    if is_special or (member.is_attribute and "property" not in member.labels):
+        return member.docstring is not None
+    return member.is_function or member.is_attribute
+
+
+def _entry(name: str, thing: griffe.Object, public: dict[str, griffe.Object]) -> Iterator[str]:
+    prefix = "slicewise." if name.startswith("testing.") else ""
+    yield f"### `{prefix}{name}`\n"
+    if isinstance(thing, griffe.Class):
+        bases = [str(base).partition("[")[0] for base in thing.bases]
+        shown = ", ".join(f"[`{base}`](#{base.lower()})" for base in bases if base in public)
+        if shown:
+            yield f"Base: {shown}\n"
+        if signature := _class_signature(thing):
+            yield f"```\n{signature}\n```\n"
+        yield _text(thing)
+        for each, member in members(thing, public.values()).items():
+            yield from _member(each, member)
+    elif isinstance(thing, griffe.Function):
+        yield f"```\n{_signature(thing.name, thing.parameters, thing.returns)}\n```\n"
+        yield _text(thing)
+
+
+def _member(name: str, member: griffe.Object) -> Iterator[str]:
+    if isinstance(member, griffe.Function):
+        kind = next(
+            (f"{each} " for each in ("classmethod", "staticmethod") if each in member.labels), ""
+        )
+        yield f"- `{kind}{_signature(name, member.parameters, member.returns, width=None)}`\n"
+    elif isinstance(member, griffe.Attribute):
+        annotation = f": {member.annotation}" if member.annotation is not None else ""
+        yield f"- `{name}{annotation}`\n"
+    yield re.sub(r"^(?=.)", "  ", _text(member), flags=re.MULTILINE)
+
+
+def _class_signature(cls: griffe.Class) -> str | None:
+    if list(cls.parameters):
+        return _signature(cls.name, cls.parameters, None)
+    if "NamedTuple" in map(str, cls.bases):
+        fields = (each for each in cls.attributes.values() if each.annotation is not None)
+        return f"{cls.name}({', '.join(f'{each.name}: {each.annotation}' for each in fields)})"
+    return None
+
+
+def _signature(
+    name: str,
+    parameters: griffe.Parameters,
+    returns: object,
+    width: int | None = WIDTH,
+) -> str:
+    """As it is written in the source: on one line, or a parameter on each line."""
+    shown = list(_parameters(parameters))
+    arrow = f" -> {_unquoted(returns)}" if returns is not None else ""
+    line = f"{name}({', '.join(shown)}){arrow}"
+    if width is None or len(line) <= width:
+        return line
+    lines = "".join(f"    {each},\n" for each in shown)
+    return f"{name}(\n{lines}){arrow}"
+
+
+def _parameters(parameters: griffe.Parameters) -> Iterator[str]:
+    kinds = griffe.ParameterKind
+    starred = False
+    for each in parameters:
+        if each.name in ("self", "cls") or each.name.startswith("_"):
+            continue
+        if each.kind is kinds.keyword_only and not starred:
+            yield "*"
+        starred = starred or each.kind in (kinds.keyword_only, kinds.var_positional)
+        yield _parameter(each)
+
+
+def _parameter(each: griffe.Parameter) -> str:
+    if each.kind in (griffe.ParameterKind.var_positional, griffe.ParameterKind.var_keyword):
+        stars = "*" if each.kind is griffe.ParameterKind.var_positional else "**"
+        return f"{stars}{each.name}: {_unquoted(each.annotation)}"
+    annotation = f": {_unquoted(each.annotation)}" if each.annotation is not None else ""
+    equals = " = " if annotation else "="
+    return f"{each.name}{annotation}" + (f"{equals}{each.default}" if each.default else "")
+
+
+def _unquoted(annotation: object) -> str:
+    """Quotes are there for names that come later in the source, and say nothing to readers."""
+    text = str(annotation)
+    return text if "Literal[" in text else text.replace('"', "").replace("'", "")
+
+
+def _text(thing: griffe.Object) -> str:
+    docstring = thing.docstring.value if thing.docstring is not None else ""
+    return docstring.replace("``", "`") + "\n"
+
+
+def _aliases(module: griffe.Module, public: Iterable[griffe.Object]) -> Iterator[str]:
+    """The names that stand for types and defaults in signatures, and what they stand for."""
+    found: dict[str, str] = {}
+    for thing in public:
+        for expression in _annotations(thing, public):
+            for each in expression.iterate(flat=True):
+                alias = _alias(module, each)
+                if alias is not None:
+                    found[alias.name] = str(alias.value)
+    if found:
+        yield "## Names in signatures\n"
+        yield "".join(f"- `{name} = {found[name]}`\n" for name in sorted(found, key=str.casefold))
+
+
+def _annotations(thing: griffe.Object, public: Iterable[griffe.Object]) -> Iterator[griffe.Expr]:
+    callables = [thing]
+    if isinstance(thing, griffe.Class):
+        callables += members(thing, public).values()
+    for each in callables:
+        if isinstance(each, griffe.Class | griffe.Function):
+            annotations: list[object] = [parameter.annotation for parameter in each.parameters]
+            annotations += [parameter.default for parameter in each.parameters]
+            annotations += [each.returns] if isinstance(each, griffe.Function) else []
+            yield from (every for every in annotations if isinstance(every, griffe.Expr))
+
+
+def _alias(module: griffe.Module, name: object) -> griffe.Attribute | None:
+    if not isinstance(name, griffe.ExprName) or not name.canonical_path.startswith("slicewise."):
+        return None
+    found = _target(module[name.canonical_path.removeprefix("slicewise.")])
+    return found if isinstance(found, griffe.Attribute) else None
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(written())

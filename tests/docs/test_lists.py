@@ -1,0 +1,22 @@
+"""Every document can be found: from the front page, and from the list of documents."""
+
+import pytest
+
+from tests.docs.documents import DOCUMENTS, PROJECT
+from tests.docs.test_references import LINK
+
+LISTS = (PROJECT / "README.md", PROJECT / "docs/README.md")
+GUIDES = [d for d in DOCUMENTS if d.parent.name in ("guides", "reference")]
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=lambda d: d.stem)
+def test_a_document_is_in_the_lists(document: object) -> None:
+    for each in LISTS:
+        links = {(each.parent / link).resolve() for link in LINK.findall(each.read_text())}
+        assert document in links, each
+
+
+def test_a_decision_is_in_the_list_of_decisions() -> None:
+    folder = PROJECT / "docs/adr"
+    listed = set(LINK.findall((folder / "README.md").read_text()))
+    assert {path.name for path in folder.glob("0*.md")} == listed

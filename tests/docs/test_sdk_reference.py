@@ -1,0 +1,56 @@
+"""The reference of the SDK says what the source says, and the source says something everywhere."""
+
+import re
+from functools import cache
+
+import griffe
+
+import slicewise
+from slicewise import testing
+from tests.docs.sdk_reference import HANDED, REFERENCE, exported, members, package, written
+
+# An AssetDefinitionError is a DefinitionError that knows its place.
+RAISED = re.compile(r"^\s+raise (?!NotImplementedError)(?:Asset(?=Def))?(\w+)[(\n]", re.MULTILINE)
+
+
+@cache
+def public() -> dict[str, griffe.Object]:
+    """Everything public, methods and properties as well, by a name for people."""
+    found = exported(package())
+    parts = {
+        f"{name}.{each}": member
+        for name, thing in found.items()
+        if isinstance(thing, griffe.Class)
+        for each, member in members(thing, found.values()).items()
+    }
+    return {**found, **parts}
+
+
+def test_the_reference_is_up_to_date() -> None:
+    assert REFERENCE.read_text() == written(), "run: make reference"
+
+
+def test_everything_that_is_exported_is_in_it() -> None:
+    text = REFERENCE.read_text()
+    for name in [*slicewise.__all__, *HANDED]:
+        assert f"\n### `{name}`\n" in text, name
+    for name in testing.__all__:
+        assert f"\n### `slicewise.testing.{name}`\n" in text, name
+
+
+def test_everything_public_has_a_docstring() -> None:
+    assert {"Interval.start", "PartitionSet.of", "asset.__call__"} <= public().keys()
+    assert [name for name, thing in public().items() if thing.docstring is None] == []
+
+
+def test_what_raises_an_error_says_so() -> None:
+    """Its own docstring, that of its class, or that of the base it is declared in."""
+    silent = {}
+    for name, thing in public().items():
+        if isinstance(thing, griffe.Function) and thing.docstring is not None:
+            above = thing.parent.docstring if thing.parent is not None else None
+            said = thing.docstring.value + (above.value if above is not None else "")
+            unsaid = [error for error in RAISED.findall(thing.source) if error not in said]
+            if unsaid and "Always" not in said:
+                silent[name] = unsaid
+    assert silent == {}
