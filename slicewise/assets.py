@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from slicewise.declared import Asset, AssetColumn, AssetReference
 from slicewise.multi import MultiAsset, multi
@@ -48,9 +48,11 @@ class ProducedAsset(Asset):
         )
         self.made_by = self
 
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Always a DefinitionError: other assets name it as a parameter, and runs call it."""
-        refuse_call(self.name)
+    if not TYPE_CHECKING:  # to a type checker, what is always an error is not there
+
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            """Always a DefinitionError: other assets name it as a parameter, and runs call it."""
+            refuse_call(self.name)
 
     def to_json(self) -> dict[str, Any]:
         """The producer as the loader reports it."""

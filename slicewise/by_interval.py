@@ -1,7 +1,7 @@
 """Partitions by interval: windows between the ticks of a cadence."""
 
 from collections.abc import Iterable, Mapping
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from typing import Any, Self
 
 from slicewise.by_time import Excluded, PartitionByTime
@@ -30,7 +30,7 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
 
     def __init__(
         self,
-        cadence: object,
+        cadence: str | timedelta,
         *,
         timezone: str | tzinfo = "UTC",
         start: Moment | None = None,

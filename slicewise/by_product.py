@@ -140,4 +140,5 @@ def _check(dimensions: list[Dimension]) -> None:
 def _check_definition(definition: object) -> None:
     if not isinstance(definition, PartitionByTime | PartitionBySequence):
         kind = getattr(definition, "kind", type(definition).__name__)
-        raise DefinitionError(f"a product takes intervals and sequences, not {kind}")
+        hint = f"; write PartitionByInterval({definition!r})" if isinstance(definition, str) else ""
+        raise DefinitionError(f"a product takes intervals and sequences, not {kind}{hint}")

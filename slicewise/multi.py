@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from slicewise.arguments import SPOKEN_OF_OUTLETS
 from slicewise.declared import Asset
@@ -72,9 +72,11 @@ class MultiAsset:
     def __repr__(self) -> str:
         return f"MultiAsset({self.name!r})"
 
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Always a DefinitionError, like calling any asset."""
-        refuse_call(self.name)
+    if not TYPE_CHECKING:  # to a type checker, what is always an error is not there
+
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            """Always a DefinitionError, like calling any asset."""
+            refuse_call(self.name)
 
     def to_json(self) -> dict[str, Any]:
         """The producer as the loader reports it."""

@@ -34,7 +34,7 @@ class ValidationFailedError(ValueError):
 
 
 def materialize(
-    asset: Any,
+    asset: Asset | MultiAsset,
     *,
     partition: object = None,
     upstream: Mapping[Any, Frame] | None = None,

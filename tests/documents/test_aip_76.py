@@ -98,7 +98,7 @@ def test_an_hourly_schedule_makes_a_daily_partition_at_its_24th_tick(load: Loade
 
 
 @pytest.mark.parametrize("cadence", ["@daily", "@hourly", "30 4 * * 1-5", timedelta(minutes=8)])
-def test_an_interval_is_a_preset_a_cron_expression_or_a_timedelta(cadence: object) -> None:
+def test_an_interval_is_a_preset_a_cron_expression_or_a_timedelta(cadence: str | timedelta) -> None:
     windows = PartitionByInterval(cadence).windows(DAY, date(2024, 1, 15))
     assert windows[0].end == windows[1].start
 
@@ -177,7 +177,6 @@ CUSTOMERS = """
         for customer in customers:
             train_model = ...
             active_customers.add_partition(key=customer)
-        return get_current_context().discovered
 
     @asset(schedule=energy_consumption_model, partition=active_customers)
     def energy_prediction():
@@ -186,8 +185,9 @@ CUSTOMERS = """
 
 
 def test_a_run_finds_the_customers(load: Loader) -> None:
-    found = materialize(load(CUSTOMERS)["energy_consumption_model"])
-    assert found == {"active_customers": [PartitionKey.of("ada"), PartitionKey.of("grace")]}
+    found: dict[str, list[Any]] = {}
+    materialize(load(CUSTOMERS)["energy_consumption_model"], discovered=found)
+    assert found == {"active_customers": ["ada", "grace"]}
 
 
 def test_a_customer_that_was_found_is_predicted_once(load: Loader) -> None:
@@ -310,7 +310,19 @@ PAST = """
 
 def test_past_partitions_are_there_to_be_walked(load: Loader) -> None:
     asset = load(PAST)["dwh_daily_cloud_spend"]
-    assert materialize(asset, partition="engineering-dwh") == []
+    one, other = "engineering-dwh", "marketing-dwh"
+    assert materialize(asset, partition=one) == []
+    assert materialize(asset, partition=one, past=[other, one]) == [other]
+
+
+def test_past_partitions_of_time_come_newest_first(load: Loader) -> None:
+    asset = load("""
+        @asset(partition=PartitionByInterval("@daily"))
+        def daily_spend(context):
+            return [str(day) for day in context["partition"].iter_past_partitions()]
+    """)["daily_spend"]
+    made = ["2024-01-01", "2024-01-03", "2024-01-05"]
+    assert materialize(asset, partition="2024-01-04", past=made) == ["2024-01-03", "2024-01-01"]
 
 
 def test_the_context_has_the_definition_and_the_current_partition(load: Loader) -> None:

@@ -4,6 +4,7 @@ import json
 import pickle
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -186,7 +187,7 @@ def test_a_cadence_has_a_unit_to_be_drawn_in(cadence: str | timedelta, unit: str
         (3600, "a preset, a cron text or a timedelta"),
     ],
 )
-def test_a_bad_cadence_is_refused(cadence: object, reason: str) -> None:
+def test_a_bad_cadence_is_refused(cadence: Any, reason: str) -> None:
     with pytest.raises(DefinitionError, match=reason):
         PartitionByInterval(cadence)
 
