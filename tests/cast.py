@@ -46,7 +46,8 @@ def asset(
     definition = {
         "name": name, "strategy": "partition", "params": params or {}, "retries": 0,
         "outlets": [{"name": name}], "partition": partition.to_json() if partition else None,
-        "inlets": list(inlets), "mappings": {n: m.to_json() for n, m in inlets.items() if m},
+        "inlets": list(inlets), "schedule": None,
+        "mappings": {n: m.to_json() for n, m in inlets.items() if m},
     }  # fmt: skip
     producer = Producer.objects.create(name=name, bundle=bundle)
     producer.current_version = ProducerVersion.objects.create(
@@ -60,5 +61,10 @@ def asset(
     producer.save()
     row = None if partition is None else PartitionDefinition.of(partition.to_json())
     return Asset.objects.create(
-        name=name, bundle=bundle, producer=producer, partition_definition=row, **fields
+        name=name,
+        bundle=bundle,
+        producer=producer,
+        partition_definition=row,
+        file="flights.py",
+        **fields,
     )

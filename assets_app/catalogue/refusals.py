@@ -1,7 +1,7 @@
 """What the SDK takes and this server does not act on: refused, so that nothing is ignored.
 
-Each refusal is an error of the file, told like one that kept it from being loaded; the asset's
-last good version stays in force.
+Each refusal is told like an error that kept a file from being loaded, and is of one asset only: its
+last good version stays in force, and what else the file declares is put in force.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,13 +40,14 @@ def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
 
 
 def error(entry: Declared, message: str) -> dict[str, Any]:
-    """An error of the file in which the entry is declared, as one of the loader looks."""
+    """An error of the file in which the entry is declared, as the loader's are kept."""
     return {
         "path": entry["file"],
         "message": message,
         "traceback": "",
         "line": entry["line"],
         "asset": entry["name"],
+        "asset_only": True,
     }
 
 

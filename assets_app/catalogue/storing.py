@@ -21,7 +21,8 @@ from partitions_app.models import PartitionDefinition
 
 _ASSET_COLUMNS = [
     *["bundle", "producer", "partition_definition", "uri", "canonical_uri", "kind", "group"],
-    *["owners", "tags", "columns", "description", "schedule", "active"],
+    *["owners", "tags", "columns", "description", "schedule", "file"],
+    *["warnings", "active"],
 ]
 
 
@@ -109,7 +110,7 @@ def _store_assets(
 ) -> set[str]:
     """Returns the names that no bundle had declared before."""
     rows = [
-        _asset(bundle, outlet, entry, versions[entry["name"]])
+        _asset(bundle, outlet | {"file": entry["file"]}, entry, versions[entry["name"]])
         for entry in producers
         for outlet in entry["outlets"]
     ]
@@ -148,6 +149,8 @@ def _asset(
         columns=outlet.get("columns"),
         description=entry.get("description") or outlet.get("description") or "",
         schedule=entry.get("schedule"),
+        file=outlet["file"],
+        warnings=outlet["warnings"],
         active=True,
     )
 
@@ -157,8 +160,7 @@ def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set
     names = {entry["name"] for entry in _outlets(declared["producers"])}
     names |= {entry["name"] for entry in declared["assets"]}
     gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
-    gone = gone.exclude(producer__current_version__file__in=broken)
-    gone.update(active=False)
+    gone.exclude(file__in=broken).update(active=False)
 
 
 def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:

@@ -31,7 +31,8 @@ class BundleVersion(models.Model):
     bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="versions")
     digest = models.CharField(max_length=64)
     archive = models.BinaryField()
-    # [{"path", "message", "traceback", "line", "asset"}]: files that could not be loaded.
+    # [{"path", "message", "traceback", "line", "asset"}]: files that could not be loaded; with
+    # "asset_only" the rest of the file is in force.
     import_errors = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -116,6 +117,9 @@ class Asset(models.Model):
     columns = models.JSONField(null=True)
     description = models.TextField(blank=True)
     schedule = models.JSONField(null=True)
+    # Where in the bundle it is declared, and what the loader found odd about it.
+    file = models.CharField(max_length=1000, blank=True)
+    warnings = models.JSONField(default=list)
     paused = models.BooleanField(default=False)
     # False when no loaded file declares it any more; its history stays.
     active = models.BooleanField(default=True)

@@ -30,14 +30,15 @@ def neighbours(asset: Asset) -> tuple[list[AssetDependency], list[AssetDependenc
 
 
 def import_error_of(asset: Asset) -> dict[str, Any] | None:
-    """What keeps the file that declares the asset from being loaded now, if anything does."""
+    """What keeps the asset's last declaration from being put in force, if anything does."""
     version = asset.bundle.current_version
-    producer = asset.producer
-    if version is None or producer is None or producer.current_version is None:
+    if version is None or not asset.file:
         return None
-    file = producer.current_version.file
     errors: list[dict[str, Any]] = version.import_errors
-    return next((error for error in errors if error["path"] == file), None)
+    found = [error for error in errors if error["path"] == asset.file]
+    of_asset = [error for error in found if error.get("asset") == asset.name]
+    of_file = [error for error in found if not error.get("asset_only")]
+    return next(iter(of_asset + of_file), None)
 
 
 def broken_bundles() -> list[Bundle]:

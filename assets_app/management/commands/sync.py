@@ -31,7 +31,7 @@ class Command(SlicewiseCommand):
                 self._print(report)
         broken = sum(len(report.errors) for report in reports)
         if broken:
-            raise Failed(f"{broken} files could not be loaded.")
+            raise Failed(f"{broken} error{'' if broken == 1 else 's'} in what the bundles declare.")
 
     def _print(self, report: SyncReport) -> None:
         change = "new version" if report.changed else "unchanged"

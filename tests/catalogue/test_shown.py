@@ -1,0 +1,59 @@
+"""What an asset's page says of the file that declares it."""
+
+import pytest
+from django.test import Client
+
+from assets_app.catalogue.services import sync_bundle
+from assets_app.models import Asset
+from tests.cast import person
+from tests.catalogue.conftest import Bundle
+
+pytestmark = pytest.mark.django_db
+
+HEADER = "from slicewise import *\n"
+
+
+@pytest.fixture
+def browser() -> Client:
+    client = Client()
+    client.force_login(person("vera"), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def page(browser: Client, name: str, tab: str = "") -> str:
+    answer = browser.get(f"/assets/{name}/", {"tab": tab} if tab else {})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_refused_asset_says_so_and_what_stands_beside_it_does_not(
+    bundle: Bundle, browser: Client
+) -> None:
+    fine = "@asset()\ndef fine(): ...\n"
+    folder = bundle(a=f"{HEADER}{fine}@asset()\ndef flights(): ...\n")
+    sync_bundle("trials", folder)
+    (folder / "a.py").write_text(f"{HEADER}{fine}@asset(refresh=3)\ndef flights(): ...\n")
+    sync_bundle("trials", folder)
+    assert "a.py cannot be put in force" in page(browser, "flights")
+    assert "refresh=3 cannot be acted on yet" in page(browser, "flights")
+    assert "a.py" not in page(browser, "fine")
+    bundles = browser.get("/bundles/").content.decode()
+    assert "1 error<" in bundles
+    assert "a.py:4" in bundles
+
+
+def test_every_asset_of_a_broken_file_says_so_and_stays_in_force(
+    bundle: Bundle, browser: Client
+) -> None:
+    folder = bundle(a=f"{HEADER}raw = Asset('raw')\n@asset()\ndef flights(): ...\n")
+    sync_bundle("trials", folder)
+    (folder / "a.py").write_text(f"{HEADER}1 / 0\n")
+    sync_bundle("trials", folder)
+    assert Asset.objects.filter(active=True).count() == 2
+    for name in ("raw", "flights"):
+        assert "a.py cannot be loaded" in page(browser, name)
+
+
+def test_what_is_odd_about_a_uri_is_said_on_the_page(bundle: Bundle, browser: Client) -> None:
+    sync_bundle("trials", bundle(a=f"{HEADER}odd = Asset('odd', uri='s3://')\n"))
+    assert "stays as written" in page(browser, "odd", "definition")
