@@ -74,7 +74,10 @@ class PartitionContext:
         return (key.value for key in self._past())
 
     def upstream(self, name: str) -> tuple[Any, ...]:
-        """The keys of an upstream asset that are mapped to this run's partitions."""
+        """The keys of an upstream asset that are mapped to this run's partitions.
+
+        Raises KeyError for a name that is no upstream asset of the run.
+        """
         if name not in self._upstream:
             known = ", ".join(self._upstream) or "none"
             raise KeyError(f"{name!r} is no upstream asset of this run; there are: {known}")

@@ -109,7 +109,10 @@ class PartitionSet(Collection[Any]):
     @overload
     def __getitem__(self, place: slice) -> "PartitionSet": ...
     def __getitem__(self, place: int | slice) -> Any:
-        """The key at a place, or the set of the keys from one place up to another."""
+        """The key at a place, or the set of the keys from one place up to another.
+
+        Raises IndexError beyond the last key, ValueError for a slice with a step.
+        """
         if isinstance(place, int):
             wanted = range(len(self))[place]
             return next(iter(self[wanted : wanted + 1]))
