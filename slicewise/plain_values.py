@@ -63,7 +63,9 @@ def plain_value(value: object) -> PlainValue:
 
     Raises PartitionKeyError for everything that cannot be a key.
     """
-    read = next((_READ[kind] for kind in type(value).__mro__ if kind in _READ), None)
+    read = _READ.get(type(value))
+    if read is None:
+        read = next((_READ[kind] for kind in type(value).__mro__ if kind in _READ), None)
     if read is None:
         raise PartitionKeyError(_refusal(value))
     return read(value)
