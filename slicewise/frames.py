@@ -150,11 +150,24 @@ def _text_column(frame: Frame, name: str, keys: Sequence[PartitionKey]) -> Colum
     if intervals and spark.is_time(frame, name):
         text = window_text_column(column, intervals)
     else:
-        as_text = column.cast("string")
-        known = sorted({column_text(key) for key in keys})
-        text = functions.when(as_text.isin(known), as_text)
+        text = _known_text(spark.as_text(frame, name), keys)
     outside = functions.coalesce(text, functions.lit(_OUTSIDE))
     return functions.when(column.isNotNull(), outside)
+
+
+def _known_text(column: Column, keys: Sequence[PartitionKey]) -> Column:
+    """The text of the key that a text stands for: as it is in columns or, percent-encoded, in URLs.
+
+    Null for other texts. One that is both, of two keys, stands for the former.
+    """
+    functions = spark.functions()
+    texts = {column_text(key) for key in keys}
+    encoded = {key.text: column_text(key) for key in keys if key.text not in texts}
+    found = functions.when(column.isin(sorted(texts)), column)
+    if not encoded:
+        return found
+    pairs = (functions.lit(text) for pair in sorted(encoded.items()) for text in pair)
+    return functions.coalesce(found, functions.try_element_at(functions.create_map(*pairs), column))
 
 
 def _refuse_rows_outside(frame: Frame, texts: Mapping[str, Column], target: Target) -> None:

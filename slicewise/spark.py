@@ -141,6 +141,21 @@ def is_time(frame: "DataFrame", column: str) -> bool:
     )
 
 
+def as_text(frame: "DataFrame", column: str) -> Any:
+    """A column as text, numbers as keys are written: 1, 1.0 and true are all ``1``."""
+    from pyspark.sql import functions, types
+
+    kind, value = frame.schema[column].dataType, functions.col(f"`{column}`")
+    if isinstance(kind, types.BooleanType):
+        return value.cast("int").cast("string")
+    if isinstance(kind, types.DecimalType):
+        value = value.cast("double")
+    if isinstance(kind, types.FractionalType):
+        whole = value.try_cast("bigint")
+        return functions.when(value == whole, whole.cast("string")).otherwise(value.cast("string"))
+    return value.cast("string")
+
+
 def stored_schema(folder: Path) -> "StructType | None":
     """The schema that Spark left in the Parquet files of a folder; None where it left none.
 

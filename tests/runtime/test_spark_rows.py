@@ -1,0 +1,199 @@
+"""How rows find their partition: by keys of all kinds, one by one, and for several assets."""
+
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from tests.runtime.runs import Runs
+
+PLACES = """
+    class Position(PartitionKey):
+        x: float
+        y: float
+        def __str__(self):
+            return f"at {self.x}, {self.y}"
+    FOUND = [Position(1.5, 2.0), Position(3.0, 4.0), Position(-1.0, 0.0)]
+    PLACES = PartitionBySequence(FOUND, name="place")
+"""
+
+
+def rows(folder: Path) -> int:
+    return sum(parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
+
+
+def test_rows_are_found_by_the_texts_of_the_users_own_keys(spark_runs: Runs) -> None:
+    spark_runs.define(
+        PLACES
+        + """
+    @asset(uri=f"{LAKE}/positions", partition=PLACES, strategy="range")
+    def positions(spark, context):
+        found = [(key.text, key.x) for key in context["partition"].keys for _ in range(2)]
+        return spark.createDataFrame(found, "place string, x double")
+
+    @asset(partition=PLACES)
+    def reader(positions, context):
+        (key,) = positions.partitions
+        print(type(key) is Position, key.x, positions.read().select("place", "x").collect())
+    """
+    )
+    keys = ["1.5~2", "3~4", "-1~0"]
+    made = spark_runs.make("positions", keys)
+    assert {key: (one["path"], one["rows"]) for key, one in made.staged.items()} == {
+        key: (f"place={key}", 2) for key in keys
+    }
+    read = spark_runs.make("reader", ["3~4"], upstream={"positions": ["3~4"]})
+    assert read.log == "True 3.0 [Row(place='3~4', x=3.0), Row(place='3~4', x=3.0)]\n"
+
+
+def test_a_dimension_of_users_keys_stands_beside_one_of_time(spark_runs: Runs) -> None:
+    spark_runs.define(
+        PLACES
+        + """
+    DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
+    BOTH = PartitionByProduct({"day": DAYS, "place": PLACES})
+    @asset(uri=f"{LAKE}/both", partition=BOTH, strategy="range")
+    def both(spark, self, context):
+        from pyspark.sql import functions as F
+        first = context["partition"].interval.start.timestamp()
+        at = F.timestamp_seconds(F.col("id") * 3600 + int(first))
+        frame = spark.range(48).select(F.lit("3~4").alias("place"), at.alias("at"))
+        return frame.select("place", "at", partition_column("at", self).alias("day"))
+    """
+    )
+    keys = [f"2013-01-0{day}|{place}" for day in (1, 2) for place in ("1.5~2", "3~4")]
+    made = spark_runs.make("both", keys)
+    assert {one["path"]: one["rows"] for one in made.staged.values()} == {
+        f"day=2013-01-0{day}/place={place}": 24 * (place == "3~4")
+        for day in (1, 2)
+        for place in ("1.5~2", "3~4")
+    }
+
+
+def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        from datetime import date
+        from decimal import Decimal
+        from pathlib import Path
+        from slicewise.frames import Target, stage
+        CASES = [
+            # Plain and percent-encoded; the last key is, plain, what the first one is encoded.
+            (["a/b", "ü", "a%2Fb"], "string", ["a/b", "a%2Fb", "ü", "%C3%BC"]),
+            ([1, 2.5, 300], "double", [1.0, 2.5, 300.0, 1.0]),
+            ([1, 2.5], "decimal(10,2)", [Decimal("2.50"), Decimal("1.00")]),
+            ([0, 1], "boolean", [True, False, True]),
+            ([7, 8], "int", [7, 8, 8]),
+            ([date(2013, 1, 1), date(2013, 1, 2)], "date", [date(2013, 1, 2)]),
+        ]
+        @asset(params={"folder": ""})
+        def keyed(spark, context):
+            for number, (values, column, held) in enumerate(CASES):
+                keys = PartitionBySequence(values, name="key")
+                folder = Path(context["params"]["folder"]) / str(number)
+                frame = spark.createDataFrame([(one, 1) for one in held], f"key {column}, n int")
+                staged = stage(frame, Target(folder, keys, keys.values.keys, "_made"))
+                print(column, *(one.rows for one in staged))
+    """)
+    made = spark_runs.run("keyed", params={"folder": str(spark_runs.lake)})
+    assert made.log.splitlines() == [
+        *("string 1 2 1", "double 2 1 1", "decimal(10,2) 1 1"),
+        *("boolean 1 2", "int 1 2", "date 0 1"),
+    ], made.messages
+
+
+def test_a_run_writes_the_keys_that_it_finds_one_by_one(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        CUSTOMERS = PartitionAtRuntime("customer")
+        @asset(uri=f"{LAKE}/customers", partition=CUSTOMERS)
+        def customers(self, spark):
+            from pyspark.sql import functions as F
+            self.write(spark.range(3), partition="a/b")
+            self.write(spark.range(4).withColumn("customer", F.lit(5)), partition=5)
+            for key in ("a/b", "x" * 250, None, {"id": 1}):
+                try:
+                    self.write(spark.range(1), partition=key)
+                except ValueError as error:
+                    print(error)
+            CUSTOMERS.add_partition(key="without rows")
+    """)
+    made = spark_runs.make("customers", [])
+    assert {one["path"]: one["rows"] for one in made.staged.values()} == {
+        "customer=a%2Fb": 3,
+        "customer=5": 4,
+    }
+    (told,) = made.of_type("discovered")
+    assert told["keys"] == ["a/b", 5, "without rows"]
+    root = spark_runs.lake / "customers"
+    assert sorted(path.name for path in root.iterdir()) == ["customer=5", "customer=a%2Fb"]
+    assert rows(root / "customer=5") == 4
+    assert (root / "customer=5" / f"_slicewise-{made.request['run_id']}-1-0123456789ab").exists()
+    refused = ("written already", "at most 255", "say to which one the rows", "PartitionKey")
+    for said, line in zip(refused, made.log.splitlines(), strict=True):
+        assert said in line
+
+
+def test_a_run_of_several_partitions_may_write_them_one_by_one(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-09")
+        @asset(uri=f"{LAKE}/days", partition=DAYS, strategy="range")
+        def days(self, spark, context):
+            first, second = context["partition"].keys
+            wrong = spark.createDataFrame([("2013-01-07", 1)], "partition string, n int")
+            try:
+                self.write(wrong, partition=first)
+            except RowsError as error:
+                print(error)
+            try:
+                self.write(spark.range(1), partition="2013-01-08")
+            except PartitionKeyError as error:
+                print(error)
+            self.write(spark.range(3), partition=first)
+            self.write(spark.range(4), partition=second)
+    """)
+    keys = ["2013-01-01", "2013-01-02"]
+    made = spark_runs.make("days", keys)
+    assert {key: one["rows"] for key, one in made.staged.items()} == dict(
+        zip(keys, (3, 4), strict=True)
+    )
+    assert made.log.splitlines() == [
+        "1 rows lie outside the run's 1 partitions: the column 'partition' holds '2013-01-07'",
+        "this run does not make '2013-01-08', a partition of days",
+    ]
+
+
+MULTI = """
+    DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
+    @asset.multi(
+        outlets=[Asset("left", uri=f"{LAKE}/left"), Asset("right", uri=f"{LAKE}/right")],
+        partition=DAYS,
+    )
+    def both(spark, self, context):
+        frames = {"left": spark.range(2), "right": spark.range(3)}
+        for name in context["params"].get("written", []):
+            self[name].write(frames.pop(name))
+        if "fails" in context["params"]:
+            raise ValueError("after all")
+        return frames
+"""
+
+
+@pytest.mark.parametrize("written", [[], ["left"]])
+def test_one_run_stages_each_of_several_assets(spark_runs: Runs, written: list[str]) -> None:
+    spark_runs.define(MULTI)
+    made = spark_runs.make("both", ["2013-01-02"], params={"written": written})
+    assert made.types[-4:] == ["staged", "staged", "finished", "exited"]
+    staged = {message["asset"]: message for message in made.of_type("staged")}
+    assert {name: one["root"] for name, one in staged.items()} == {
+        name: str(spark_runs.lake / name) for name in ("left", "right")
+    }
+    for name, count in (("left", 2), ("right", 3)):
+        assert rows(spark_runs.lake / name / "partition=2013-01-02") == count
+
+
+def test_several_assets_are_staged_all_or_none(spark_runs: Runs) -> None:
+    spark_runs.define(MULTI)
+    params = {"written": ["left"], "fails": True}
+    failed = spark_runs.run("both", ["2013-01-02"], params=params)
+    assert "after all" in failed.failure["error"]
+    assert failed.types[-2:] == ["failed", "exited"]
+    assert failed.of_type("staged") == []
