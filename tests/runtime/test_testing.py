@@ -19,7 +19,8 @@ from slicewise import (
     UnboundedPartitionsError,
     asset,
 )
-from slicewise.testing import materialize
+from slicewise.testing import ValidationFailedError, materialize
+from slicewise.validations import validation
 
 DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")
 HOURS = PartitionByInterval("@hourly", start="2013-01-01")
@@ -271,7 +272,8 @@ def test_nothing_of_spark_is_imported_for_a_function_that_does_without() -> None
     code = """
 import sys
 from slicewise import asset
-from slicewise.testing import materialize
+from slicewise.testing import ValidationFailedError, materialize
+from slicewise.validations import validation
 @asset(uri="file:///x")
 def tried(raw, self):
     self.write(raw.read())
@@ -279,3 +281,48 @@ assert materialize(tried, upstream={"raw": 3}) == 3
 assert not [name for name in sys.modules if name.split(".")[0] in ("pyspark", "django")]
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@validation
+def has_rows(frame: Any) -> bool:
+    return len(frame) > 0
+
+
+@validation(severity="warn")
+def has_many_rows(frame: Any) -> bool:
+    return len(frame) > 2
+
+
+@asset(
+    partition=DAYS,
+    inlet_validations={"raw": [has_rows, has_many_rows]},
+    outlet_validations=[has_rows],
+)
+def checked(raw: Any, self: Any, context: Any) -> None:
+    self.write([row for row in raw.read() if row > context["params"].get("least", 0)])
+
+
+def test_validations_run_before_and_after() -> None:
+    day = "2013-01-05"
+    assert materialize(checked, partition=day, upstream={"raw": [1, 2, 3]}) == [1, 2, 3]
+    with pytest.warns(UserWarning, match="raw: .*has_many_rows"):
+        assert materialize(checked, partition=day, upstream={"raw": [1]}) == [1]
+    with (
+        pytest.warns(UserWarning, match="has_many_rows"),
+        pytest.raises(ValidationFailedError, match=r"of raw failed:\n.*has_rows"),
+    ):
+        materialize(checked, partition=day, upstream={"raw": []})
+    with pytest.raises(ValidationFailedError, match=r"of checked failed:\n.*has_rows"):
+        materialize(checked, partition=day, upstream={"raw": [1, 2, 3]}, params={"least": 5})
+
+
+def test_outlets_made_together_are_validated_each() -> None:
+    right = Asset("right", outlet_validations=[has_rows])
+
+    @asset.multi(outlets=[Asset("left"), right])
+    def both(context: Any) -> Any:
+        return {"left": [], "right": context["params"]["rows"]}
+
+    assert materialize(both, params={"rows": [1]}) == {"left": [], "right": [1]}
+    with pytest.raises(ValidationFailedError, match="of right failed"):
+        materialize(both, params={"rows": []})
