@@ -11,6 +11,7 @@ from django.utils import timezone
 
 import slicewise
 from assets_app.models import Asset, AssetPartition, Run
+from slicewise.keys import WHOLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ def _needed(
     return slicewise.upstream_partitions(
         downstream,
         upstream.definition,
-        [""] if downstream is None else [downstream.parse(key) for key in keys],
+        [WHOLE] if downstream is None else [downstream.parse(key) for key in keys],
         None if mapping is None else slicewise.PartitionMapping.from_json(mapping),
         since=first or now,
         until=now,

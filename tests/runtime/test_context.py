@@ -164,14 +164,15 @@ def test_adding_a_key_twice_is_adding_it_once() -> None:
 
 
 def test_threads_may_add_keys_side_by_side() -> None:
+    def add() -> None:
+        for number in range(200):
+            CUSTOMERS.add_partition(key=number)
+
     with entered(context()) as own:
-        add = [
-            threading.Thread(target=lambda: [CUSTOMERS.add_partition(key=n) for n in range(200)])
-            for _ in range(4)
-        ]
-        for thread in add:
+        threads = [threading.Thread(target=add) for _ in range(4)]
+        for thread in threads:
             thread.start()
-        for thread in add:
+        for thread in threads:
             thread.join()
     assert sorted(key.value for key in own.discovered["customers"]) == list(range(200))
 
