@@ -113,6 +113,18 @@ def test_days_of_january_2024(cron: str, days: list[int]) -> None:
     assert sorted({wall.day for wall in walls if (wall.year, wall.month) == (2024, 1)}) == days
 
 
+def test_the_nearest_weekday_stays_in_its_month() -> None:
+    # June 2024 begins with a Saturday and ends with a Sunday.
+    for cron, day in (("0 0 1W 6 *", 3), ("0 0 30W 6 *", 28), ("0 0 15W 6 *", 14)):
+        (wall,) = _after(read_cron(cron), datetime(2024, 5, 31), 1)
+        assert datetime(1970, 1, 1) + timedelta(seconds=wall) == datetime(2024, 6, day)
+
+
+def test_only_a_window_of_whole_days_is_named_by_a_date() -> None:
+    halves = PartitionByInterval("0 0,12 * * *").windows("2024-07-03", "2024-07-04")
+    assert [str(half) for half in halves] == ["2024-07-03T00:00Z", "2024-07-03T12:00Z"]
+
+
 def test_days_of_the_calendar_repeat_only_after_400_years() -> None:
     leap_days = PartitionByInterval("0 0 29 2 *")
     starts = [window.start.year for window in leap_days.windows("1890-01-01", "2120-01-01")]
