@@ -7,7 +7,7 @@ What is zoomed out of is never counted slice by slice: it comes from counts kept
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 
 from partitions_app import grid_lists, grid_tables
 from partitions_app.grid_cells import (
@@ -108,8 +108,8 @@ def layout(
     period = period_of(_zoom(request.zoom, page), at.date() if at else last)
     if period.zoom == "all":
         period = period.within(first, last)
-    # Within a day that holds more than a page, pages begin at a time.
-    start = at if at and period.zoom == "day" and at.time() != time() else None
+    # Within a stretch that holds more than a page, pages begin at a time.
+    start = at if at and "T" in request.at else None
     return _time_page(replace(page, period=period, starts_at=start), definition, request)
 
 
@@ -155,7 +155,8 @@ def _time_page(page: Layout, definition: PartitionDefinition, request: GridReque
     # Encoded characters are read in labels, which names of cells then have beside the key.
     room = room_for(longest, copies=3 if "%" in longest else 2)
     rows = room // max(windows_in(rule, period), 1)
-    exact = rows >= min(total, _ROWS_WANTED) or period.zoom == "day"
+    # What cannot be zoomed into any further shows each partition, on as many pages as that takes.
+    exact = rows >= min(total, _ROWS_WANTED) or period.zoom == _ZOOMS[page.unit][0]
     unit = None if exact else grid_tables.counts_unit(period, page.has_segments)
     if unit:
         rows = MAX_SHARES // grid_tables.columns(period, unit)
@@ -233,7 +234,8 @@ def _earlier(page: Layout) -> str:
 def _later(page: Layout) -> str:
     period, rule = page.stretch
     if page.continues_at:
-        return address(period.zoom, page.continues_at)
+        number = _page_number(page)
+        return address(period.zoom, page.continues_at) + (f"&page={number}" if number > 1 else "")
     _, last = span_of(rule, page.clock)
     return address(period.zoom, period.stop) if period.stop <= last else ""
 
@@ -243,8 +245,7 @@ def _segment_page(page: Layout) -> SegmentPage | None:
     if page.segment_total <= shown or page.definition is None:
         return None
     first, stop = page.segment_first, page.segment_first + shown
-    # Every page but the last one is full, so the number of this one follows from where it begins.
-    number = 1 if first == 0 else -(-first // page.rows) + 1
+    number = _page_number(page)
     return SegmentPage(
         first + 1,
         stop,
@@ -252,6 +253,11 @@ def _segment_page(page: Layout) -> SegmentPage | None:
         _page_address(page, number - 1) if first else "",
         _page_address(page, number + 1) if stop < page.segment_total else "",
     )
+
+
+def _page_number(page: Layout) -> int:
+    """Every page of segments but the last one is full: it follows from where this one begins."""
+    return 1 if page.segment_first == 0 else -(-page.segment_first // page.rows) + 1
 
 
 def _page_address(page: Layout, number: int) -> str:

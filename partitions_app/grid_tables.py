@@ -288,6 +288,8 @@ def _long_label(start: datetime, window: Interval) -> str:
     length = window.end - window.start
     if length < timedelta(days=27):
         return ""
+    if "-Q" in window.label:
+        return window.label[-2:]
     return MONTHS[start.month - 1] if length < timedelta(days=300) else str(start.year)
 
 

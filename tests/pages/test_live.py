@@ -1,0 +1,117 @@
+"""Lists that keep themselves up to date: what is answered, and that nobody is disturbed."""
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from accounts_app.models import User
+from assets_app.models import Asset, Run, RunGroup, RunState
+from config.stack.machine import find_chromium
+from tests.cast import DAILY_2013, asset
+from tests.e2e.test_browser import QUIET
+
+
+def failed_run(made: Asset, selection: str = "2013-01-05") -> Run:
+    """A run that has just failed."""
+    assert made.producer
+    assert made.producer.current_version
+    now = timezone.now()
+    return Run.objects.create(
+        group=RunGroup.objects.create(kind="request"), asset=made, trigger="manual",
+        queue="scheduled", producer_version=made.producer.current_version, state=RunState.FAILED,
+        partition_count=1, selection=selection, error="no rows", error_kind="code",
+        started_at=now, ended_at=now,
+    )  # fmt: skip
+
+
+def polled(text: str) -> str:
+    """The address that a page asks again."""
+    found = re.search(r'hx-get="([^"]*version=[^"]*)"', text)
+    assert found, text
+    return found[1].replace("&amp;", "&")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["/", "/runs/", "/runs/?asset=raw&state=failed"])
+def test_a_list_answers_nothing_until_it_has_changed(browser: Client, address: str) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    failed_run(flights)
+    again = polled(browser.get(address).content.decode())
+    assert browser.get(again).status_code == 204
+    run = failed_run(flights)
+    answer = browser.get(again)
+    assert answer.status_code == 200
+    text = answer.content.decode()
+    assert f"/runs/{run.pk}/" in text
+    assert "<html" not in text
+    assert browser.get(polled(text)).status_code == 204
+
+
+@pytest.mark.django_db
+def test_a_list_that_is_asked_again_keeps_its_filters_and_its_page(browser: Client) -> None:
+    flights, other = asset("raw_flights", DAILY_2013), asset("other", DAILY_2013)
+    runs = [failed_run(flights) for _ in range(51)]
+    again = polled(browser.get("/runs/?asset=raw&page=2&zzz=1").content.decode())
+    assert again.startswith("/runs/listed/?asset=raw&page=2&version=")
+    failed_run(other)
+    assert browser.get(again).status_code == 204
+    failed_run(flights)
+    text = browser.get(again).content.decode()
+    assert f'id="run-{runs[1].pk}"' in text
+    assert f'id="run-{runs[2].pk}"' not in text
+    assert 'href="?asset=raw&amp;page=1"' in text
+
+
+@pytest.fixture
+def page(
+    live_server: LiveServer, vera: User, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Page]:
+    """Vera's browser, a real one."""
+    # Playwright has an event loop of its own in this thread; nothing here awaits the database.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    chromium = find_chromium(os.environ)
+    assert chromium is not None, "Install Chromium: the browser tests need it."
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(chromium), args=QUIET)
+        page = started.new_page(base_url=live_server.url, viewport={"width": 900, "height": 500})
+        session = browser.cookies["sessionid"].value
+        page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+        yield page
+        started.close()
+    # The live server's threads have connections of their own.
+    connection.close_pool()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_list_grows_where_it_is_looked_at_and_moves_nobody(page: Page) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    runs = [failed_run(flights) for _ in range(40)]
+    page.goto("/runs/")
+    link = page.get_by_role("link", name=str(runs[5].pk), exact=True)
+    link.scroll_into_view_if_needed()
+    link.focus()
+    before = link.bounding_box()
+    new = failed_run(flights)
+    expect(page.locator(f"#run-{new.pk}")).to_be_attached(timeout=20_000)
+    expect(link).to_be_focused()
+    after = link.bounding_box()
+    assert before
+    assert after
+    assert abs(before["y"] - after["y"]) < 2
+
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    hidden = failed_run(flights)
+    page.wait_for_timeout(4000)
+    assert asked == []
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(f"#run-{hidden.pk}")).to_be_attached(timeout=2500)
