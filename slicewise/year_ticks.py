@@ -8,11 +8,12 @@ from itertools import pairwise
 
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.moments import read_moment
-from slicewise.zones import EPOCH, Zone, to_instant
+from slicewise.zones import DAY, EPOCH, Zone, to_instant
 
 YearRule = Callable[[int], Iterable[date | datetime]]
 
 _ANCHOR_YEAR = 1970
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _YEARS = range(2, 9998)  # a year's ticks may reach into the neighbouring ones, and dates end there
 _BLOCK_YEARS = 32
 
@@ -116,15 +117,20 @@ class YearTicks:
         return [tick for year in range(first, stop) for tick in self._of_year(year)]
 
     def _of_year(self, year: int) -> list[int]:
-        moments = [read_moment(moment, self._zone) for moment in self._rule(year)]
-        far = [each for each in moments if abs(each.year - year) > 1 or each.microsecond]
-        if far:
-            raise DefinitionError(
-                f"a boundary of the year {year} lies within a year of it, on a whole second:"
-                f" not at {far[0]}"
-            )
+        moments = list(self._rule(year))
+        for each in moments:
+            if abs(each.year - year) > 1 or getattr(each, "microsecond", 0):
+                raise DefinitionError(
+                    f"a boundary of the year {year} lies within a year of it, on a whole second:"
+                    f" not at {each}"
+                )
         # Boundaries that a change of the clocks lays on one instant are one (calendar rule 4).
-        return list(dict.fromkeys(map(to_instant, moments)))
+        return list(dict.fromkeys(map(self._instant, moments)))
+
+    def _instant(self, moment: date | datetime) -> int:
+        if isinstance(moment, datetime):
+            return to_instant(read_moment(moment, self._zone))
+        return self._zone.first_instant((moment.toordinal() - _EPOCH_DAY) * DAY)
 
 
 def _year(instant: int) -> int:
