@@ -40,7 +40,8 @@ from slicewise import PartitionByInterval
 
 digest = hashlib.sha256()
 for zone in ("Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca", "America/Vancouver"):
-    for cadence in ("@hourly", "@daily", "30 2 * * *", "5-50/15 3-20/5 L * 1#1", datetime.timedelta(hours=7)):
+    for cadence in ("@hourly", "@daily", "30 2 * * *", "5-50/15 3-20/5 L * 1#1",
+                    datetime.timedelta(hours=7)):
         for year in (1999, 2024, 2050):
             windows = PartitionByInterval(
                 cadence, timezone=zone, start=f"{year}-01-01", end=f"{year + 1}-01-01",
