@@ -101,7 +101,7 @@ class PartitionMapping(ABC):
         try:
             read: PartitionMapping = found._of_arguments(arguments)
             return read
-        except (TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise DefinitionError(f"bad JSON of a partition mapping: {error}") from error
 
     def _arguments(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from slicewise.snapshots import Definition, lists_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
 
-_FURTHEST = 1 << 20  # windows back in time where all are excluded
+_FURTHEST = 1 << 16  # windows back in time where all are excluded
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,17 @@ import json
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from slicewise import (
     All,
     DefinitionError,
     Keys,
+    Latest,
     Offset,
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
     PartitionDefinition,
-    PartitionKey,
     PartitionMapping,
     PartitionSet,
     UnboundedPartitionsError,
@@ -24,7 +22,6 @@ from slicewise import (
     upstream_partitions,
 )
 from slicewise.keys import WHOLE
-from tests.sdk.strategies import definitions
 
 DAILY = PartitionByInterval("@daily")
 HOURLY = PartitionByInterval("@hourly")
@@ -121,35 +118,6 @@ def test_zones_may_differ() -> None:
     assert needed.text == "2024-01-01..2024-01-02"
 
 
-@given(downstream=definitions, upstream=definitions, data=st.data())
-@settings(max_examples=70, deadline=None)
-def test_need_is_the_same_seen_from_either_side(
-    downstream: PartitionDefinition, upstream: PartitionDefinition, data: st.DataObject
-) -> None:
-    keys: list[PartitionKey] = list(downstream.keys()[:40])
-    if not keys:
-        return
-    key = data.draw(st.sampled_from(keys))
-    needed = list(upstream_partitions(downstream, upstream, key))
-    others = list(upstream.keys()[:40])
-    for other in needed[:20] + others:
-        back = downstream_partitions(upstream, downstream, other)
-        assert (key in back) == (other in needed)
-
-
-@given(downstream=definitions, upstream=definitions, count=st.integers(1, 30))
-@settings(max_examples=50, deadline=None)
-def test_a_set_needs_what_its_members_need(
-    downstream: PartitionDefinition, upstream: PartitionDefinition, count: int
-) -> None:
-    chosen = PartitionSet.of(downstream, list(downstream.keys()[:60])[::2][:count])
-    needed = upstream_partitions(downstream, upstream, chosen)
-    one_by_one = PartitionSet(upstream, [])
-    for key in chosen:
-        one_by_one |= upstream_partitions(downstream, upstream, key)
-    assert needed == one_by_one
-
-
 def test_an_offset_lags_or_slides() -> None:
     bounded = PartitionByInterval("@daily", start="2024-01-01")
     first = bounded.parse("2024-01-01")
@@ -168,32 +136,6 @@ def test_an_offset_counts_excluded_windows() -> None:
     assert upstream_partitions(weekdays, DAILY, monday, Offset(-1)).text == "2024-01-07"
 
 
-@given(
-    downstream=definitions,
-    upstream=definitions,
-    first=st.integers(-5, 5),
-    size=st.integers(0, 4),
-    data=st.data(),
-)
-@settings(max_examples=50, deadline=None)
-def test_an_offset_is_the_same_seen_from_either_side(
-    downstream: PartitionDefinition,
-    upstream: PartitionDefinition,
-    first: int,
-    size: int,
-    data: st.DataObject,
-) -> None:
-    keys: list[PartitionKey] = list(downstream.keys()[:40])
-    mapping = Offset(first, first + size)
-    if not keys or downstream.time_dimension is None:
-        return
-    key = data.draw(st.sampled_from(keys))
-    needed = list(upstream_partitions(downstream, upstream, key, mapping))
-    for other in needed[:20] + list(upstream.keys()[:40]):
-        back = downstream_partitions(upstream, downstream, other, mapping)
-        assert (key in back) == (other in needed)
-
-
 def test_named_keys_and_all_of_them_are_needed_by_every_partition() -> None:
     named = Keys({"marketing-dwh", "sales-dwh"})
     needed = upstream_partitions(DAILY, DWHS, DAILY.parse("2024-01-01"), named)
@@ -205,8 +147,98 @@ def test_named_keys_and_all_of_them_are_needed_by_every_partition() -> None:
     assert len(upstream_partitions(DAILY, DWHS, DAILY.parse("2024-01-01"), All())) == 2
 
 
+def test_the_latest_is_the_last_window_that_has_ended_of_the_equal_segments() -> None:
+    upstream = PartitionByProduct({"day": PartitionByInterval("@daily"), "dwh": DWHS})
+    downstream = PartitionByProduct({"hour": HOURLY, "dwh": DWHS})
+    hour = downstream.parse("2020-01-01T05:00Z|marketing-dwh")
+    now = "2024-02-10T12:00Z"
+    needed = upstream_partitions(downstream, upstream, hour, Latest(), until=now)
+    assert needed.text == "day=2024-02-09 dwh=marketing-dwh"
+    day = upstream.parse("2024-02-09|marketing-dwh")
+    since = "2024-02-09"
+    back = downstream_partitions(upstream, downstream, day, Latest(), since=since, until=now)
+    assert back.text == "hour=2024-02-09T00:00Z..2024-02-10T11:00Z dwh=marketing-dwh"
+    day = upstream.parse("2024-02-08|marketing-dwh")
+    assert not downstream_partitions(upstream, downstream, day, Latest(), since=since, until=now)
+    with pytest.raises(UnboundedPartitionsError, match="say until="):
+        upstream_partitions(downstream, upstream, hour, Latest())
+
+
+def test_the_latest_keeps_to_bounds_and_exclusions() -> None:
+    days = PartitionByInterval("@daily", end="2024-01-08", exclude="0 0 * * 6,0")
+    assert upstream_partitions(DWHS, days, "marketing-dwh", Latest()).text == "2024-01-05"
+    never = PartitionByInterval("@daily", end="2024-01-08", exclude="@daily")
+    assert not upstream_partitions(DWHS, never, "marketing-dwh", Latest())
+    future = PartitionByInterval("@daily", start="2030-01-01")
+    assert not upstream_partitions(DWHS, future, "marketing-dwh", Latest(), until="2024-01-01")
+
+
+def test_the_latest_of_a_list_is_its_last_key() -> None:
+    day = DAILY.parse("2024-01-01")
+    assert upstream_partitions(DAILY, DWHS, day, Latest()).text == "engineering-dwh"
+    assert upstream_partitions(DAILY, None, day, Latest()).text == ""
+    assert len(upstream_partitions(DAILY, None, day, Latest())) == 1
+
+
+def test_a_window_in_keys_is_that_window_in_any_zone() -> None:
+    berlin = PartitionByInterval("@daily", timezone="Europe/Berlin")
+    named = Keys([DAILY.parse("2024-01-05")])
+    needed = upstream_partitions(DWHS, berlin, "marketing-dwh", named)
+    assert (len(needed), needed.nonexistent.spans) == (0, (DAILY.parse("2024-01-05"),))
+    for key in (date(2024, 1, 5), "2024-01-05", berlin.parse("2024-01-05")):
+        needed = upstream_partitions(DWHS, berlin, "marketing-dwh", Keys([key]))
+        assert list(needed) == [berlin.parse("2024-01-05")]
+
+
+def test_named_keys_of_products_are_needed() -> None:
+    product = PartitionByProduct({"day": DAILY, "dwh": DWHS})
+    key = product.parse("2024-01-05|marketing-dwh")
+    for named in (Keys([key]), Keys(["2024-01-05|marketing-dwh"])):
+        assert list(upstream_partitions(DWHS, product, "engineering-dwh", named)) == [key]
+        assert len(downstream_partitions(product, DWHS, key, named)) == 2
+    assert not upstream_partitions(
+        product, DWHS, PartitionSet(product, []), Keys(["marketing-dwh"])
+    )
+    assert not upstream_partitions(DAILY, DWHS, DAILY.parse("2024-01-01"), Keys([]))
+    assert not downstream_partitions(DWHS, DAILY, "marketing-dwh", Keys([]))
+
+
+def test_segments_of_equal_text_are_equal_only_if_their_keys_are() -> None:
+    numbers, texts = PartitionBySequence([1, 2]), PartitionBySequence(["1", "2"])
+    needed = upstream_partitions(numbers, texts, 1)
+    assert (len(needed), needed.nonexistent.segments) == (0, ("1",))
+    assert upstream_partitions(numbers, PartitionBySequence([1.0, 2.0]), 1).text == "1"
+
+
 @pytest.mark.parametrize(
-    "mapping", [Offset(-1), Offset(-6, 0), All(), Keys(["a", 1, DAILY.parse("2024-01-05")])]
+    ("mapping", "downstream", "upstream"),
+    [
+        (Offset(-1), DWHS, DAILY),
+        (Offset(-1), None, DAILY),
+        (Keys(["a"]), DAILY, None),
+    ],
+)
+def test_a_mapping_that_makes_no_sense_is_refused_before_it_is_used(
+    mapping: PartitionMapping,
+    downstream: PartitionDefinition | None,
+    upstream: PartitionDefinition | None,
+) -> None:
+    with pytest.raises(DefinitionError):
+        mapping.check(downstream, upstream)
+    for good in (Offset(-1), All(), Latest(), Keys(["a"])):
+        good.check(DAILY, DWHS)
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        Offset(-1),
+        Offset(-6, 0),
+        All(),
+        Latest(),
+        Keys(["a", 1, date(2024, 1, 5), DAILY.parse("2024-01-05")]),
+        Keys([PartitionByProduct([DAILY, DWHS]).parse("2024-01-05|marketing-dwh")]),
+    ],
 )
 def test_a_mapping_comes_back_from_its_json(mapping: PartitionMapping) -> None:
     assert PartitionMapping.from_json(json.loads(json.dumps(mapping.to_json()))) == mapping
@@ -217,5 +249,8 @@ def test_bad_mappings_are_refused() -> None:
         Offset(0, -1)
     with pytest.raises(DefinitionError, match="counts windows of time"):
         upstream_partitions(DWHS, DAILY, "marketing-dwh", Offset(-1))
-    with pytest.raises(DefinitionError, match="unknown kind"):
-        PartitionMapping.from_json({"kind": "nearest"})
+    with pytest.raises(DefinitionError, match="takes a list of keys"):
+        Keys("marketing-dwh")
+    for spec in ({"kind": "nearest"}, {}, {"kind": "offset", "by": 3}, {"kind": "keys"}):
+        with pytest.raises(DefinitionError, match=r"unknown kind|bad JSON"):
+            PartitionMapping.from_json(spec)
