@@ -37,6 +37,7 @@ SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 # ---------------------------------------------------------------- limits
 MAX_PARTITIONS_PER_BACKFILL = env.int("MAX_PARTITIONS_PER_BACKFILL", default=1_000_000)
 MAX_PARTITIONS_PER_REQUEST = env.int("MAX_PARTITIONS_PER_REQUEST", default=10_000)
+MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
@@ -225,6 +226,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_keepalive": True,
 }
 CELERY_IMPORTS = [
+    "assets_app.scheduling.tasks",
     "assets_app.execution.tasks",
     "assets_app.catalogue.tasks",
     "backfills_app.tasks",
@@ -245,7 +247,7 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "tick": {
-        "task": "assets_app.execution.tasks.tick",
+        "task": "assets_app.scheduling.tasks.tick",
         "schedule": 0.2,
         "options": {"queue": "control", "expires": 1},
     },

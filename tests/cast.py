@@ -32,11 +32,13 @@ def asset(
     *,
     params: dict[str, Any] | None = None,
     upstream: Mapping[str, slicewise.PartitionMapping | None] | None = None,
+    options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Asset:
     """An asset with a producer, as if a definition file had declared it.
 
-    ``upstream`` names what its function reads, each by a mapping or by overlap.
+    ``upstream`` names what its function reads, each by a mapping or by overlap; ``options`` are
+    more of what the loader reports of it.
     """
     inlets = upstream or {}
     bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
@@ -48,6 +50,7 @@ def asset(
         "outlets": [{"name": name}], "partition": partition.to_json() if partition else None,
         "inlets": list(inlets), "schedule": None,
         "mappings": {n: m.to_json() for n, m in inlets.items() if m},
+        **(options or {}),
     }  # fmt: skip
     producer = Producer.objects.create(name=name, bundle=bundle)
     producer.current_version = ProducerVersion.objects.create(

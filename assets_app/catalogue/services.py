@@ -16,6 +16,7 @@ from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle, load, snapshot
 from assets_app.catalogue.storing import store
+from assets_app.catalogue.timetables import pause_schedule
 from assets_app.models import Asset, Bundle, BundleVersion
 
 log = structlog.get_logger(__name__)
@@ -124,6 +125,7 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
     policy.require(user, policy.Action.PAUSE)
     with transaction.atomic():
         Asset.objects.filter(pk=asset.pk).update(paused=paused)
+        pause_schedule(asset, paused=paused, now=timezone.now())
         audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
     return asset

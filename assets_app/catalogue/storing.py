@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from assets_app.catalogue.loading import LoadedBundle
 from assets_app.catalogue.refusals import refusals, scheduling_names
+from assets_app.catalogue.timetables import stop_schedules, store_schedules
 from assets_app.models import (
     Asset,
     AssetDependency,
@@ -40,6 +41,7 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     external = [entry for entry in declared["assets"] if entry["name"] not in names]
     versions = _store_producers(bundle, version, producers)
     new = _store_assets(bundle, producers, external, versions)
+    store_schedules(versions.values(), now=timezone.now())
     _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
     _store_dependencies([*producers, *_waiting_for(new, bundle)])
     Bundle.objects.filter(pk=bundle.pk).update(
@@ -160,7 +162,9 @@ def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set
     names = {entry["name"] for entry in _outlets(declared["producers"])}
     names |= {entry["name"] for entry in declared["assets"]}
     gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
-    gone.exclude(file__in=broken).update(active=False)
+    gone = gone.exclude(file__in=broken)
+    stop_schedules(gone)
+    gone.update(active=False)
 
 
 def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:

@@ -21,22 +21,24 @@ _CLAIM = """
 WITH wanted AS (
     SELECT * FROM unnest(
         %(keys)s::text[], %(starts)s::timestamptz[], %(ends)s::timestamptz[],
-        %(segments)s::text[], %(buckets)s::date[], %(runs)s::bigint[], %(positions)s::int[]
-    ) AS w(key, window_start, window_end, segment, bucket, run_id, position)
+        %(segments)s::text[], %(buckets)s::date[], %(runs)s::bigint[], %(positions)s::int[],
+        %(assets)s::bigint[], %(identities)s::text[]
+    ) AS w(key, window_start, window_end, segment, bucket, run_id, position, asset_id, identity)
 ), claimed AS (
     INSERT INTO assets_app_assetpartition AS slice
         (asset_id, identity, key, window_start, window_end, segment, bucket,
          state, version, due_again, held_by_id)
-    SELECT %(asset)s, %(identity)s, key, window_start, window_end, segment, bucket,
+    SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
            'missing', 0, false, run_id
-    FROM wanted ORDER BY key COLLATE "C"
+    FROM wanted ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
     ON CONFLICT (asset_id, identity, key) DO UPDATE SET held_by_id = EXCLUDED.held_by_id
         WHERE slice.held_by_id IS NULL
     RETURNING slice.id, slice.key, slice.held_by_id
 )
 INSERT INTO assets_app_runpartition (run_id, slice_id, position, state, path)
 SELECT claimed.held_by_id, claimed.id, wanted.position, 'pending', ''
-FROM claimed JOIN wanted ON wanted.key = claimed.key COLLATE "C"
+FROM claimed JOIN wanted
+    ON wanted.run_id = claimed.held_by_id AND wanted.key = claimed.key COLLATE "C"
 RETURNING run_id, slice_id, position
 """
 
@@ -54,6 +56,14 @@ class RunTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run that is to be made, and the partitions that it is to make."""
+
+    terms: RunTerms
+    rows: Sequence[PartitionRow]
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimedPartition:
     """A partition that was claimed: its slice and the run that will make it."""
 
@@ -62,43 +72,63 @@ class ClaimedPartition:
     run_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class HeldPartition:
+    """A partition that another run holds, and what asked for it."""
+
+    row: PartitionRow
+    terms: RunTerms
+
+
 def claim(
     terms: RunTerms, planned: Sequence[Sequence[PartitionRow]]
 ) -> tuple[list[ClaimedPartition], list[PartitionRow]]:
-    """Make a queued run of each planned list of partitions, in one transaction of the caller's.
+    """Make a queued run of each planned list of one asset's partitions; see `claim_all`."""
+    claimed, held = claim_all([PlannedRun(terms, rows) for rows in planned])
+    return claimed, [partition.row for partition in held]
 
-    Returns what was claimed, and what another run holds: that is left out. A planned run of
-    which nothing is left is not made.
+
+def claim_all(
+    planned: Sequence[PlannedRun],
+) -> tuple[list[ClaimedPartition], list[HeldPartition]]:
+    """Make the planned runs, queued, in one transaction of the caller's.
+
+    Returns what was claimed, and what another run holds: that is left out, and its slices stay
+    locked until the transaction ends. A planned run of which nothing is left is not made.
     """
+    if not planned:
+        return [], []
     run_ids = _reserve_run_ids(len(planned))
-    rows = [row for chunk in planned for row in chunk]
-    owners = [run_id for run_id, chunk in zip(run_ids, planned, strict=True) for _ in chunk]
-    positions = [position for chunk in planned for position in range(len(chunk))]
+    wanted = [
+        (run, run_id, position, row)
+        for run, run_id in zip(planned, run_ids, strict=True)
+        for position, row in enumerate(run.rows)
+    ]
     with connection.cursor() as cursor:
         cursor.execute(
             _CLAIM,
             {
-                "asset": terms.asset.pk,
-                "identity": terms.asset.identity,
-                "keys": [row.key for row in rows],
-                "starts": [row.start for row in rows],
-                "ends": [row.end for row in rows],
-                "segments": [row.segment for row in rows],
-                "buckets": [row.bucket for row in rows],
-                "runs": owners,
-                "positions": positions,
+                "keys": [row.key for *_, row in wanted],
+                "starts": [row.start for *_, row in wanted],
+                "ends": [row.end for *_, row in wanted],
+                "segments": [row.segment for *_, row in wanted],
+                "buckets": [row.bucket for *_, row in wanted],
+                "runs": [run_id for _, run_id, _, _ in wanted],
+                "positions": [position for _, _, position, _ in wanted],
+                "assets": [run.terms.asset.pk for run, *_ in wanted],
+                "identities": [run.terms.asset.identity for run, *_ in wanted],
             },
         )
         slices = {(run, position): slice_id for run, slice_id, position in cursor.fetchall()}
     claimed: list[ClaimedPartition] = []
-    held: list[PartitionRow] = []
-    for row, run_id, position in zip(rows, owners, positions, strict=True):
+    held: list[HeldPartition] = []
+    for run, run_id, position, row in wanted:
         slice_id = slices.get((run_id, position))
         if slice_id is None:
-            held.append(row)
+            held.append(HeldPartition(row, run.terms))
         else:
             claimed.append(ClaimedPartition(row, slice_id, run_id))
-    _insert_runs(terms, claimed)
+    _insert_runs(dict(zip(run_ids, planned, strict=True)), claimed)
     return claimed, held
 
 
@@ -111,13 +141,14 @@ def _reserve_run_ids(count: int) -> list[int]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def _insert_runs(terms: RunTerms, claimed: Sequence[ClaimedPartition]) -> None:
+def _insert_runs(planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]) -> None:
     by_run: dict[int, list[PartitionRow]] = {}
     for partition in claimed:
         by_run.setdefault(partition.run_id, []).append(partition.row)
     now = timezone.now()
     Run.objects.bulk_create(
-        [_run(terms, run_id, rows, now) for run_id, rows in by_run.items()], batch_size=5000
+        [_run(planned[run_id].terms, run_id, rows, now) for run_id, rows in by_run.items()],
+        batch_size=5000,
     )
 
 

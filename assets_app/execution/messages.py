@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 
 log = structlog.get_logger(__name__)
 
-TICK = "assets_app.execution.tasks.tick"
+TICK = "assets_app.scheduling.tasks.tick"
 EXECUTE = "assets_app.execution.tasks.execute"
 FINISH_PUBLISHING = "assets_app.execution.tasks.finish_publishing"
 STOP_LOST_ATTEMPT = "assets_app.execution.tasks.stop_lost_attempt"

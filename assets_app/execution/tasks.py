@@ -3,15 +3,6 @@
 from celery import shared_task
 
 from assets_app.execution import publishing, recovery, supervision
-from assets_app.execution.dispatch import dispatch, resend_unheard
-
-
-@shared_task(name="assets_app.execution.tasks.tick")
-def tick() -> None:
-    """Look at the queue, and at what has not been heard of."""
-    recovery.recover()
-    resend_unheard()
-    dispatch()
 
 
 @shared_task(name="assets_app.execution.tasks.execute")

@@ -10,6 +10,7 @@ from assets_app.models.catalogue import (
 )
 from assets_app.models.gateways import Gateway
 from assets_app.models.runs import AttemptInput, Run, RunAttempt, RunGroup, RunLog, RunPartition
+from assets_app.models.scheduling import Schedule, ScheduleTick
 from assets_app.models.slices import AssetPartition, Materialization, PartitionCount
 from assets_app.models.states import (
     ACTIVE_STATES,
@@ -22,6 +23,7 @@ from assets_app.models.states import (
     Queue,
     RunState,
     SkipReason,
+    TickReason,
     Trigger,
 )
 
@@ -51,6 +53,9 @@ __all__ = [
     "RunLog",
     "RunPartition",
     "RunState",
+    "Schedule",
+    "ScheduleTick",
     "SkipReason",
+    "TickReason",
     "Trigger",
 ]

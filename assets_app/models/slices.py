@@ -70,6 +70,11 @@ class AssetPartition(models.Model):
                 condition=models.Q(window_start__isnull=True, version__gt=0),
                 name="slice_by_making",
             ),
+            models.Index(
+                fields=("asset", "identity", "key"),
+                condition=models.Q(due_again=True, held_by__isnull=True),
+                name="slice_due_again",
+            ),
         )
 
     def __str__(self) -> str:

@@ -66,6 +66,7 @@ class Queue(TextChoices):
 
 class GroupKind(TextChoices):
     REQUEST = "request", "Request"
+    SCHEDULE = "schedule", "Schedule"
     BACKFILL = "backfill", "Backfill"
 
 
@@ -81,6 +82,14 @@ class FailureKind(TextChoices):
 
     CODE = "code", "The asset's code"
     PLATFORM = "platform", "The platform"
+
+
+class TickReason(TextChoices):
+    """Why a tick of a schedule queued nothing."""
+
+    NOTHING_ENDED = "nothing_ended", "No partition has ended since the tick before"
+    EXISTS = "exists", "All that was due is there already"
+    IN_FLIGHT = "in_flight", "Other runs are making all that was due"
 
 
 class SkipReason(TextChoices):

@@ -1,0 +1,101 @@
+"""Keeps the schedules of producers in step with what their versions in force say."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from assets_app.models import Asset, GroupKind, Producer, Queue, RunGroup, Schedule
+from slicewise.time_rules import TimeRule
+
+_BY_TIME = ("cron", "timedelta")
+
+
+def time_rule(rule: Mapping[str, Any]) -> TimeRule:
+    """The ticks of a schedule by time, from what `Schedule.rule` holds."""
+    return TimeRule.from_json(
+        rule["schedule"],
+        timezone=rule.get("timezone"),
+        start=rule.get("start"),
+        end=rule.get("end"),
+    )
+
+
+def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
+    """Bring the schedules of these producers up to date; in a transaction of the caller's.
+
+    A new one begins now. A changed one goes on from where the old one was: nothing that ended
+    meanwhile is lost.
+    """
+    known = {
+        row.producer_id: row
+        for row in Schedule.objects.select_related("group").filter(producer__in=producers)
+    }
+    paused = _paused_producers(producers)
+    for producer in producers:
+        rule, definition = _rule_of(producer)
+        row = known.get(producer.pk)
+        if row is None and rule is None:
+            continue
+        if row is None:
+            row = Schedule(producer=producer, group=_group(producer), handled_until=now)
+        if row.rule is None:
+            row.handled_until = now
+        row.rule = rule
+        row.by_time = rule is not None and rule["schedule"]["kind"] in _BY_TIME
+        row.next_at = _next_at(row, is_paused=producer.pk in paused)
+        row.save()
+        _update_group(row.group, definition)
+
+
+def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
+    """Stop the ticks of what makes the asset, or let them go on from now: no catch-up."""
+    row = Schedule.objects.select_for_update().filter(producer=asset.producer_id).first()
+    if row is None:
+        return
+    if not paused:
+        row.handled_until = now
+    row.next_at = _next_at(row, is_paused=paused)
+    row.save(update_fields=["next_at", "handled_until"])
+
+
+def stop_schedules(assets: Iterable[Asset]) -> None:
+    """Producers of assets that no file declares any more tick no more."""
+    Schedule.objects.filter(producer__assets__in=assets).update(next_at=None, rule=None)
+
+
+def _next_at(row: Schedule, *, is_paused: bool) -> datetime | None:
+    if is_paused or not row.by_time or row.rule is None:
+        return None
+    return time_rule(row.rule).next_after(row.handled_until)
+
+
+def _rule_of(producer: Producer) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    version = producer.current_version
+    definition: dict[str, Any] = {} if version is None else version.definition
+    if not definition.get("schedule"):
+        return None, definition
+    rule = {
+        "schedule": definition["schedule"],
+        "timezone": definition.get("timezone"),
+        "start": definition.get("start_date"),
+        "end": definition.get("end_date"),
+    }
+    return rule, definition
+
+
+def _paused_producers(producers: Iterable[Producer]) -> set[int]:
+    paused = Asset.objects.filter(producer__in=producers, paused=True)
+    return {pk for pk in paused.values_list("producer_id", flat=True) if pk is not None}
+
+
+def _group(producer: Producer) -> RunGroup:
+    return RunGroup.objects.create(
+        kind=GroupKind.SCHEDULE, label=producer.name[:300], queue=Queue.SCHEDULED
+    )
+
+
+def _update_group(group: RunGroup, definition: Mapping[str, Any]) -> None:
+    asked = (definition.get("priority") or 0, definition.get("max_active_runs"))
+    if (group.priority, group.max_active_runs) != asked:
+        group.priority, group.max_active_runs = asked
+        group.save(update_fields=["priority", "max_active_runs"])

@@ -1,0 +1,62 @@
+"""When assets are written: the schedule of each producer, and what came of its ticks."""
+
+from django.db import models
+
+from assets_app.models.catalogue import Producer
+from assets_app.models.runs import RunGroup
+from assets_app.models.states import TickReason
+
+
+class Schedule(models.Model):
+    """The schedule of one producer, as its version in force says, and how far it is seen to."""
+
+    producer = models.OneToOneField(Producer, on_delete=models.CASCADE, related_name="schedule")
+    # {"schedule", "timezone", "start", "end"} as the loader reported them; null without a schedule.
+    rule = models.JSONField(null=True)
+    by_time = models.BooleanField()
+    # All scheduled runs of the producer: dispatch is fair among groups.
+    group = models.OneToOneField(RunGroup, on_delete=models.PROTECT, related_name="schedule")
+    # The next tick of a schedule by time; null while there is none to come, and while it is paused.
+    next_at = models.DateTimeField(null=True)
+    # Ticks up to then are handled. What ended before is not due by itself: there is no catch-up.
+    handled_until = models.DateTimeField()
+
+    class Meta:
+        indexes = (
+            models.Index(
+                fields=("next_at",),
+                condition=models.Q(next_at__isnull=False),
+                name="schedule_next_tick",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"schedule of {self.producer_id}"
+
+
+class ScheduleTick(models.Model):
+    """One tick of a schedule by time: what it had queued, or why nothing.
+
+    Ticks in a row that queue nothing for the same reason are one row.
+    """
+
+    schedule = models.ForeignKey(
+        Schedule, on_delete=models.CASCADE, related_name="ticks", db_index=False
+    )
+    at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    # How many ticks it stands for: more than one as well where the server was down meanwhile.
+    count = models.PositiveIntegerField(default=1)
+    reason = models.CharField(max_length=20, choices=TickReason, blank=True)
+    queued = models.PositiveIntegerField(default=0)
+    existing = models.PositiveIntegerField(default=0)
+    in_flight = models.PositiveIntegerField(default=0)
+    # Left out since only the latest partition is wanted.
+    passed_over = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("-at",)
+        indexes = (models.Index(fields=("schedule", "-at"), name="tick_by_schedule"),)
+
+    def __str__(self) -> str:
+        return f"{self.schedule_id} at {self.at}"

@@ -1,0 +1,1 @@
+"""When partitions are due: ticks of schedules by time, and upstream partitions that are there."""

@@ -1,0 +1,69 @@
+"""Which downstream partitions a new upstream partition concerns (calendar, "When … is due")."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import slicewise
+from assets_app.models import AssetDependency
+from slicewise.due import ended_between
+from slicewise.keys import WHOLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A partition of an upstream asset that has been made, and when that was done before."""
+
+    asset_id: int
+    identity: str
+    key: str
+    version: int
+    at: datetime
+    # When the version before was made; None for the first.
+    before: datetime | None
+
+
+def affected(
+    edge: AssetDependency, made: Sequence[Made], *, since: datetime, now: datetime
+) -> slicewise.PartitionSet:
+    """The partitions downstream of those that were made.
+
+    Where only the downstream asset has time, what was made is a tick: the windows that ended since
+    it was made before, but not before ``since``, when the schedule began. Also windows that are
+    not over yet may be among the rest.
+    """
+    downstream, upstream = edge.downstream.definition, edge.upstream.definition
+    mapping = mapping_of(edge)
+    made = [piece for piece in made if piece.identity == edge.upstream.identity]
+    if downstream is None:
+        keys = [WHOLE] if made else []
+        return slicewise.PartitionSet.of(None, keys)
+    found = slicewise.PartitionSet(downstream, ())
+    if downstream.time_dimension is None or _has_time(upstream):
+        keys = [_key(upstream, piece.key) for piece in made]
+        return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
+    for piece in made:
+        ended = ended_between(downstream, max(piece.before or since, since), piece.at)
+        if ended.hull is not None:
+            found |= ended & slicewise.downstream_partitions(
+                upstream,
+                downstream,
+                [_key(upstream, piece.key)],
+                mapping,
+                since=ended.hull.start,
+                until=ended.hull.end,
+            )
+    return found
+
+
+def mapping_of(edge: AssetDependency) -> slicewise.PartitionMapping | None:
+    """The edge's explicit mapping; None for overlap."""
+    return None if edge.mapping is None else slicewise.PartitionMapping.from_json(edge.mapping)
+
+
+def _has_time(definition: slicewise.PartitionDefinition | None) -> bool:
+    return definition is not None and definition.time_dimension is not None
+
+
+def _key(definition: slicewise.PartitionDefinition | None, text: str) -> slicewise.PartitionKey:
+    return WHOLE if definition is None else definition.parse(text)

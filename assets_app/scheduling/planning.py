@@ -1,0 +1,36 @@
+"""From partitions that are due to the runs that make them."""
+
+from collections.abc import Iterator, Sequence
+
+from assets_app.execution.claims import PlannedRun, RunTerms
+from assets_app.execution.requests import batches
+from assets_app.models import Asset, ProducerVersion, Schedule, Trigger
+from slicewise.rows import PartitionRow
+
+
+def terms_of(schedule: Schedule, asset: Asset, trigger: Trigger) -> RunTerms:
+    """What all scheduled runs of an asset have in common."""
+    version = version_in_force(schedule)
+    return RunTerms(
+        asset=asset,
+        producer_version=version,
+        group=schedule.group,
+        trigger=trigger,
+        params=version.definition.get("params") or {},
+        requested_by=None,
+    )
+
+
+def version_in_force(schedule: Schedule) -> ProducerVersion:
+    """The version of the code that a schedule runs; a schedule with a rule always has one."""
+    version = schedule.producer.current_version
+    if version is None:
+        raise ValueError(f"{schedule.producer} has a schedule and no version")
+    return version
+
+
+def planned_runs(terms: RunTerms, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
+    """The runs that make the partitions, by the producer's strategy."""
+    for chunk in batches(rows, terms.producer_version.strategy):
+        if chunk:
+            yield PlannedRun(terms, chunk)

@@ -1,0 +1,185 @@
+"""Whether a partition can be made: what it needs is there, and some of it is newer than it.
+
+Newer is decided by the versions that were there when its last run started, never by clocks.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Min
+
+import slicewise
+from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.scheduling.affected import mapping_of
+from slicewise.rows import PartitionRow
+
+# For each downstream partition and each upstream asset: how many partitions it needs of that, how
+# many are there, and whether one has a version that its last run did not have.
+_LOOK = """
+SELECT pair.place, pair.upstream_id, count(*), count(piece.id),
+       coalesce(bool_or(piece.version > coalesce(read.version, 0)), false)
+FROM unnest(%(places)s::int[], %(keys)s::text[],
+            %(upstreams)s::bigint[], %(identities)s::text[], %(needed)s::text[])
+     AS pair(place, key, upstream_id, identity, needed)
+LEFT JOIN assets_app_assetpartition AS piece
+    ON piece.asset_id = pair.upstream_id AND piece.identity = pair.identity COLLATE "C"
+   AND piece.key = pair.needed COLLATE "C" AND piece.version > 0
+LEFT JOIN assets_app_assetpartition AS own
+    ON own.asset_id = %(asset)s AND own.identity = %(identity)s AND own.key = pair.key COLLATE "C"
+   AND own.version > 0
+LEFT JOIN assets_app_materialization AS made
+    ON made.slice_id = own.id AND made.version = own.version
+LEFT JOIN assets_app_attemptinput AS read
+    ON read.attempt_id = made.attempt_id AND read.slice_id = piece.id
+GROUP BY pair.place, pair.upstream_id
+"""
+
+
+class Standing(NamedTuple):
+    """How much of what a partition needs of one upstream asset is there."""
+
+    needed: int
+    there: int
+    is_newer: bool
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all of it is there."""
+        return self.there >= self.needed > 0
+
+
+NOTHING = Standing(0, 0, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A downstream partition, and how it stands with each asset of its schedule, by name."""
+
+    row: PartitionRow
+    standings: Mapping[str, Standing]
+    is_due: bool
+
+
+def judge(
+    asset: Asset,
+    edges: Sequence[AssetDependency],
+    rows: Sequence[PartitionRow],
+    *,
+    made: Collection[tuple[int, str]],
+    now: datetime,
+) -> list[Verdict]:
+    """Which of an asset's partitions its schedule by assets makes due: a few statements for all.
+
+    ``edges`` are the asset's scheduling dependencies, with both ends; ``made`` names upstream
+    partitions (asset id, key) that were just made: all that is looked at of an upstream asset of
+    which an asset that is not partitioned reads whatever there is.
+    """
+    found: dict[tuple[int, int], Standing] = {}
+    pairs: list[tuple[int, str, int, str, str]] = []
+    for edge in edges:
+        if _reads_whatever_there_is(edge):
+            keys = [key for upstream_id, key in made if upstream_id == edge.upstream_id]
+            found |= {(place, edge.upstream_id): _any_there(edge) for place in range(len(rows))}
+        for place, row in enumerate(rows):
+            if not _reads_whatever_there_is(edge):
+                keys = _needed(edge, row, now)
+            pairs += [
+                (place, row.key, edge.upstream_id, edge.upstream.identity, key) for key in keys
+            ]
+    found |= _look(asset, pairs)
+    schedule = asset.schedule or {}
+    return [
+        _verdict(schedule, edges, row, {e.upstream_id: found.get((place, e.upstream_id), NOTHING)
+                                        for e in edges})
+        for place, row in enumerate(rows)
+    ]  # fmt: skip
+
+
+def _verdict(
+    schedule: Mapping[str, Any],
+    edges: Sequence[AssetDependency],
+    row: PartitionRow,
+    by_id: Mapping[int, Standing],
+) -> Verdict:
+    standings = {edge.upstream.name: by_id[edge.upstream_id] for edge in edges}
+    is_ready, is_newer = _evaluate(schedule, standings)
+    return Verdict(row, standings, is_ready and is_newer)
+
+
+def _evaluate(
+    expression: Mapping[str, Any], standings: Mapping[str, Standing]
+) -> tuple[bool, bool]:
+    """Whether an expression over assets is met, and whether something newer meets it."""
+    if expression["kind"] == "asset":
+        standing = standings.get(expression["name"], NOTHING)
+        return standing.is_ready, standing.is_newer
+    parts = [_evaluate(part, standings) for part in expression["of"]]
+    if expression["kind"] == "all":
+        return all(ready for ready, _ in parts), any(newer for _, newer in parts)
+    met = [newer for ready, newer in parts if ready]
+    return bool(met), any(met)
+
+
+def _reads_whatever_there_is(edge: AssetDependency) -> bool:
+    """A whole asset over a partitioned one: holes do not matter (calendar rule 5)."""
+    is_whole = edge.downstream.partition_definition_id is None
+    return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
+
+
+def _any_there(edge: AssetDependency) -> Standing:
+    there = AssetPartition.objects.filter(
+        asset=edge.upstream, identity=edge.upstream.identity, version__gt=0
+    )
+    return Standing(1, int(there.exists()), False)
+
+
+def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str]:
+    downstream, upstream = edge.downstream.definition, edge.upstream.definition
+    since = now
+    if upstream is not None and upstream.time_dimension is not None:
+        if downstream is None or downstream.time_dimension is None:
+            since = _first_made(edge.upstream) or now
+    needed = slicewise.upstream_partitions(
+        downstream,
+        upstream,
+        [""] if downstream is None else [downstream.parse(row.key)],
+        mapping_of(edge),
+        since=since,
+        until=now,
+    )
+    lacking = [str(span) for span in (*needed.nonexistent.spans, *needed.nonexistent.segments)]
+    return [*(key.text for key in needed), *lacking]
+
+
+def _first_made(asset: Asset) -> datetime | None:
+    made = AssetPartition.objects.filter(asset=asset, identity=asset.identity, version__gt=0)
+    first: datetime | None = made.aggregate(first=Min("window_start"))["first"]
+    return first
+
+
+def _look(
+    asset: Asset, pairs: Sequence[tuple[int, str, int, str, str]]
+) -> Iterator[tuple[tuple[int, int], Standing]] | dict[tuple[int, int], Standing]:
+    if not pairs:
+        return {}
+    places, keys, upstreams, identities, needed = (list(column) for column in zip(*pairs, strict=True))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LOOK,
+            {
+                "asset": asset.pk,
+                "identity": asset.identity,
+                "places": places,
+                "keys": keys,
+                "upstreams": upstreams,
+                "identities": identities,
+                "needed": needed,
+            },
+        )
+        return {
+            (place, upstream_id): Standing(count, there, newer)
+            for place, upstream_id, count, there, newer in cursor.fetchall()
+        }

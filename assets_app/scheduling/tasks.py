@@ -1,0 +1,20 @@
+"""The tick: whatever is due is queued, and what is queued is sent."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from assets_app.execution import recovery
+from assets_app.execution.dispatch import dispatch, resend_unheard
+from assets_app.scheduling.again import queue_again
+from assets_app.scheduling.ticking import handle_ticks
+
+
+@shared_task(name="assets_app.scheduling.tasks.tick")
+def tick() -> None:
+    """Look at the schedules, at the queue, and at what has not been heard of."""
+    now = timezone.now()
+    handle_ticks(now)
+    queue_again(now)
+    recovery.recover()
+    resend_unheard()
+    dispatch()
