@@ -14,8 +14,6 @@ Declared = dict[str, Any]
 
 # The values that change nothing, by the option's name in the loader's report.
 _NOT_ASKED = {
-    "refresh": 0,
-    "pending": "all",
     "write_mode": "replace",
     "engine": "connect",
     "on_partial": "discard",

@@ -3,13 +3,14 @@ which version.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Min, QuerySet
 from django.utils import timezone
 
 import slicewise
+from assets_app.catalogue.refusals import scheduling_names
 from assets_app.models import Asset, AssetPartition, Run
 from slicewise.keys import WHOLE
 
@@ -23,6 +24,8 @@ class UpstreamInput:
     asset: Asset
     slices: Sequence[AssetPartition]
     missing: Sequence[str]
+    # False for an asset that only schedules: its versions are kept, its data is not read.
+    is_inlet: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """As the runner is told."""
@@ -36,7 +39,8 @@ class UpstreamInput:
 
 
 def read_inputs(run: Run, keys: Sequence[str]) -> list[UpstreamInput]:
-    """The inlets of the run's function, for partitions of these keys: two statements per inlet.
+    """The inlets of the run's function and what schedules it, for partitions of these keys: two
+    statements for each.
 
     The run's own version says how its partitions are cut and mapped; upstream assets are read as
     they are now. Raises ValueError where a definition does not have one of the keys.
@@ -45,10 +49,16 @@ def read_inputs(run: Run, keys: Sequence[str]) -> list[UpstreamInput]:
     spec = version.partition_of(run.asset.name)
     downstream = None if spec is None else slicewise.PartitionDefinition.from_json(spec)
     mappings = version.definition.get("mappings") or {}
+    inlets = version.definition.get("inlets") or []
     upstream = Asset.objects.select_related("partition_definition").filter(
-        name__in=version.definition.get("inlets") or []
+        name__in=[*inlets, *scheduling_names(version.definition.get("schedule"))]
     )
-    return [_input(downstream, asset, keys, mappings.get(asset.name)) for asset in upstream]
+    return [
+        replace(
+            _input(downstream, asset, keys, mappings.get(asset.name)), is_inlet=asset.name in inlets
+        )
+        for asset in upstream
+    ]
 
 
 def _input(

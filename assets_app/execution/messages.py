@@ -11,6 +11,7 @@ from kombu.exceptions import OperationalError
 log = structlog.get_logger(__name__)
 
 TICK = "assets_app.scheduling.tasks.tick"
+JUDGE = "assets_app.scheduling.tasks.judge"
 EXECUTE = "assets_app.execution.tasks.execute"
 FINISH_PUBLISHING = "assets_app.execution.tasks.finish_publishing"
 STOP_LOST_ATTEMPT = "assets_app.execution.tasks.stop_lost_attempt"
@@ -25,6 +26,11 @@ def send(task: str, *args: int | str, queue: str, expires: float | None = None) 
         log.warning("message not sent", task=task, error=str(error))
         return False
     return True
+
+
+def nudge_judge() -> None:
+    """Once the present transaction is committed, have what depends on it looked at."""
+    transaction.on_commit(lambda: send(JUDGE, queue="control", expires=1), robust=True)
 
 
 def nudge_dispatch() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 
 from django.db import connection
 
-from assets_app.models import PartitionState, RunPartition
+from assets_app.execution.messages import nudge_judge
+from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
 # A failure shows as failed even where older data is there; a cancellation shows only where nothing
@@ -76,6 +77,7 @@ def record_success(run_id: int, attempt_id: int) -> None:
     """The run's data is published: each of its slices gets a version and a materialization."""
     RunPartition.objects.filter(run_id=run_id).update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
+    _tell_downstream(run_id)
     runs_ended.send(sender=None, run_ids=[run_id])
 
 
@@ -88,7 +90,18 @@ def record_partly(run_id: int, attempt_id: int, published: Collection[str]) -> N
     made.exclude(path__in=published).update(state=RunPartition.State.FAILED)
     _record(run_id, attempt_id)
     _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
+    if published:
+        _tell_downstream(run_id)
     runs_ended.send(sender=None, run_ids=[run_id])
+
+
+def _tell_downstream(run_id: int) -> None:
+    """What depends on it is judged once this is committed. A backfill makes nothing due: what
+    follows it is what it includes.
+    """
+    if Run.objects.filter(pk=run_id).exclude(trigger=Trigger.BACKFILL).exists():
+        Outbox.objects.get_or_create(run_id=run_id)
+        nudge_judge()
 
 
 def release_failed(run_ids: Sequence[int]) -> None:

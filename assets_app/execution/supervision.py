@@ -101,7 +101,7 @@ def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any
         "partition": version.partition_of(run.asset.name),
         "partitions": list(attempt.keys),
         "strategy": version.strategy,
-        "upstreams": {piece.asset.name: piece.to_json() for piece in inputs},
+        "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
         "spark": {
             "remote": settings.SPARK_REMOTE,
             "session_id": str(row.spark_session_id),

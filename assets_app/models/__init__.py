@@ -10,7 +10,7 @@ from assets_app.models.catalogue import (
 )
 from assets_app.models.gateways import Gateway
 from assets_app.models.runs import AttemptInput, Run, RunAttempt, RunGroup, RunLog, RunPartition
-from assets_app.models.scheduling import Schedule, ScheduleTick
+from assets_app.models.scheduling import Outbox, Schedule, ScheduleTick
 from assets_app.models.slices import AssetPartition, Materialization, PartitionCount
 from assets_app.models.states import (
     ACTIVE_STATES,
@@ -42,6 +42,7 @@ __all__ = [
     "Gateway",
     "GroupKind",
     "Materialization",
+    "Outbox",
     "PartitionCount",
     "PartitionState",
     "Producer",

@@ -3,7 +3,7 @@
 from django.db import models
 
 from assets_app.models.catalogue import Producer
-from assets_app.models.runs import RunGroup
+from assets_app.models.runs import Run, RunGroup
 from assets_app.models.states import TickReason
 
 
@@ -32,6 +32,23 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return f"schedule of {self.producer_id}"
+
+
+class Outbox(models.Model):
+    """A run that has made something, whose downstream partitions are still to be judged.
+
+    Written in the transaction that records the run, judged in a later one: two runs recorded at
+    once would each not see the other.
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"run {self.run_id}"
 
 
 class ScheduleTick(models.Model):

@@ -32,6 +32,8 @@ class AssetPartition(models.Model):
     )
     # It came due again while a run held it.
     due_again = models.BooleanField(default=False)
+    # Not to be looked at again before: its window is not over yet.
+    due_at = models.DateTimeField(null=True)
     last_run = models.ForeignKey(
         "Run", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )

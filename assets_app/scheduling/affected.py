@@ -36,8 +36,7 @@ def affected(
     mapping = mapping_of(edge)
     made = [piece for piece in made if piece.identity == edge.upstream.identity]
     if downstream is None:
-        keys = [WHOLE] if made else []
-        return slicewise.PartitionSet.of(None, keys)
+        return slicewise.PartitionSet.of(None, [WHOLE] if made else [])
     found = slicewise.PartitionSet(downstream, ())
     if downstream.time_dimension is None or _has_time(upstream):
         keys = [_key(upstream, piece.key) for piece in made]

@@ -1,13 +1,18 @@
-"""Slices that came due while a run held them: seen to once they are released."""
+"""Slices that came due while a run held them, or before their windows were over: seen to later."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
-from assets_app.execution.claims import PlannedRun, claim_all
+import slicewise
+from assets_app.execution.claims import claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, PartitionState, Schedule, Trigger
+from assets_app.scheduling.judging import Touched, queue_due
 from assets_app.scheduling.planning import planned_runs, terms_of
+from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow
 
 _AT_ONCE = 1_000
@@ -15,49 +20,67 @@ _AT_ONCE = 1_000
 
 @transaction.atomic
 def queue_again(now: datetime) -> int:
-    """Queue those that the run which held them did not make; how many there were to look at.
+    """Queue those that are still due; how many there were to look at.
 
-    A window that was made meanwhile is not made twice. What has no window came due by a later tick
-    than the one that its run was for, and is made once more. Without any it is one look at an
-    index.
+    By time, a window that was made meanwhile is not made twice; what has no window came due by a
+    later tick than the one that its run was for, and is made once more. By assets, it is judged
+    anew. Without any it is one look at an index.
     """
     released = list(
         AssetPartition.objects.select_for_update(of=("self",), skip_locked=True)
         .select_related("asset__partition_definition")
-        .filter(due_again=True, held_by__isnull=True)
+        .filter(Q(due_at=None) | Q(due_at__lte=now), due_again=True, held_by__isnull=True)
         .order_by("asset_id", "identity", "key")[:_AT_ONCE]
     )
     if not released:
         return 0
-    AssetPartition.objects.filter(pk__in=[piece.pk for piece in released]).update(due_again=False)
-    schedules = {
-        row.producer_id: row
-        for row in Schedule.objects.select_related("producer__current_version", "group").filter(
-            producer__assets__in={piece.asset_id for piece in released}
-        )
-    }
-    wanted: dict[Schedule, dict[Asset, list[PartitionRow]]] = {}
+    again = AssetPartition.objects.filter(pk__in=[piece.pk for piece in released])
+    again.update(due_again=False, due_at=None)
+    schedules = _schedules({piece.asset_id for piece in released})
+    by_asset: dict[Asset, list[AssetPartition]] = {}
     for piece in released:
-        schedule = schedules.get(piece.asset.producer_id or 0)
-        if schedule is not None and _is_wanted(piece, schedule):
-            wanted.setdefault(schedule, {}).setdefault(piece.asset, []).append(_row(piece))
-    planned: list[PlannedRun] = []
-    for schedule, assets in wanted.items():
-        for asset, rows in assets.items():
-            planned += planned_runs(terms_of(schedule, asset, Trigger.SCHEDULE), rows)
-    claim_all(planned)
+        by_asset.setdefault(piece.asset, []).append(piece)
+    for asset, pieces in by_asset.items():
+        schedule = schedules.get(asset.producer_id or 0)
+        if schedule is not None and schedule.rule is not None and asset.active:
+            _queue(schedule, asset, [p for p in pieces if p.identity == asset.identity], now)
     nudge_dispatch()
     return len(released)
 
 
-def _is_wanted(piece: AssetPartition, schedule: Schedule) -> bool:
-    asset = piece.asset
-    if schedule.rule is None or asset.paused or not asset.active:
-        return False
-    if piece.identity != asset.identity:
-        return False
-    was_made = piece.state == PartitionState.MATERIALIZED
-    return piece.window_start is None or not was_made
+def _schedules(asset_ids: set[int]) -> dict[int, Schedule]:
+    rows = Schedule.objects.select_related("producer__current_version", "group")
+    return {row.producer_id: row for row in rows.filter(producer__assets__in=asset_ids)}
+
+
+def _queue(
+    schedule: Schedule, asset: Asset, pieces: Sequence[AssetPartition], now: datetime
+) -> None:
+    if asset.paused or not pieces:
+        return
+    if schedule.by_time:
+        rows = [_row(piece) for piece in pieces if not _was_made(piece)]
+        claim_all(list(planned_runs(terms_of(schedule, asset, Trigger.SCHEDULE), rows)))
+    else:
+        touched = Touched(schedule, asset, _still_existing(asset, pieces))
+        queue_due(touched, None, now)
+
+
+def _was_made(piece: AssetPartition) -> bool:
+    return piece.window_start is not None and piece.state == PartitionState.MATERIALIZED
+
+
+def _still_existing(asset: Asset, pieces: Sequence[AssetPartition]) -> slicewise.PartitionSet:
+    definition = asset.definition
+    if definition is None:
+        return slicewise.PartitionSet.of(None, [WHOLE])
+    keys = []
+    for piece in pieces:
+        try:
+            keys.append(definition.parse(piece.key))
+        except slicewise.PartitionKeyError:  # the definition has changed meanwhile
+            continue
+    return slicewise.PartitionSet.of(definition, keys)
 
 
 def _row(piece: AssetPartition) -> PartitionRow:

@@ -3,7 +3,7 @@
 Newer is decided by the versions that were there when its last run started, never by clocks.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -68,20 +68,20 @@ def judge(
     edges: Sequence[AssetDependency],
     rows: Sequence[PartitionRow],
     *,
-    made: Collection[tuple[int, str]],
+    made: Collection[tuple[int, str]] | None,
     now: datetime,
 ) -> list[Verdict]:
     """Which of an asset's partitions its schedule by assets makes due: a few statements for all.
 
-    ``edges`` are the asset's scheduling dependencies, with both ends; ``made`` names upstream
-    partitions (asset id, key) that were just made: all that is looked at of an upstream asset of
-    which an asset that is not partitioned reads whatever there is.
+    ``edges`` are the asset's scheduling dependencies, with both ends. ``made`` names the upstream
+    partitions (asset id, key) that were just made, where that is known: of an upstream asset of
+    which an asset that is not partitioned reads whatever there is, no others are looked at.
     """
     found: dict[tuple[int, int], Standing] = {}
     pairs: list[tuple[int, str, int, str, str]] = []
     for edge in edges:
         if _reads_whatever_there_is(edge):
-            keys = [key for upstream_id, key in made if upstream_id == edge.upstream_id]
+            keys = _made_of(edge.upstream, made)
             found |= {(place, edge.upstream_id): _any_there(edge) for place in range(len(rows))}
         for place, row in enumerate(rows):
             if not _reads_whatever_there_is(edge):
@@ -129,6 +129,13 @@ def _reads_whatever_there_is(edge: AssetDependency) -> bool:
     return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
 
 
+def _made_of(upstream: Asset, made: Collection[tuple[int, str]] | None) -> list[str]:
+    if made is not None:
+        return [key for upstream_id, key in made if upstream_id == upstream.pk]
+    there = AssetPartition.objects.filter(asset=upstream, identity=upstream.identity, version__gt=0)
+    return list(there.values_list("key", flat=True))
+
+
 def _any_there(edge: AssetDependency) -> Standing:
     there = AssetPartition.objects.filter(
         asset=edge.upstream, identity=edge.upstream.identity, version__gt=0
@@ -139,9 +146,8 @@ def _any_there(edge: AssetDependency) -> Standing:
 def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str]:
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     since = now
-    if upstream is not None and upstream.time_dimension is not None:
-        if downstream is None or downstream.time_dimension is None:
-            since = _first_made(edge.upstream) or now
+    if _has_time(upstream) and not _has_time(downstream):
+        since = _first_made(edge.upstream) or now
     needed = slicewise.upstream_partitions(
         downstream,
         upstream,
@@ -154,6 +160,10 @@ def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str
     return [*(key.text for key in needed), *lacking]
 
 
+def _has_time(definition: slicewise.PartitionDefinition | None) -> bool:
+    return definition is not None and definition.time_dimension is not None
+
+
 def _first_made(asset: Asset) -> datetime | None:
     made = AssetPartition.objects.filter(asset=asset, identity=asset.identity, version__gt=0)
     first: datetime | None = made.aggregate(first=Min("window_start"))["first"]
@@ -162,10 +172,11 @@ def _first_made(asset: Asset) -> datetime | None:
 
 def _look(
     asset: Asset, pairs: Sequence[tuple[int, str, int, str, str]]
-) -> Iterator[tuple[tuple[int, int], Standing]] | dict[tuple[int, int], Standing]:
+) -> dict[tuple[int, int], Standing]:
     if not pairs:
         return {}
-    places, keys, upstreams, identities, needed = (list(column) for column in zip(*pairs, strict=True))
+    columns = zip(*pairs, strict=True)
+    places, keys, upstreams, identities, needed = (list(column) for column in columns)
     with connection.cursor() as cursor:
         cursor.execute(
             _LOOK,

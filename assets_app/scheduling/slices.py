@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -24,6 +25,21 @@ UPDATE assets_app_assetpartition AS slice SET due_again = true
 FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS held(asset_id, identity, key)
 WHERE slice.asset_id = held.asset_id AND slice.identity = held.identity COLLATE "C"
   AND slice.key = held.key COLLATE "C" AND slice.held_by_id IS NOT NULL AND NOT slice.due_again
+"""
+
+# Rows that a run holds come due again when it ends; others when their window is over.
+_DUE_LATER = """
+INSERT INTO assets_app_assetpartition AS slice
+    (asset_id, identity, key, window_start, window_end, segment, bucket,
+     state, version, due_again, due_at)
+SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
+       'missing', 0, true, window_end
+FROM unnest(
+    %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[], %(starts)s::timestamptz[],
+    %(ends)s::timestamptz[], %(segments)s::text[], %(buckets)s::date[]
+) AS early(asset_id, identity, key, window_start, window_end, segment, bucket)
+ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
+ON CONFLICT (asset_id, identity, key) DO UPDATE SET due_again = true, due_at = EXCLUDED.due_at
 """
 
 _SKIP = """
@@ -87,22 +103,30 @@ def mark_due_again(held: Sequence[HeldPartition]) -> None:
             cursor.execute(_DUE_AGAIN, _columns(pairs))
 
 
+def mark_due_later(asset: Asset, rows: Sequence[PartitionRow]) -> None:
+    """Their windows are not over: they are judged again when they are."""
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(_DUE_LATER, _row_columns([(asset, row) for row in rows]))
+
+
 def pass_over(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:
     """They are skipped, where nothing ever happened to them: only the latest one is wanted."""
     if rows:
         with connection.cursor() as cursor:
-            cursor.execute(
-                _SKIP,
-                {
-                    "assets": [asset.pk for asset, _ in rows],
-                    "identities": [asset.identity for asset, _ in rows],
-                    "keys": [row.key for _, row in rows],
-                    "starts": [row.start for _, row in rows],
-                    "ends": [row.end for _, row in rows],
-                    "segments": [row.segment for _, row in rows],
-                    "buckets": [row.bucket for _, row in rows],
-                },
-            )
+            cursor.execute(_SKIP, _row_columns(rows))
+
+
+def _row_columns(rows: Sequence[tuple[Asset, PartitionRow]]) -> dict[str, list[Any]]:
+    return {
+        "assets": [asset.pk for asset, _ in rows],
+        "identities": [asset.identity for asset, _ in rows],
+        "keys": [row.key for _, row in rows],
+        "starts": [row.start for _, row in rows],
+        "ends": [row.end for _, row in rows],
+        "segments": [row.segment for _, row in rows],
+        "buckets": [row.bucket for _, row in rows],
+    }
 
 
 def _columns(pairs: Sequence[tuple[Asset, str]]) -> list[list[int] | list[str]]:

@@ -4,11 +4,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import slicewise
+from accounts_app.models import User
+from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Failure
+from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
-from assets_app.models import Asset, Gateway, Run, RunState
+from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
 from tests.cast import asset
 
 
@@ -38,7 +41,39 @@ def scheduled(
     )  # fmt: skip
     assert made.producer is not None
     store_schedules([made.producer], now=since)
+    by_asset = set(scheduling_names(schedule))
+    for name_of in by_asset | set(upstream or {}):
+        mapping = (upstream or {}).get(name_of)
+        AssetDependency.objects.create(
+            upstream=Asset.objects.get(name=name_of),
+            downstream=made,
+            inlet=name_of in (upstream or {}),
+            scheduling=name_of in by_asset,
+            mapping=mapping.to_json() if mapping else None,
+        )
     return made
+
+
+def by(name: str) -> dict[str, Any]:
+    """A schedule by one asset."""
+    return {"kind": "asset", "name": name}
+
+
+def any_of(*parts: dict[str, Any]) -> dict[str, Any]:
+    """A schedule that one part suffices for."""
+    return {"kind": "any", "of": list(parts)}
+
+
+def all_of(*parts: dict[str, Any]) -> dict[str, Any]:
+    """A schedule that all parts are needed for."""
+    return {"kind": "all", "of": list(parts)}
+
+
+def write(of: Asset, selection: str, gateway: Gateway, user: User) -> None:
+    """Make partitions by hand, to the end."""
+    group = materialize(MaterializeRequest(asset=of, selection=selection), user=user)
+    for run in group.runs.order_by("id"):
+        make(run, gateway)
 
 
 def waiting(of: Asset) -> list[str]:

@@ -1,0 +1,147 @@
+"""Schedules by assets: a recorded run makes due what waited for it (AIP-75, AIP-76)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+import slicewise
+from assets_app.execution.claims import PlannedRun, claim_all
+from assets_app.execution.messages import nudge_dispatch
+from assets_app.models import Asset, AssetDependency, Outbox, Schedule, Trigger
+from assets_app.scheduling.affected import Made, affected
+from assets_app.scheduling.planning import planned_runs, terms_of
+from assets_app.scheduling.readiness import judge
+from assets_app.scheduling.slices import mark_due_again, mark_due_later
+from slicewise.rows import PartitionRow, partition_rows
+
+log = structlog.get_logger(__name__)
+
+_RUNS_AT_ONCE = 200
+
+# Of what the runs made: the version, and when the version before was made.
+_MADE = """
+SELECT piece.asset_id, piece.identity, piece.key, made.version, made.created_at, before.created_at
+FROM assets_app_materialization AS made
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+LEFT JOIN assets_app_materialization AS before
+    ON before.slice_id = made.slice_id AND before.version = made.version - 1
+WHERE made.run_id = ANY(%s)
+ORDER BY made.id
+"""
+
+
+@dataclass(slots=True)
+class Touched:
+    """An asset scheduled by others, and those of its partitions that something happened to."""
+
+    schedule: Schedule
+    asset: Asset
+    partitions: slicewise.PartitionSet | None = None
+
+
+def judge_outbox(now: datetime) -> int:
+    """Queue what the runs in the outbox have made due; how many runs were looked at."""
+    if not Outbox.objects.exists():
+        return 0
+    with transaction.atomic():
+        entries = dict(
+            Outbox.objects.select_for_update(skip_locked=True)
+            .order_by("id")
+            .values_list("id", "run_id")[:_RUNS_AT_ONCE]
+        )
+        Outbox.objects.filter(pk__in=entries).delete()
+        made = _made_by(entries.values())
+        for touched in _touched(made, now):
+            queue_due(touched, {(piece.asset_id, piece.key) for piece in made}, now)
+        nudge_dispatch()
+    return len(entries)
+
+
+def _made_by(run_ids: Iterable[int]) -> list[Made]:
+    with connection.cursor() as cursor:
+        cursor.execute(_MADE, [list(run_ids)])
+        return [
+            Made(asset_id=asset_id, identity=identity, key=key, version=version, at=at, before=old)
+            for asset_id, identity, key, version, at, old in cursor.fetchall()
+        ]
+
+
+def _touched(made: Sequence[Made], now: datetime) -> list[Touched]:
+    """The assets that are scheduled by what was made, with the partitions that it concerns."""
+    by_upstream: dict[int, list[Made]] = {}
+    for piece in made:
+        by_upstream.setdefault(piece.asset_id, []).append(piece)
+    touched: dict[int, Touched] = {}
+    for edge in scheduling_edges().filter(upstream__in=by_upstream):
+        producer = edge.downstream.producer
+        schedule = None if producer is None else getattr(producer, "schedule", None)
+        if schedule is None or schedule.rule is None or edge.downstream.paused:
+            continue
+        one = touched.setdefault(edge.downstream_id, Touched(schedule, edge.downstream))
+        found = affected(edge, by_upstream[edge.upstream_id], since=schedule.handled_until, now=now)
+        one.partitions = found if one.partitions is None else one.partitions | found
+    return list(touched.values())
+
+
+def scheduling_edges() -> QuerySet[AssetDependency]:
+    """Dependencies that schedule, with all that judging them reads."""
+    return AssetDependency.objects.select_related(
+        "upstream__partition_definition",
+        "downstream__partition_definition",
+        "downstream__producer__current_version",
+        "downstream__producer__schedule__group",
+    ).filter(scheduling=True, downstream__active=True)
+
+
+def queue_due(touched: Touched, made: set[tuple[int, str]] | None, now: datetime) -> int:
+    """Queue those of the touched partitions that are due now; how many.
+
+    ``made`` names what was just made upstream, where that is known. Windows that are not over yet
+    are looked at again when they are.
+    """
+    definition = touched.asset.definition
+    partitions = touched.partitions
+    if not partitions:
+        return 0
+    partitions = _capped(touched.asset, partitions)
+    rows = list(partition_rows(definition, partitions))
+    early = [row for row in rows if row.end is not None and row.end > now]
+    rows = [row for row in rows if row.end is None or row.end <= now]
+    mark_due_later(touched.asset, early)
+    return _queue(touched, rows, made, now)
+
+
+def _queue(
+    touched: Touched, rows: Sequence[PartitionRow], made: set[tuple[int, str]] | None, now: datetime
+) -> int:
+    asset = touched.asset
+    edges = list(scheduling_edges().filter(downstream=asset))
+    verdicts = judge(asset, edges, rows, made=made, now=now)
+    due = [verdict.row for verdict in verdicts if verdict.is_due]
+    planned: list[PlannedRun] = list(
+        planned_runs(terms_of(touched.schedule, asset, Trigger.UPSTREAM), due)
+    )
+    claimed, held = claim_all(planned)
+    mark_due_again(held)
+    return len(claimed)
+
+
+def _capped(asset: Asset, partitions: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    """The newest of them, as many as one event may queue; the log says what is left out."""
+    most = settings.MAX_PARTITIONS_PER_TICK
+    if len(partitions) <= most:
+        return partitions
+    left_out = partitions[: len(partitions) - most]
+    log.warning(
+        "more partitions are due than one upstream write may queue: the oldest are left out",
+        asset=asset.name,
+        limit=most,
+        left_out=len(left_out),
+        selection=left_out.text[:200],
+    )
+    return partitions[len(partitions) - most :]

@@ -1,0 +1,333 @@
+"""What a recorded run makes due downstream, and what it does not."""
+
+from datetime import datetime
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.models import Asset, AssetPartition, Gateway, Outbox, Run, Trigger
+from assets_app.scheduling.again import queue_again
+from assets_app.scheduling.judging import judge_outbox
+from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
+from tests.cast import asset
+from tests.scheduling.scenes import (
+    all_of,
+    any_of,
+    at,
+    begin,
+    by,
+    fail,
+    make_all,
+    scheduled,
+    waiting,
+    write,
+)
+
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+SHIFTED = PartitionByInterval("30 * * * *", start="2024-01-01")
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
+YEARLY = PartitionByInterval("@yearly", start="2020-01-01")
+SEGMENTS = PartitionBySequence(["marketing-dwh", "engineering-dwh"])
+BEGAN = at(2024, 1, 1)
+NOW = at(2024, 8, 1)
+pytestmark = pytest.mark.django_db
+
+
+def test_a_day_is_due_when_its_24_hours_are_there(alice: User, gateway: Gateway) -> None:
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(daily) == []
+    write(hourly, "2024-07-01T23:00Z", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(daily) == ["2024-07-01"]
+    assert Run.objects.get(asset=daily).trigger == Trigger.UPSTREAM
+
+
+def test_a_shifted_hour_needs_two(alice: User, gateway: Gateway) -> None:
+    hourly = asset("hourly", HOURLY)
+    shifted = scheduled("shifted", by("hourly"), SHIFTED, since=BEGAN)
+    write(hourly, "2024-07-01T14:00Z", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(shifted) == []
+    write(hourly, "2024-07-01T15:00Z", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(shifted) == ["2024-07-01T14:30Z"]
+
+
+def test_a_year_makes_its_12_months_due(alice: User, gateway: Gateway) -> None:
+    yearly = asset("yearly", YEARLY)
+    monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
+    write(yearly, "2023", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(monthly) == [f"2023-{month:02}-01" for month in range(1, 13)]
+
+
+def test_segments_upstream_make_the_hours_due_that_ended_since_they_were_made_before(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spend = asset("spend", SEGMENTS)
+    both = PartitionByProduct([PartitionByInterval("@hourly"), SEGMENTS])
+    analysis = scheduled("analysis", by("spend"), both, since=at(2024, 7, 1))
+    write(spend, "*", gateway, alice)
+    _made_at(spend, at(2024, 7, 2))
+    judge_outbox(NOW)
+    assert len(waiting(analysis)) == 48
+    make_all(analysis, gateway)
+    write(spend, "marketing-dwh", gateway, alice)
+    _made_at(spend, at(2024, 7, 2, 3), version=2)
+    judge_outbox(NOW)
+    assert waiting(analysis) == [f"2024-07-02T0{hour}:00Z|marketing-dwh" for hour in range(3)]
+
+
+def test_what_is_not_partitioned_upstream_makes_no_history_due(
+    alice: User, gateway: Gateway
+) -> None:
+    whole = asset("whole")
+    daily = scheduled("daily", by("whole"), DAILY, since=at(2024, 7, 1))
+    write(whole, "", gateway, alice)
+    _made_at(whole, at(2024, 7, 3, 12))
+    judge_outbox(NOW)
+    assert waiting(daily) == ["2024-07-01", "2024-07-02"]
+
+
+def test_either_of_two_suffices_where_they_are_joined_by_or(alice: User, gateway: Gateway) -> None:
+    one, two = asset("one", DAILY), asset("two", DAILY)
+    either = scheduled("either", any_of(by("one"), by("two")), DAILY, since=BEGAN)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(either) == ["2024-07-01"]
+    make_all(either, gateway)
+    judge_outbox(NOW)
+    assert waiting(either) == []
+    write(two, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(either) == ["2024-07-01"]
+
+
+def test_both_are_needed_where_they_are_joined_by_and(alice: User, gateway: Gateway) -> None:
+    one, two = asset("one", DAILY), asset("two", DAILY)
+    both = scheduled("both", all_of(by("one"), by("two")), DAILY, since=BEGAN)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(both) == []
+    write(two, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_expressions_may_be_nested(alice: User, gateway: Gateway) -> None:
+    one, two, three = (asset(name, DAILY) for name in ("one", "two", "three"))
+    nested = scheduled(
+        "nested", any_of(all_of(by("one"), by("two")), by("three")), DAILY, since=BEGAN
+    )
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(nested) == []
+    write(three, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(nested) == ["2024-07-01"]
+    make_all(nested, gateway)
+    write(two, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(nested) == ["2024-07-01"]
+
+
+def test_what_is_not_partitioned_is_due_after_each_upstream_run(
+    alice: User, gateway: Gateway
+) -> None:
+    daily = asset("daily", DAILY)
+    report = scheduled("report", by("daily"), since=BEGAN)
+    for day in ("2024-07-01", "2024-07-02"):
+        write(daily, day, gateway, alice)
+        judge_outbox(NOW)
+        assert waiting(report) == [""]
+        make_all(report, gateway)
+    assert judge_outbox(NOW) == 1  # of the report itself: nothing depends on it
+    assert waiting(report) == []
+
+
+def test_a_re_made_partition_makes_what_follows_due_again_and_nothing_else(
+    alice: User, gateway: Gateway
+) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(one, "2024-07-01..2024-07-02", gateway, alice)
+    judge_outbox(NOW)
+    make_all(two, gateway)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(two) == ["2024-07-01"]
+
+
+def test_what_has_been_made_from_the_newest_is_not_made_again(
+    alice: User, gateway: Gateway
+) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(one, "2024-07-01", gateway, alice)
+    write(two, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(two) == []
+
+
+def test_an_asset_that_only_schedules_is_compared_by_its_version_too(
+    alice: User, gateway: Gateway
+) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    make_all(two, gateway)
+    Outbox.objects.create(run=Run.objects.filter(asset=one).get())
+    judge_outbox(NOW)
+    assert waiting(two) == []
+
+
+def test_an_upstream_partition_re_made_while_the_downstream_runs_is_not_missed(
+    alice: User, gateway: Gateway
+) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    running = begin(Run.objects.get(asset=two), gateway)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(two) == []
+    _finish(running)
+    queue_again(NOW)
+    assert waiting(two) == ["2024-07-01"]
+    make_all(two, gateway)
+    queue_again(NOW)
+    assert waiting(two) == []
+
+
+def test_a_run_that_began_after_the_upstream_was_re_made_is_enough(
+    alice: User, gateway: Gateway
+) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)  # the run of two waits in the queue: it will read the newest
+    make_all(two, gateway)
+    queue_again(NOW)
+    assert waiting(two) == []
+
+
+def test_two_recorded_at_once_make_due_what_needs_both(alice: User, gateway: Gateway) -> None:
+    hourly = asset("hourly", HOURLY)
+    scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01", gateway, alice)
+    assert Outbox.objects.count() == 24
+    first = Outbox.objects.order_by("id").first()
+    assert first is not None
+    judge_outbox(NOW)
+    assert waiting(Asset.objects.get(name="daily")) == ["2024-07-01"]
+    assert not Outbox.objects.exists()
+
+
+def test_a_backfill_makes_nothing_due(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN)
+    write(one, "2024-07-01", gateway, alice)
+    Outbox.objects.all().delete()
+    Run.objects.update(trigger=Trigger.BACKFILL)
+    from assets_app.execution.settling import _tell_downstream
+
+    _tell_downstream(Run.objects.get().pk)
+    judge_outbox(NOW)
+    assert waiting(two) == []
+
+
+def test_a_failed_run_makes_nothing_due(alice: User, gateway: Gateway) -> None:
+    from assets_app.execution.requests import MaterializeRequest, materialize
+
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN)
+    group = materialize(MaterializeRequest(asset=one, selection="2024-07-01"), user=alice)
+    fail(group.runs.get(), gateway)
+    assert judge_outbox(NOW) == 0
+    assert waiting(two) == []
+
+
+def test_a_lagging_window_is_due_once_it_is_over(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(at(2024, 7, 2, 0, 5))
+    assert waiting(lag) == []
+    assert queue_again(at(2024, 7, 2, 12)) == 0
+    queue_again(at(2024, 7, 3))
+    assert waiting(lag) == ["2024-07-02"]
+
+
+def test_a_paused_asset_is_not_made(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN)
+    Asset.objects.filter(name="two").update(paused=True)
+    write(one, "2024-07-01", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(two) == []
+
+
+def test_layers_follow_one_another(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    three = scheduled("three", by("two"), MONTHLY, since=BEGAN, upstream={"two": None})
+    write(one, "2024-06", gateway, alice)
+    judge_outbox(NOW)
+    assert len(waiting(two)) == 30
+    make_all(two, gateway)
+    judge_outbox(NOW)
+    assert waiting(three) == ["2024-06-01"]
+
+
+def test_what_one_write_may_queue_has_a_limit(
+    alice: User, gateway: Gateway, settings: object
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 5  # type: ignore[attr-defined]
+    yearly = asset("yearly", YEARLY)
+    monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
+    write(yearly, "2023", gateway, alice)
+    judge_outbox(NOW)
+    assert waiting(monthly) == [f"2023-{month:02}-01" for month in range(8, 13)]
+
+
+def test_statements_do_not_grow_with_what_was_made(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    scheduled("two", by("one"), DAILY, since=BEGAN)
+
+    def statements(selection: str) -> int:
+        write(one, selection, gateway, alice)
+        with CaptureQueriesContext(connection) as seen:
+            judge_outbox(NOW)
+        return len(seen)
+
+    assert statements("2024-01-01..2024-01-02") == statements("2024-02")
+
+
+def test_an_empty_outbox_is_one_statement() -> None:
+    with CaptureQueriesContext(connection) as seen:
+        judge_outbox(NOW)
+    assert len(seen) == 1
+
+
+def _made_at(of: Asset, moment: datetime, version: int = 1) -> None:
+    from assets_app.models import Materialization
+
+    Materialization.objects.filter(slice__asset=of, version=version).update(created_at=moment)
+    AssetPartition.objects.filter(asset=of, version=version).update(materialized_at=moment)
+
+
+def _finish(attempt: attempts.Attempt) -> None:
+    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
+    assert attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged)
+    assert attempts.succeed(attempt.row)
