@@ -29,8 +29,6 @@ def active() -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("refresh=3", "refresh=3 cannot be acted on yet; leave it out"),
-        ('schedule="@daily", pending="latest"', "pending='latest' cannot be acted on yet"),
         ('write_mode="append"', "write_mode='append' cannot be acted on yet"),
         ('engine="submit"', "engine='submit' cannot be acted on yet"),
         ('on_partial="publish"', "on_partial='publish' cannot be acted on yet"),
@@ -45,7 +43,10 @@ def active() -> list[str]:
             "schedule=Asset.ref('raw'),inlet_validations={'raw': AssetValidation.has_columns('a')}",
             "inlet_validations cannot be acted on yet",
         ),
-        ("refresh=1, depends_on_past=True", "refresh=1 and depends_on_past=True cannot be"),
+        (
+            'write_mode="version", depends_on_past=True',
+            "write_mode='version' and depends_on_past=True cannot be",
+        ),
     ],
 )
 def test_an_option_that_nothing_acts_on_is_an_error_of_the_file(
@@ -90,7 +91,7 @@ def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle)
     sync_bundle("trials", folder)
     before = Asset.objects.get(name="flights").producer
     assert before is not None
-    (folder / "a.py").write_text(f"{HEADER}@asset(refresh=3)\ndef flights(): ...\n")
+    (folder / "a.py").write_text(f"{HEADER}@asset(write_mode='append')\ndef flights(): ...\n")
     report = sync_bundle("trials", folder)
     assert told(report) == [("a.py", 2, "flights")]
     after = Asset.objects.get(name="flights").producer
