@@ -1,0 +1,66 @@
+"""Schedules on the real stack: by time, by assets, and layer after layer."""
+
+import time
+from itertools import pairwise
+
+import psycopg
+import pytest
+
+from config.demo.client import Client
+from tests.e2e.conftest import eventually
+
+_MADE = """
+SELECT piece.key, run.trigger, made.version, piece.window_start, piece.window_end, made.created_at,
+       run.started_at, run.queued_at
+FROM assets_app_materialization AS made
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+JOIN assets_app_run AS run ON run.id = made.run_id
+WHERE asset.name = %s ORDER BY piece.window_start, made.id
+"""
+
+
+@pytest.fixture
+def playing(api: Client, database: psycopg.Connection) -> None:
+    """The pulse beats for a dozen seconds, and all that follows is made."""
+    api.post("/assets/pulse/unpause/")
+    try:
+        eventually(lambda: len(database.execute(_MADE, ["bars"]).fetchall()) >= 3, seconds=90)
+    finally:
+        api.post("/assets/pulse/pause/")
+    eventually(lambda: _unfinished(database) == 0, seconds=60)
+
+
+def _unfinished(database: psycopg.Connection) -> int:
+    rows = database.execute(
+        "SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL"
+        " AND trigger IN ('schedule', 'upstream')"
+    ).fetchone()
+    assert rows is not None
+    return int(rows[0])
+
+
+def test_beats_bars_and_score_follow_one_another(
+    playing: None, database: psycopg.Connection
+) -> None:
+    pulses = database.execute(_MADE, ["pulse"]).fetchall()
+    bars = database.execute(_MADE, ["bars"]).fetchall()
+    starts = [row[3] for row in pulses]
+    assert {row[1] for row in pulses} == {"schedule"}
+    assert all((b - a).total_seconds() == 1 for a, b in pairwise(starts))
+    assert {row[2] for row in pulses} == {1}
+    assert {row[1] for row in bars} == {"upstream"}
+    assert {row[2] for row in bars} == {1}
+    for _, _, _, start, end, made, *_ in bars:
+        beats = [row for row in pulses if start <= row[3] < end]
+        assert len(beats) == 4
+        assert max(row[5] for row in beats) < made
+    whole = database.execute(_MADE, ["score"]).fetchall()
+    assert 1 <= len(whole) <= len(bars)
+    assert whole[-1][5] > bars[-1][5]
+
+
+def test_a_paused_schedule_rests(playing: None, database: psycopg.Connection) -> None:
+    before = len(database.execute(_MADE, ["pulse"]).fetchall())
+    time.sleep(3)
+    assert len(database.execute(_MADE, ["pulse"]).fetchall()) == before
