@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("assets_app", "0003_slices_by_making"),
+        ("assets_app", "0004_asset_file"),
     ]
 
     operations = [
