@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, expect, sync_playwright
@@ -85,8 +84,6 @@ def page(
         page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
         yield page
         started.close()
-    # The live server's threads have connections of their own.
-    connection.close_pool()
 
 
 @pytest.mark.slow
