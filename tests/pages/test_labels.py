@@ -200,7 +200,7 @@ def test_every_list_says_label_and_key(browser: Client, vera: User) -> None:
     browser.post("/backfills/new/", form)
     assert "2026-W02..2026-W04" in browser.get("/backfills/").content.decode()
     assert 'title="2026-W02: Materialized"' in browser.get("/assets/").content.decode()
-    body = form | {"max_active_runs": 3, "strategy": None, "params": {}}
+    body: dict[str, Any] = form | {"max_active_runs": 3, "strategy": None, "params": {}}
     answer = browser.post("/api/v1/backfills/preview/", body, content_type="application/json")
     planned = answer.json()
     assert (planned["first_key"], planned["first_label"]) == ("2026-01-05", "2026-W02")
