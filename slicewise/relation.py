@@ -7,7 +7,7 @@ from itertools import product
 from slicewise.intervals import Interval, make_interval
 from slicewise.keys import SEPARATOR
 from slicewise.overlap import Ranges, overlapping
-from slicewise.partition_set import Nonexistent, PartitionSet, Segments, Slab
+from slicewise.partition_set import NO_SEGMENTS, Nonexistent, PartitionSet, Segments, Slab
 from slicewise.snapshots import Definition, is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
@@ -117,7 +117,7 @@ def matching_segments(source: Definition, target: Definition, space: Space) -> M
     @lru_cache(maxsize=256)
     def mapped(segments: Segments) -> tuple[Segments, tuple[str, ...]]:
         if not pairs:
-            return theirs.all, ()
+            return theirs.all if segments else NO_SEGMENTS, ()
         shares = {
             tuple(places[place] for place, _ in pairs) for places in map(mine.places, segments)
         }

@@ -173,6 +173,14 @@ def test_the_latest_keeps_to_bounds_and_exclusions() -> None:
     assert not upstream_partitions(DWHS, future, "marketing-dwh", Latest(), until="2024-01-01")
 
 
+def test_a_window_that_is_not_the_latest_makes_nothing_due() -> None:
+    hours = PartitionByInterval("@hourly", start="2024-01-01", end="2024-01-02")
+    first, last = hours.keys()[0], hours.keys()[-1]
+    for downstream in (None, DWHS):
+        assert not downstream_partitions(hours, downstream, first, Latest())
+        assert downstream_partitions(hours, downstream, last, Latest())
+
+
 def test_the_latest_of_a_list_is_its_last_key() -> None:
     day = DAILY.parse("2024-01-01")
     assert upstream_partitions(DAILY, DWHS, day, Latest()).text == "engineering-dwh"
