@@ -119,7 +119,8 @@ class YearTicks:
     def _of_year(self, year: int) -> list[int]:
         moments = list(self._rule(year))
         for each in moments:
-            if abs(each.year - year) > 1 or getattr(each, "microsecond", 0):
+            fraction = each.microsecond if isinstance(each, datetime) else 0
+            if abs(each.year - year) > 1 or fraction:
                 raise DefinitionError(
                     f"a boundary of the year {year} lies within a year of it, on a whole second:"
                     f" not at {each}"
