@@ -5,6 +5,7 @@ from typing import Any
 
 from slicewise.arguments import near
 from slicewise.assets import MultiAsset, ProducedAsset
+from slicewise.errors import DefinitionError
 from slicewise.registry import AssetDefinitionError, Registry
 from slicewise.schedules import cycle_from, scheduling_assets
 from slicewise.tracebacks import file_line, one_line, user_line, user_traceback
@@ -19,7 +20,7 @@ def check_declared(registry: Registry, errors: Errors) -> None:
     """Adds what is wrong, one error for each producer, and forgets the files that are broken."""
     found = [] if any(errors.values()) else _unknown_names(registry)
     # A broken file may declare what others ask for: names are judged when all files are loaded.
-    for error in [*found, *_cycles(registry)]:
+    for error in [*found, *_wrong_mappings(registry), *_cycles(registry)]:
         errors.setdefault(error.site.file, []).append(
             error_json(error, registry.folder, error.site.file)
         )
@@ -64,6 +65,23 @@ def _unknown_sentence(unknown: list[str], known: set[str], registry: Registry) -
     )
     hints = "; ".join(f"{near(name, known)}" for name in unknown[:3]) if known else "there are none"
     return f"{names}; {hints} (one of another bundle is declared by Asset.ref({name!r}))"
+
+
+def _wrong_mappings(registry: Registry) -> list[AssetDefinitionError]:
+    """Mappings that make no sense between the definitions of the two assets; the first of each."""
+    found = []
+    for producer in registry.producers():
+        for upstream, mapping in producer.options.upstream.items():
+            asset = registry.assets.get(getattr(upstream, "name", upstream))
+            if asset is None:
+                continue  # of another bundle
+            try:
+                mapping.check(producer.partition, asset.partition)
+            except DefinitionError as error:
+                sentence = f"upstream={{{asset.name!r}: {mapping!r}}} cannot be: {error}"
+                found.append(producer.refused(sentence))
+                break
+    return found
 
 
 def _cycles(registry: Registry) -> list[AssetDefinitionError]:

@@ -291,3 +291,20 @@ def test_the_loader_process_reports_whatever_its_files_print_or_start(tmp_path: 
         with os.fdopen(reading, "rb") as report:
             assert names(json.load(report)) == ["made"]
         assert process.wait(10) == 0
+
+
+def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        a="""
+        @asset(partition=PartitionByInterval("@daily"))
+        def raw(): ...
+
+        @asset(upstream={raw: Offset(-1)}, partition=PartitionBySequence(["a", "b"]))
+        def spend(raw): ...
+        """,
+    )
+    (error,) = errors(load_bundle(folder)).values()
+    assert (error["line"], error["asset"]) == (6, "spend")
+    assert "upstream={'raw': Offset(first=-1, last=-1)} cannot be" in error["message"]
+    assert "counts windows of time; PartitionBySequence([a, b]) has none" in error["message"]
