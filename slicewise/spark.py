@@ -80,11 +80,18 @@ def open_session(
     ``tag`` marks every operation. Raises ValueError for a ``conf`` that a session cannot change.
     """
     session = _connect(remote, session_id)
-    if tag is not None:
-        session.addTag(tag)
-    session.conf._set_all(configs=SESSION_CONF, silent=False)  # one round trip
-    for name, value in (conf or {}).items():
-        _set_conf(session, name, value)
+    try:
+        if tag is not None:
+            session.addTag(tag)
+        session.conf._set_all(configs=SESSION_CONF, silent=False)  # one round trip
+        for name, value in (conf or {}).items():
+            _set_conf(session, name, value)
+    except BaseException as error:
+        # Nobody else can close it, and pyspark would go on asking it on behalf of later ones. A
+        # server that is gone is not waited for once more.
+        session.release_session_on_close = not is_platform_failure(error)
+        close_session(session)
+        raise
     return session
 
 

@@ -91,3 +91,17 @@ def test_a_session_that_was_never_opened_can_be_interrupted(
     for _ in range(2):
         spark_runs.parent.interrupt(spark_remote, session_id)
     assert spark_runs.parent.is_alive()
+
+
+def test_a_session_that_cannot_be_opened_does_not_stay_behind(spark_remote: str) -> None:
+    session_id = str(uuid.uuid4())
+    with pytest.raises(ValueError, match="submit"):
+        spark.open_session(spark_remote, session_id, conf={"spark.executor.memory": "3g"})
+    with pytest.raises(Exception, match="SESSION_CLOSED"):
+        spark.open_session(spark_remote, session_id)
+    later = spark.open_session(spark_remote, str(uuid.uuid4()))
+    try:
+        # pyspark asks the active session of some things, whichever a column belongs to.
+        assert later.range(2).where(spark.functions().col("id") > 0).count() == 1
+    finally:
+        spark.close_session(later)
