@@ -71,10 +71,13 @@ class AssetHandle:
         """
         if self._missing:
             raise MissingPartitionsError(self._missing_sentence())
-        root = self.path()
         folders = [key_folder(self.definition, key) for key in self.keys]
         if not folders:
             raise MissingPartitionsError(f"no partition of {self.name} is mapped to this run")
+        return self._read(self.path(), folders)
+
+    def _read(self, root: Path, folders: Sequence[str]) -> Frame:
+        """The data in some folders below the root of an asset's data."""
         reader = self._session().read
         # As Spark itself does it: by the first file.
         schema = spark.stored_schema(root / min(folders))
@@ -210,6 +213,15 @@ class OwnAssetHandle(WritableHandle):
     def stage_in(self, folder: Path) -> None:
         """What is written goes to this folder first."""
         self.staging = folder
+
+    def read_staged(self) -> Frame:
+        """All that has been written, as it will be read once it is published.
+
+        Raises ValueError when nothing has.
+        """
+        if self.staging is None or not self.staged:
+            raise ValueError(f"nothing of {self.name} has been written that could be read")
+        return self._read(self.staging, [partition.path for partition in self.staged])
 
     def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
         if not spark.is_frame(frame):

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from slicewise.by_asset import inlet_validations
 from slicewise.context import RunContext, entered
+from slicewise.declared import Asset
 from slicewise.handles import AssetHandle, Outlets, WritableHandle
 from slicewise.options import RunOptions
-from slicewise.signatures import wanted_names
+from slicewise.signatures import inlet_names, wanted_names
+from slicewise.validations import AssetValidation
 
 
 class Producer(Protocol):
@@ -47,6 +50,27 @@ def invoke(
         arguments[name] = given[name]() if name in given else upstream[name]
     with entered(context):
         return producer.function(**arguments)
+
+
+def inlet_checks(
+    producer: Producer, known: Mapping[str, Asset]
+) -> "dict[str, list[AssetValidation]]":
+    """What is validated of the assets that a function reads, by name, before it is called.
+
+    That is what it says of them itself, after what an asset that something else writes declares of
+    its own: nothing else has looked at that data. ``known`` are the assets that are declared where
+    the function can be seen.
+    """
+    inlets = inlet_names(producer.function)
+    found: dict[str, list[AssetValidation]] = {}
+    for name in inlets:
+        asset = known.get(name)
+        if asset is not None and asset.made_by is None and asset.validations:
+            found[name] = list(asset.validations)
+    for name, validations in inlet_validations(producer.options, inlets).items():
+        # The same one is asked once.
+        found[name] = list(dict.fromkeys([*found.get(name, []), *validations]))
+    return found
 
 
 def keep(producer: Producer, own: WritableHandle | Outlets, returned: Any) -> None:

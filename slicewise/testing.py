@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any
 
 from slicewise.assets import Asset, MultiAsset, ProducedAsset
-from slicewise.by_asset import inlet_validations
 from slicewise.context import PartitionContext, RunContext
 from slicewise.discovery import Discoveries
 from slicewise.errors import DefinitionError
 from slicewise.handles import Outlets
-from slicewise.invoke import invoke, keep
+from slicewise.invoke import inlet_checks, invoke, keep
 from slicewise.signatures import inlet_names
 from slicewise.trials import (
     Frame,
@@ -25,12 +24,9 @@ from slicewise.trials import (
     read_keys,
     unknown_keys,
 )
+from slicewise.validations import ValidationFailedError, check_all, refuse_failed
 
 __all__ = ["ValidationFailedError", "materialize"]
-
-
-class ValidationFailedError(ValueError):
-    """A validation of an inlet or an outlet failed; the message holds what each of them saw."""
 
 
 def materialize(
@@ -97,6 +93,7 @@ class _Trial:
         self._outlets: Sequence[Asset] = (
             producer.outlets if isinstance(producer, MultiAsset) else [producer]
         )
+        self._known: Mapping[str, Asset] = {}
         self._definition = producer.partition
         self._keys = read_keys(producer.name, self._definition, partition)
         self._past = past_before(self._definition, self._keys, past)
@@ -129,8 +126,8 @@ class _Trial:
                 f" {', '.join(wanted) or 'nothing'}"
             )
         handed = {key.name: key for key in frames if isinstance(key, Asset)}
-        known = {**reachable_assets(self.producer), **handed}
-        return {name: self._input(name, named[name], known.get(name)) for name in wanted}
+        self._known = {**reachable_assets(self.producer), **handed}
+        return {name: self._input(name, named[name], self._known.get(name)) for name in wanted}
 
     def _input(self, name: str, frame: Frame, asset: Asset | None) -> FrameHandle:
         if asset is None:
@@ -172,8 +169,7 @@ class _Trial:
 
     def check_inlets(self, given: Mapping[str, FrameHandle]) -> None:
         """Runs the validations of what the function reads."""
-        declared = inlet_validations(self.producer.options, list(given))
-        for name, validations in declared.items():
+        for name, validations in inlet_checks(self.producer, self._known).items():
             if name in given:
                 _check(name, [given[name].read()], validations)
 
@@ -200,12 +196,8 @@ def _producer(asset: Any) -> ProducedAsset | MultiAsset:
 def _check(name: str, frames: Iterable[Frame], validations: Sequence[Any]) -> None:
     if not validations:
         return
-    from slicewise.validations import check_all
-
-    failed = [r for frame in frames for r in check_all(frame, validations) if not r.passed]
-    for result in failed:
-        if not result.blocks:
+    results = [result for frame in frames for result in check_all(frame, validations)]
+    for result in results:
+        if not result.passed and not result.blocks:
             warnings.warn(f"{name}: {result.name}: {result.message}", stacklevel=4)
-    blocking = [f"{result.name}: {result.message}" for result in failed if result.blocks]
-    if blocking:
-        raise ValidationFailedError(f"validations of {name} failed:\n" + "\n".join(blocking))
+    refuse_failed({name: results})

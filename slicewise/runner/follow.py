@@ -15,6 +15,7 @@ _CHUNK_BYTES = 65536
 _RUNNER_MESSAGES: dict[str, set[str]] = {
     "spark": {"application_id", "ui"},
     "ask": {"question"},
+    "validated": {"when", "asset", "results"},
     "staged": {"root", "staging", "partitions"},
     "discovered": {"set", "keys"},
     "finished": set(),

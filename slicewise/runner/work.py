@@ -11,11 +11,14 @@ from slicewise.registry import Registry, collecting
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.session import LazySession
+from slicewise.runner.validating import Validating
 from slicewise.runner.wire import Message
 from slicewise.tracebacks import one_line, user_traceback
+from slicewise.validations import ValidationFailedError
 
 # A key text has up to 1,000 characters, a folder some more, and a message at most a megabyte.
 _PARTITIONS_PER_MESSAGE = 250
+_ERROR_LENGTH = 950
 
 
 def perform(request: Message, worker: Channel) -> int:
@@ -56,14 +59,21 @@ def _make(request: Message, root: Path, session: LazySession, worker: Channel) -
     file, name = str(request["file"]), str(request["asset"])
     with collecting(Registry(root)) as registry:
         import_file(root, file)
+        # What an asset that something else writes says of its data stands in a file of its own.
+        for facts in request.get("upstreams", {}).values():
+            if facts.get("declared_in"):
+                import_file(root, str(facts["declared_in"]))
     asset = registry.assets.get(name)
     producer: Producer | None = None if asset is None else asset.made_by
     if producer is None:
         raise LookupError(f"{file} declares no asset {name!r} with a function")
     session.conf = producer.options.spark_conf
     given = Given(request, producer, registry.assets, session, worker)
+    validating = Validating(producer, registry.assets, worker)
+    validating.inlets(given, request)
     returned = invoke(producer, given.context, given.own, given.upstream, session.get)
     keep(producer, given.own, returned)
+    validating.outlets(given)
     return given
 
 
@@ -91,10 +101,17 @@ def _report(given: Given, worker: Channel) -> None:
 
 def _failure(error: BaseException, root: Path, request: Message) -> Message:
     keys = request["partitions"]
+    by_data = isinstance(error, ValidationFailedError)  # whose sentence says it all
     return {
         "type": "failed",
         "kind": "platform" if spark.is_platform_failure(error) else "code",
-        "error": one_line(error),
-        "traceback": user_traceback(error, root),
+        "error": _shortened(error) if by_data else one_line(error),
+        "traceback": "" if by_data else user_traceback(error, root),
         "partition": keys[0] if len(keys) == 1 and request["partition"] is not None else None,
     }
+
+
+def _shortened(error: BaseException) -> str:
+    """The first validation that failed, and how many more."""
+    first, *more = str(error).splitlines()
+    return first[:_ERROR_LENGTH] + (f" (And {len(more)} more.)" if more else "")

@@ -1,7 +1,21 @@
 """Validations: what an asset's data has to fulfil, before or after a run."""
 
-from slicewise.validations.checking import check_all
+from slicewise.validations.checking import check_all, not_evaluated
 from slicewise.validations.declaring import AssetValidation, validation
-from slicewise.validations.result import Severity, ValidationResult
+from slicewise.validations.result import (
+    Severity,
+    ValidationFailedError,
+    ValidationResult,
+    refuse_failed,
+)
 
-__all__ = ["AssetValidation", "Severity", "ValidationResult", "check_all", "validation"]
+__all__ = [
+    "AssetValidation",
+    "Severity",
+    "ValidationFailedError",
+    "ValidationResult",
+    "check_all",
+    "not_evaluated",
+    "refuse_failed",
+    "validation",
+]

@@ -13,7 +13,7 @@ from slicewise.validations.rule import CannotEvaluateError, Column, Facts, Frame
 if TYPE_CHECKING:
     from slicewise.validations.declaring import AssetValidation
 
-__all__ = ["check_all"]
+__all__ = ["check_all", "not_evaluated"]
 
 _ERROR_LENGTH = 500
 
@@ -49,6 +49,14 @@ def check_all(
     plans = [_plan(validation, facts) for validation in validations]
     seen = _measured([plan for plan in plans if plan.measures])
     return [_result(plan, seen, facts) for plan in plans]
+
+
+def not_evaluated(validation: "AssetValidation", error: Exception) -> ValidationResult:
+    """The result of a validation whose frame cannot be had: it has failed, for this reason.
+
+    Raises the error where it says nothing of the data, since the Spark server is gone.
+    """
+    return _failed(validation, _problem(error))
 
 
 def _aware(name: str, moment: datetime) -> datetime:

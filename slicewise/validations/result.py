@@ -1,12 +1,16 @@
 """What evaluating a validation says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Severity", "ValidationResult"]
+__all__ = ["Severity", "ValidationFailedError", "ValidationResult", "refuse_failed"]
 
 Severity = Literal["error", "warn"]
+
+
+class ValidationFailedError(ValueError):
+    """A validation of an inlet or an outlet failed; the message holds what each of them saw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,3 +42,18 @@ class ValidationResult:
             "observed": dict(self.observed),
             "evaluated": self.evaluated,
         }
+
+
+def refuse_failed(results: Mapping[str, Sequence[ValidationResult]]) -> None:
+    """Raises ValidationFailedError where a result blocks: a line for each, with its asset.
+
+    ``results`` are by the name of the asset.
+    """
+    lines = [
+        f"{asset} does not pass {result.name}: {result.message.splitlines()[0]}"
+        for asset, listed in results.items()
+        for result in listed
+        if result.blocks
+    ]
+    if lines:
+        raise ValidationFailedError("\n".join(lines))

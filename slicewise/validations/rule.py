@@ -103,8 +103,16 @@ class Rule:
     """One thing that data can be asked. Rules are compared by what they say."""
 
     kind: ClassVar[str]
-    needs_spark: ClassVar[bool] = True
-    """Whether it asks a DataFrame of Spark; else the frame may be whatever stands in for one."""
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether it asks a DataFrame of Spark; else the frame may be whatever stands in for it."""
+        return self.needs_data
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether it asks the data; else what is known of the data is enough."""
+        return True
 
     def name(self) -> str:
         """What the validation is called unless people name it."""

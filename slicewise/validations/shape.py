@@ -121,6 +121,11 @@ class FreshWithin(Rule):
     column: str | None
     kind: ClassVar[str] = "fresh_within"
 
+    @property
+    def needs_data(self) -> bool:
+        """Only for the newest value of a column."""
+        return self.column is not None
+
     def name(self) -> str:
         return self.kind if self.column is None else f"{self.kind}({self.column})"
 

@@ -309,11 +309,23 @@ def test_validations_run_before_and_after() -> None:
         assert materialize(checked, partition=day, upstream={"raw": [1]}) == [1]
     with (
         pytest.warns(UserWarning, match="has_many_rows"),
-        pytest.raises(ValidationFailedError, match=r"of raw failed:\n.*has_rows"),
+        pytest.raises(ValidationFailedError, match="raw does not pass has_rows: "),
     ):
         materialize(checked, partition=day, upstream={"raw": []})
-    with pytest.raises(ValidationFailedError, match=r"of checked failed:\n.*has_rows"):
+    with pytest.raises(ValidationFailedError, match="checked does not pass has_rows: "):
         materialize(checked, partition=day, upstream={"raw": [1, 2, 3]}, params={"least": 5})
+
+
+def test_what_something_else_writes_is_held_to_what_it_declares() -> None:
+    outside = Asset("outside", outlet_validations=[has_rows])
+
+    @asset()
+    def reads(outside: Any) -> Any:
+        return outside.read()
+
+    assert materialize(reads, upstream={outside: [1]}) == [1]
+    with pytest.raises(ValidationFailedError, match="outside does not pass has_rows"):
+        materialize(reads, upstream={outside: []})
 
 
 def test_outlets_made_together_are_validated_each() -> None:
@@ -324,5 +336,5 @@ def test_outlets_made_together_are_validated_each() -> None:
         return {"left": [], "right": context["params"]["rows"]}
 
     assert materialize(both, params={"rows": [1]}) == {"left": [], "right": [1]}
-    with pytest.raises(ValidationFailedError, match="of right failed"):
+    with pytest.raises(ValidationFailedError, match="right does not pass has_rows"):
         materialize(both, params={"rows": []})

@@ -1,0 +1,199 @@
+"""Validations in runs, on a real Spark Connect server: before the function, and after it."""
+
+from typing import Any
+
+from pyarrow import parquet
+
+from tests.runtime.runs import Outcome, Runs
+
+SALES = """
+    DAYS = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-05")
+
+    @asset(uri=f"{LAKE}/raw", partition=DAYS, strategy="range")
+    def raw(spark):
+        return spark.sql("SELECT * FROM VALUES ('mitte', 5, '2024-01-01'),"
+            " (NULL, 6, '2024-01-02'), ('wedding', NULL, '2024-01-02')"
+            " AS t(shop, amount, partition)")
+"""
+DAYS = ["2024-01-01", "2024-01-02"]
+
+
+def validated(outcome: Outcome) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """What the run said, by when, asset and name."""
+    return {
+        (message["when"], message["asset"], one["name"]): one
+        for message in outcome.of_type("validated")
+        for one in message["results"]
+    }
+
+
+def passed(outcome: Outcome) -> dict[str, bool]:
+    return {name: one["passed"] for (_, _, name), one in validated(outcome).items()}
+
+
+def test_what_is_read_and_what_is_written_is_validated(spark_runs: Runs) -> None:
+    spark_runs.define(f"""{SALES}
+    @validation
+    def cheap(frame):
+        "Nothing costs more than ten."
+        assert frame.where("amount > 10").count() == 0
+
+    @asset(uri=f"{{LAKE}}/sales", partition=DAYS, strategy="range",
+           inlet_validations={{raw: [AssetValidation.row_count(min=1), cheap]}},
+           outlet_validations=[AssetValidation.not_null("shop", severity="warn"),
+                               AssetValidation.unique("shop", "amount")])
+    def sales(raw):
+        print("the function runs")
+        return raw.read()
+    """)
+    spark_runs.make("raw", DAYS)
+    made = spark_runs.make("sales", DAYS, upstream={"raw": DAYS})
+    said = validated(made)
+    assert {key: one["passed"] for key, one in said.items()} == {
+        ("inlet", "raw", "row_count"): True,
+        ("inlet", "raw", "cheap"): True,
+        ("outlet", "sales", "not_null(shop)"): False,
+        ("outlet", "sales", "unique(shop, amount)"): True,
+    }
+    assert said["inlet", "raw", "cheap"]["description"] == "Nothing costs more than ten."
+    warned = said["outlet", "sales", "not_null(shop)"]
+    assert (warned["severity"], warned["evaluated"]) == ("warn", True)
+    assert warned["message"] == "1 of 3 rows hold a null: 1 in 'shop'."
+    assert warned["observed"] == {"rows": 3, "failing": 1, "nulls": {"shop": 1}}
+    # Whoever looks at the log alone is told, too.
+    assert "sales does not pass not_null(shop): 1 of 3 rows" in made.log
+    assert made.log.index("the function runs") < made.log.index("does not pass")
+    assert made.types.index("staged") > made.types.index("validated")
+
+
+def test_an_inlet_that_fails_stops_the_run_before_anything_is_written(spark_runs: Runs) -> None:
+    spark_runs.define(f"""{SALES}
+    @asset(uri=f"{{LAKE}}/sales", partition=DAYS, retries=3,
+           inlet_validations={{raw: [AssetValidation.not_null("shop"),
+                                     AssetValidation.not_null("amount"),
+                                     AssetValidation.row_count(min=3, severity="warn")]}})
+    def sales(raw):
+        print("the function runs")
+        return raw.read()
+    """)
+    spark_runs.make("raw", DAYS)
+    stopped = spark_runs.run("sales", ["2024-01-02"], upstream={"raw": ["2024-01-02"]})
+    assert stopped.failure["kind"] == "code"
+    assert stopped.failure["traceback"] == ""
+    assert stopped.failure["error"] == (
+        "raw does not pass not_null(shop): 1 of 2 rows hold a null: 1 in 'shop'. (And 1 more.)"
+    )
+    assert list(passed(stopped).values()) == [False, False, False]
+    assert "the function runs" not in stopped.log
+    assert not (spark_runs.lake / "sales").exists()
+    # Only what the run reads is asked: the first day has no null, and one row, which is a warning.
+    fine = spark_runs.make("sales", ["2024-01-01"], upstream={"raw": ["2024-01-01"]})
+    assert list(passed(fine).values()) == [True, True, False]
+
+
+def test_old_data_stays_when_the_new_does_not_pass(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/kept", params={"rows": 2},
+               outlet_validations=[AssetValidation.row_count(min=2)])
+        def kept(spark, context):
+            return spark.range(context["params"]["rows"])
+    """)
+    spark_runs.make("kept", params={"rows": 3})
+    failed = spark_runs.run("kept", params={"rows": 1})
+    assert failed.failure["error"] == (
+        "kept does not pass row_count: There is 1 row instead of at least 2 rows."
+    )
+    assert "staged" not in failed.types
+    files = (spark_runs.lake / "kept").glob("*.parquet")
+    assert sum(parquet.read_metadata(file).num_rows for file in files) == 3
+
+
+def test_all_rules_and_all_partitions_are_one_job(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        from pyspark.sql.connect.dataframe import DataFrame
+        collect = DataFrame.collect
+        def counting(self):
+            print("asked")
+            return collect(self)
+        DataFrame.collect = counting
+
+        DAYS = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-05")
+        @asset(uri=f"{LAKE}/days", partition=DAYS, strategy="range",
+               outlet_validations=[AssetValidation.has_columns("id", "partition"),
+                                   AssetValidation.not_null("id", "partition"),
+                                   AssetValidation.row_count(min=4, max=4),
+                                   AssetValidation.accepted_values("id", range(4)),
+                                   AssetValidation.matches("partition", r"2024-01-0[1-4]")])
+        def days(spark):
+            return spark.sql("SELECT id, concat('2024-01-0', id + 1) AS partition FROM range(4)")
+    """)
+    made = spark_runs.make("days", [f"2024-01-0{day}" for day in range(1, 5)])
+    assert set(passed(made).values()) == {True}
+    assert made.log.count("asked") == 1
+
+
+def test_what_something_else_writes_is_held_to_what_it_declares(spark_runs: Runs) -> None:
+    spark_runs.define(
+        """
+        outside = Asset("outside", uri=f"{LAKE}/outside",
+                        outlet_validations=[AssetValidation.row_count(min=5)])
+        """,
+        file="others.py",
+    )
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/outside")
+        def writes(spark):
+            return spark.range(4)
+
+        @asset(inlet_validations=[AssetValidation.has_columns("id")])
+        def reads(outside):
+            print("the function runs")
+    """)
+    spark_runs.make("writes")
+    request = spark_runs.request("writes")
+    there = {"uri": request["uri"], "partition": None, "partitions": [""], "missing": []}
+    unseen = spark_runs.make("reads", upstreams={"outside": there})
+    assert passed(unseen) == {"has_columns(id)": True}
+    declared = there | {"declared_in": "others.py"}
+    stopped = spark_runs.run("reads", upstreams={"outside": declared})
+    assert stopped.failure["error"].startswith("outside does not pass row_count: There are 4 rows")
+    assert passed(stopped) == {"row_count": False, "has_columns(id)": True}
+
+
+def test_freshness_is_that_of_what_is_read_and_needs_no_data(runs: Runs) -> None:
+    runs.define("""
+        from datetime import timedelta
+        elsewhere = Asset("elsewhere", uri="s3://bucket/x")
+        @asset(inlet_validations={"elsewhere": [AssetValidation.fresh_within(timedelta(hours=1))]})
+        def reads(elsewhere): pass
+
+        @asset(inlet_validations={"elsewhere": [AssetValidation.row_count(min=1)]})
+        def counts(elsewhere): pass
+    """)
+    there = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
+    old = there | {"materialized_at": "2024-01-01T12:00:00+00:00"}
+    stopped = runs.run("reads", upstreams={"elsewhere": old})
+    assert "The data was made at 2024-01-01 12:00:00 UTC" in stopped.failure["error"]
+    new = there | {"materialized_at": "2999-01-01T12:00:00+00:00"}
+    assert passed(runs.make("reads", upstreams={"elsewhere": new})) == {"fresh_within": True}
+    unknown = runs.run("reads", upstreams={"elsewhere": there})
+    assert "it is not known when the data was made" in unknown.failure["error"]
+    # Of data that cannot be read here nothing else is known, which is no pass.
+    unread = runs.run("counts", upstreams={"elsewhere": new})
+    (told,) = validated(unread).values()
+    assert (told["passed"], told["evaluated"]) == (False, False)
+    assert told["message"].startswith("It cannot be evaluated: ")
+
+
+def test_partitions_that_are_missing_do_not_pass(runs: Runs) -> None:
+    runs.define("""
+        Asset("raw", uri="file:///nowhere")
+        @asset(inlet_validations={"raw": [AssetValidation.row_count(min=1, severity="warn")]})
+        def reads(raw): print("the function runs")
+    """)
+    there = {"uri": "file:///nowhere", "partition": None, "partitions": [], "missing": [""]}
+    warned = runs.make("reads", upstreams={"raw": there})
+    (told,) = validated(warned).values()
+    assert not told["evaluated"]
+    assert "1 partitions of raw that this run needs have not been made" in told["message"]
+    assert "the function runs" in warned.log
