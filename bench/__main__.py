@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from bench import arithmetic, database, flights
+from bench import arithmetic, database, flights, layers
 from bench.figures import Figure, line, show
+
+IN_DATABASE = {1, 2, 5, 10, 15}
 
 
 def main() -> None:
@@ -18,13 +20,17 @@ def main() -> None:
     parser.add_argument("--only", metavar="ROWS", help="some rows: 1,2 or 6", default="")
     parser.add_argument("--times", type=int, default=5, help="how often each is measured")
     parser.add_argument("--days", type=int, default=30, help="days in each turn of row 6")
+    parser.add_argument(
+        "--history", type=int, default=1_000_000, help="materializations on record in row 15"
+    )
     options = parser.parse_args()
     wanted = {int(row) for row in options.only.split(",") if row}
     times, days = options.times, options.days
     groups: list[tuple[set[int], Callable[[], Iterator[Figure]]]] = [
         ({11, 12, 13}, lambda: arithmetic.measure(times)),
         ({6, 7, 18}, lambda: flights.measure(times, days)),
-        ({1, 2, 5, 10}, lambda: database.measure(times)),
+        ({8, 9}, layers.measure),
+        (IN_DATABASE, lambda: database.measure(times, wanted or IN_DATABASE, options.history)),
     ]
     console = Console()
     figures: list[Figure] = []

@@ -1,4 +1,4 @@
-"""Starts the servers for `bench.bookkeeping`: a real PostgreSQL, with no worker beside it."""
+"""Starts the servers for `bench.bookkeeping` and `bench.ticks`: no worker is beside them."""
 
 import os
 import secrets
@@ -12,8 +12,11 @@ from config.stack.process import scrubbed
 _SERVERS = ("postgresql", "redis")
 
 
-def measure(times: int) -> Iterator[Figure]:
-    """Start the database and the broker, make tables and account, and measure."""
+def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
+    """Start the database and the broker, make tables and account, and measure those rows.
+
+    ``history`` is how many materializations are on record for row 15.
+    """
     with data_folder() as folder:
         services = Services(folder, env=scrubbed(os.environ))
         try:
@@ -28,8 +31,11 @@ def measure(times: int) -> Iterator[Figure]:
             }
             prepare.main()
             # Models can be imported only now: Django reads its settings from the environment.
-            from bench import bookkeeping
+            from bench import bookkeeping, ticks
 
-            yield from bookkeeping.measure(times, password)
+            if rows & {1, 2, 5, 10}:
+                yield from bookkeeping.measure(times, password)
+            if 15 in rows:
+                yield from ticks.measure(history)
         finally:
             services.stop()

@@ -1,0 +1,68 @@
+"""Rows 8 and 9: how long what is due waits, on a whole stack whose slots are idle."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+import psycopg
+
+from bench.figures import Figure, duration
+from bench.running import BUNDLES, data_folder
+from config.stack import Stack
+from config.stack.process import scrubbed
+
+_WARM_UP, _WATCHED = 5, 20
+
+# From the end of a window, at which it is due, to the start of the run that makes it.
+_DUE = """
+SELECT extract(epoch FROM run.started_at - piece.window_end)
+FROM assets_app_run AS run
+JOIN assets_app_runpartition AS made ON made.run_id = run.id
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+WHERE run.trigger = 'schedule' AND run.started_at IS NOT NULL
+ORDER BY piece.window_start
+"""
+# From the record of the last upstream partition to the start of the run that needed it.
+_LAYER = """
+SELECT extract(epoch FROM run.started_at - max(read_made.created_at))
+FROM assets_app_run AS run
+JOIN assets_app_runattempt AS attempt ON attempt.run_id = run.id AND attempt.number = 1
+JOIN assets_app_attemptinput AS read ON read.attempt_id = attempt.id
+JOIN assets_app_materialization AS read_made
+    ON read_made.slice_id = read.slice_id AND read_made.version = read.version
+WHERE run.trigger = 'upstream' AND run.started_at IS NOT NULL
+GROUP BY run.id ORDER BY run.id
+"""
+
+
+def measure() -> Iterator[Figure]:
+    """Let the assets of the bundle beat for some seconds, and read the rows."""
+    with data_folder() as folder:
+        whole = Stack(folder, bundles={"beat": BUNDLES / "beat"}, env=scrubbed(os.environ))
+        whole.start()
+        try:
+            time.sleep(_WARM_UP + _WATCHED)
+            with psycopg.connect(whole.environment()["DATABASE_URL"]) as connection:
+                due, layer = (
+                    [float(row[0]) for row in connection.execute(query).fetchall()]
+                    for query in (_DUE, _LAYER)
+                )
+        finally:
+            whole.stop()
+    yield _figure(8, "from the due instant to running, a scheduled run on idle slots", due, 0.3)
+    yield _figure(9, "the next layer starts after the last upstream partition", layer, 0.2)
+
+
+def _figure(row: int, work: str, waits: Sequence[float], reach: float) -> Figure:
+    waits = waits[_WARM_UP:]
+    middle, worst = median(waits), max(waits)
+    return Figure(
+        row=row,
+        work=work,
+        measured=f"{duration(middle)}, at most {duration(worst)}",
+        seconds=middle,
+        reach=duration(reach),
+        reached=middle <= reach,
+        times=len(waits),
+    )
