@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as ClassicSession
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.session import SparkSession
     from pyspark.sql.types import StructType
@@ -57,6 +58,45 @@ _PLATFORM_CONDITIONS = {
 }
 _PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED"}
 
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
+# What Java says of a configuration that no other try will make right.
+_REFUSED_CONF = (
+    "IllegalArgumentException",
+    "NumberFormatException",
+    "Could not parse Master URL",
+)
+
+_OWN_APPLICATION = (
+    '@asset(engine="submit") gives the run a Spark application of its own, with sparkContext, RDDs'
+    " and the JVM."
+)
+# By pyspark's own names of what went wrong.
+_ADVICE = {
+    **dict.fromkeys(
+        (
+            "JVM_ATTRIBUTE_NOT_SUPPORTED",
+            "CONTEXT_UNAVAILABLE_FOR_REMOTE_CLIENT",
+            "NOT_IMPLEMENTED",
+            "SESSION_OR_CONTEXT_EXISTS",
+        ),
+        f"This run reaches Spark by Spark Connect. {_OWN_APPLICATION}",
+    ),
+    "CANNOT_MODIFY_STATIC_CONFIG": (
+        "It belongs to the Spark server that runs share. Say it in spark_conf of an asset with"
+        ' engine="submit", which has a Spark application of its own.'
+    ),
+    "PATH_NOT_FOUND": (
+        "Paths are opened by the Spark server that runs share: a relative one lies below that"
+        " server's folder. Give the full path, which server and gateway both have; with"
+        ' engine="submit" a relative path begins at the bundle.'
+    ),
+}
+
+
+class ApplicationNotStartedError(ConnectionError):
+    """The cluster has given no Spark application. Not the fault of the asset's code."""
+
 
 def preload() -> None:
     """Imports what runs need, in the process from which they are forked. Opens no channel."""
@@ -69,7 +109,7 @@ def use_connect() -> None:
 
     A definition file may well say ``functions.col("origin")`` at its top.
     """
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    os.environ[_CONNECT_MODE] = "1"
 
 
 def open_session(
@@ -95,8 +135,32 @@ def open_session(
     return session
 
 
-def close_session(session: "SparkSession") -> None:
-    """Gives the session's memory on the server back."""
+def open_application(tag: str | None = None) -> "ClassicSession":
+    """The session of the Spark application that spark-submit has started this process for.
+
+    ``tag`` marks every job. Raises ValueError for a configuration that Spark refuses, and
+    ApplicationNotStartedError where the cluster gives none.
+    """
+    from pyspark.sql import SparkSession
+
+    os.environ.pop(_CONNECT_MODE, None)
+    try:
+        session = SparkSession.builder.getOrCreate()
+    except Exception as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()
+        reason = next((line for line in said if "Exception:" in line), said[0])
+        if any(name in str(error) for name in _REFUSED_CONF):
+            raise ValueError(f"Spark refuses its configuration: {reason}") from error
+        raise ApplicationNotStartedError(
+            f"no Spark application could be started: {reason}"
+        ) from error
+    if tag is not None:
+        session.addTag(tag)
+    return session
+
+
+def close_session(session: "SparkSession | ClassicSession") -> None:
+    """Gives the session's memory on the server back; ends an application of one's own."""
     session.stop()
 
 
@@ -111,9 +175,30 @@ def interrupt(remote: str, session_id: str) -> None:
     close_session(session)
 
 
-def application_id(session: "SparkSession") -> str | None:
+def application_id(session: "SparkSession | ClassicSession") -> str | None:
     """The id of the Spark application behind a session."""
     return session.conf.get("spark.app.id", None)
+
+
+def application_ui(session: "ClassicSession") -> str | None:
+    """Where the pages of an application of one's own are, if it has any."""
+    return session.sparkContext.uiWebUrl
+
+
+def engine_advice(error: BaseException) -> str | None:
+    """What would help, where the code asks of Spark Connect what only ``engine="submit"`` has.
+
+    None for other errors, and in a process that has an application of its own.
+    """
+    if _CONNECT_MODE not in os.environ:
+        return None
+    chain: BaseException | None = error
+    while chain is not None:
+        condition = getattr(chain, "getCondition", lambda: None)()
+        if condition in _ADVICE:
+            return _ADVICE[condition]
+        chain = chain.__cause__ or chain.__context__
+    return None
 
 
 def is_frame(value: object) -> bool:

@@ -19,6 +19,10 @@ class Channel:
         self._lock = Lock()
         self._pid = os.getpid()
 
+    def hand_over(self, taker: socket.socket) -> None:
+        """Gives the channel to the process behind a socket, which `receive_channel` takes."""
+        socket.send_fds(taker, [b"\n"], [self._connection.fileno()])
+
     def say(self, message: Message) -> None:
         """Tells the worker."""
         with self._lock:
@@ -45,3 +49,12 @@ class Channel:
         if "error" in answer:
             raise ValueError(f"the worker refuses the question: {answer['error']}")
         return answer
+
+
+def receive_channel(giver: socket.socket) -> Channel:
+    """The channel that another process hands over. Raises WorkerGoneError when it does not."""
+    data, descriptors, _, _ = socket.recv_fds(giver, 1, 1)
+    if not data or not descriptors:
+        raise WorkerGoneError("the runner of this run is gone")
+    os.set_inheritable(descriptors[0], False)
+    return Channel(socket.socket(fileno=descriptors[0]))

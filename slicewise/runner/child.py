@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import TextIO
 
 from slicewise import spark
+from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import adopt_orphans, die_with_parent
+from slicewise.runner.session import is_submitted
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 
 _CHANNEL = 3
@@ -52,22 +54,28 @@ def main(perform: Perform, operation: str, channel: int, log: int) -> int:
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
-        worker = Channel(connection)
-        try:
-            status = _answer(perform, operation, request, worker)
-        except BaseException as error:
-            worker.say(_platform_failure(error))
-            status = 1
-        sys.stdout.flush()
-        sys.stderr.flush()
-        return status
+        if operation == "interrupt":
+            perform = _interrupt
+        elif is_submitted(request):
+            perform = submit.launch
+        return answer_run(perform, request, Channel(connection))
 
 
-def _answer(perform: Perform, operation: str, request: Message, worker: Channel) -> int:
-    if operation == "interrupt":
-        spark.interrupt(str(request["remote"]), str(request["session_id"]))
-        return 0
-    return perform(request, worker)
+def answer_run(perform: Perform, request: Message, worker: Channel) -> int:
+    """Does what a request asks and says so if the platform fails; the exit status."""
+    try:
+        status = perform(request, worker)
+    except BaseException as error:
+        worker.say(_platform_failure(error))
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
+def _interrupt(request: Message, worker: Channel) -> int:
+    spark.interrupt(str(request["remote"]), str(request["session_id"]))
+    return 0
 
 
 def _platform_failure(error: BaseException) -> Message:

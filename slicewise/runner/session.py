@@ -1,47 +1,69 @@
 """The Spark session of a run."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slicewise import spark
 from slicewise.runner.channel import Channel
 from slicewise.runner.wire import Message
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as ClassicSession
     from pyspark.sql.connect.session import SparkSession
+
+SUBMIT = "submit"
 
 
 class NoSparkError(RuntimeError):
     """Spark was asked for in a run that has none."""
 
 
+def is_submitted(request: Message) -> bool:
+    """Whether the run is made by a Spark application of its own, not by a server."""
+    return (request.get("spark") or {}).get("engine") == SUBMIT
+
+
 class LazySession:
-    """The session, opened when it is first asked for."""
+    """The session, opened when it is first asked for; one's own application is there before."""
 
     def __init__(self, request: Message, worker: Channel) -> None:
-        self._facts = request.get("spark")
+        self._facts: Mapping[str, Any] | None = request.get("spark")
+        self._is_submitted = is_submitted(request)
         self._worker = worker
-        self._session: SparkSession | None = None
+        self._session: SparkSession | ClassicSession | None = None
         self.conf: Mapping[str, str] = {}
+        """What the asset asks of a session. An application is told when it is submitted."""
 
-    def get(self) -> "SparkSession":
-        """Raises NoSparkError when the run was given no server."""
+    def prepare(self) -> None:
+        """What must be so before a definition file is imported: it may make columns at its top."""
+        if self._is_submitted:
+            self.get()
+        elif self._facts is not None:
+            spark.use_connect()
+
+    def get(self) -> Any:
+        """Raises NoSparkError when the run was given no Spark."""
         if self._session is None:
             if self._facts is None:
                 raise NoSparkError("this run was given no Spark server")
             # Said before: whoever ends this run knows then that there may be a session to end.
             self._worker.say({"type": "spark", "application_id": None, "ui": None})
-            self._session = spark.open_session(
-                str(self._facts["remote"]),
-                str(self._facts["session_id"]),
-                tag=self._facts.get("tag"),
-                conf=self.conf,
-            )
+            self._session, ui = self._opened(self._facts)
             application = spark.application_id(self._session)
-            self._worker.say({"type": "spark", "application_id": application, "ui": None})
+            self._worker.say({"type": "spark", "application_id": application, "ui": ui})
         return self._session
 
     def close(self) -> None:
-        """Gives the session's memory on the server back."""
+        """Gives the session's memory on the server back, or ends the application."""
         if self._session is not None:
             spark.close_session(self._session)
+
+    def _opened(
+        self, facts: Mapping[str, Any]
+    ) -> tuple["SparkSession | ClassicSession", str | None]:
+        """The session, and where its own pages are if it has any."""
+        if self._is_submitted:
+            application = spark.open_application(facts.get("tag"))
+            return application, spark.application_ui(application)
+        remote, session_id = str(facts["remote"]), str(facts["session_id"])
+        return spark.open_session(remote, session_id, tag=facts.get("tag"), conf=self.conf), None

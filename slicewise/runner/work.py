@@ -28,10 +28,9 @@ def perform(request: Message, worker: Channel) -> int:
     """
     root = _unpacked(request)
     session = LazySession(request, worker)
-    if request.get("spark"):
-        spark.use_connect()
     try:
         with importable(root):
+            session.prepare()
             given = _make(request, root, session, worker)
     except KeyboardInterrupt:
         raise
@@ -102,10 +101,17 @@ def _report(given: Given, worker: Channel) -> None:
 def _failure(error: BaseException, root: Path, request: Message) -> Message:
     keys = request["partitions"]
     by_data = isinstance(error, ValidationFailedError)  # whose sentence says it all
+    said = _shortened(error) if by_data else one_line(error)
+    advice = spark.engine_advice(error)
+    if advice is not None:
+        error.add_note(advice)
+        said = f"{said} {advice}"
     return {
         "type": "failed",
         "kind": "platform" if spark.is_platform_failure(error) else "code",
-        "error": _shortened(error) if by_data else one_line(error),
+        "error": _shortened(error)
+        if by_data
+        else " ".join(filter(None, (one_line(error), advice))),
         "traceback": "" if by_data else user_traceback(error, root),
         "partition": keys[0] if len(keys) == 1 and request["partition"] is not None else None,
     }

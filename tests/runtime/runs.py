@@ -59,12 +59,21 @@ class Outcome:
 class Runs:
     """Runs of one bundle."""
 
-    def __init__(self, parent: WarmParent, folder: Path, *, remote: str | None) -> None:
+    def __init__(
+        self,
+        parent: WarmParent,
+        folder: Path,
+        *,
+        remote: str | None = None,
+        submit: Mapping[str, Any] | None = None,
+    ) -> None:
         self.parent = parent
         self.folder = folder
         self.lake = folder / "lake"
         self.bundle = folder / "bundle"
         self.remote = remote
+        self.submit = submit
+        """What the engine ``submit`` is told, but for what differs from run to run."""
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         """What this worker answers to a question; without, it answers none."""
         self._producers: dict[str, Any] = {}
@@ -111,7 +120,7 @@ class Runs:
             "partitions": list(partitions),
             "strategy": producer["strategy"],
             "upstreams": {up: self._upstream(up, keys) for up, keys in (upstream or {}).items()},
-            "spark": self._spark(run_id),
+            "spark": self._spark(run_id, producer["spark_conf"]),
             "log_limit": 10_000_000,
             **more,
         }
@@ -156,8 +165,12 @@ class Runs:
             "missing": [],
         }
 
-    def _spark(self, run_id: int) -> dict[str, str] | None:
+    def _spark(self, run_id: int, conf: Mapping[str, str]) -> dict[str, Any] | None:
+        tag = f"slicewise-run-{run_id}-1"
+        if self.submit is not None:
+            folder = str(self.folder / "submitted" / str(run_id))
+            conf = {**self.submit["conf"], **conf}
+            return {**self.submit, "conf": conf, "name": tag, "tag": tag, "folder": folder}
         if self.remote is None:
             return None
-        tag = f"slicewise-run-{run_id}-1"
         return {"remote": self.remote, "session_id": str(uuid.uuid4()), "tag": tag}

@@ -1,0 +1,45 @@
+"""The driver of a run that spark-submit makes: what a forked runner does, in an application."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+from slicewise.runner.channel import Channel, receive_channel
+from slicewise.runner.child import answer_run
+from slicewise.runner.processes import die_with_parent
+from slicewise.runner.submit import FOLDER_VARIABLE, TOKEN_VARIABLE, open_socket
+from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
+
+
+def main() -> int:
+    """Fetches channel and request from the runner, and makes the run; the exit status."""
+    die_with_parent(os.getppid())
+    channel, request = _fetch()
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each call of the JVM
+    from slicewise.runner.work import perform
+
+    return answer_run(perform, request, channel)
+
+
+def _fetch() -> tuple[Channel, Message]:
+    folder, token = os.environ.pop(FOLDER_VARIABLE), os.environ.pop(TOKEN_VARIABLE)
+    with open_socket(Path(folder), "connect") as connection:
+        connection.sendall(encode({"token": token}))
+        channel = receive_channel(connection)
+        request = read_message(connection, REQUEST_LIMIT_BYTES)
+    if request is None:
+        raise ConnectionError("the runner of this run is gone")
+    return channel, request
+
+
+if __name__ == "__main__":
+    # Python puts a script's folder first: its modules are not to be found by their short names.
+    del sys.path[0]
+    status = main()
+    os._exit(status)  # as a forked runner ends, whatever threads of the user's go on

@@ -1,0 +1,78 @@
+"""What spark-submit sends along: the SDK and a bundle as archives that Python imports from."""
+
+import hashlib
+import os
+import py_compile
+import sys
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def sdk_archive(cache: Path) -> Path:
+    """An archive of this package, made once for each state of its files and version of Python.
+
+    It holds compiled files, for the Python that makes it, beside the sources, for all others:
+    compiling takes longer than all else that a driver does before it begins.
+    """
+    sources = sorted(_PACKAGE.rglob("*.py"))
+    archive = cache / f"slicewise-{_digest(sources)}.zip"
+    if not archive.exists():
+        with TemporaryDirectory() as scratch:
+            compiled = Path(scratch) / "compiled.pyc"
+            with _Unfinished(archive) as out:
+                for source in sources:
+                    name = f"{_PACKAGE.name}/{source.relative_to(_PACKAGE).as_posix()}"
+                    out.write(source, name)
+                    _compile(source, name, compiled)
+                    out.write(compiled, f"{name}c")
+    return archive
+
+
+def bundle_archive(cache: Path, root: Path, digest: str) -> Path:
+    """An archive of an unpacked bundle version, made once."""
+    archive = cache / f"bundle-{digest[:16]}.zip"
+    if not archive.exists():
+        with _Unfinished(archive) as out:
+            for path in sorted(root.rglob("*")):
+                if path.is_file():
+                    out.write(path, path.relative_to(root).as_posix())
+    return archive
+
+
+def _compile(source: Path, name: str, target: Path) -> None:
+    # Unchecked: times in an archive are rounded, and the name of the archive says what is in it.
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(source), str(target), dfile=name, doraise=True, invalidation_mode=mode)
+
+
+def _digest(sources: Iterable[Path]) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for source in sources:
+        content = source.read_bytes()
+        digest.update(f"{source.relative_to(_PACKAGE)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+class _Unfinished:
+    """Several processes may make the same archive at once; it appears whole or not at all."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._path = archive.with_name(f".{archive.name}.{os.getpid()}")
+
+    def __enter__(self) -> zipfile.ZipFile:
+        self._archive.parent.mkdir(parents=True, exist_ok=True)
+        # Files may bear times from before 1980, which an archive cannot say.
+        self._zip = zipfile.ZipFile(self._path, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False)
+        return self._zip
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._zip.close()
+        if kind is None:
+            self._path.rename(self._archive)
+        else:
+            self._path.unlink(missing_ok=True)
