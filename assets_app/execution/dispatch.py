@@ -15,26 +15,72 @@ RESEND_AFTER = timedelta(seconds=10)
 AHEAD_PER_SLOT = 1
 _DISPATCH_LOCK = 7_301
 
-# Round by round over the groups, so that a large one does not stand before a small one; within
-# its own limit; a higher priority first. Only rows of the partial index on queued runs are read.
+# Within each group, for each version of the code, the first that could start; of these, within each
+# producer, the groups take turns; then the producers do. Runs that cannot start now (too early, at a
+# limit, paused) are left out before anybody is counted, so that none stands before one that can.
+# What a producer's version in force says of limits holds for all of its runs, whoever asked for them.
+# A group of several producers may get fewer than its limit allows: the next look gives the rest.
+# Only rows of the two partial indexes on unfinished runs are read.
 _CHOOSE = """
-SELECT run.id FROM (
-    SELECT queued.id, queued.group_id,
-           row_number() OVER (PARTITION BY queued.group_id ORDER BY queued.id) AS round
-    FROM assets_app_run AS queued
-    WHERE queued.state = 'queued' AND queued.queue = %(queue)s
-      AND (queued.not_before IS NULL OR queued.not_before <= %(now)s)
-) AS run
-JOIN assets_app_rungroup AS asked ON asked.id = run.group_id
-LEFT JOIN (
-    SELECT group_id, count(*) AS running FROM assets_app_run
-    WHERE state IN ('dispatched', 'running', 'publishing', 'canceling') GROUP BY group_id
-) AS active ON active.group_id = run.group_id
-WHERE NOT asked.paused
-  AND (asked.max_active_runs IS NULL
-       OR run.round + coalesce(active.running, 0) <= asked.max_active_runs)
-ORDER BY asked.priority DESC, run.round + coalesce(active.running, 0), run.id
+WITH active AS MATERIALIZED (
+    SELECT run.group_id, version.producer_id
+    FROM assets_app_run AS run
+    JOIN assets_app_producerversion AS version ON version.id = run.producer_version_id
+    WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
+), of_group AS (
+    SELECT group_id, count(*) AS running FROM active GROUP BY group_id
+), of_producer AS (
+    SELECT producer_id, count(*) AS running FROM active GROUP BY producer_id
+), placed AS (
+    SELECT id, group_id, producer_version_id,
+           row_number() OVER (PARTITION BY group_id, producer_version_id ORDER BY id) AS place
+    FROM assets_app_run
+    WHERE state = 'queued' AND queue = %(queue)s
+      AND (not_before IS NULL OR not_before <= %(now)s)
+), limits AS (
+    SELECT producer.id AS producer_id,
+           coalesce((said.definition ->> 'priority')::int, 0) AS priority,
+           (said.definition ->> 'max_active_runs')::int AS max_active_runs
+    FROM assets_app_producer AS producer
+    LEFT JOIN assets_app_producerversion AS said ON said.id = producer.current_version_id
+), able AS (
+    SELECT run.id, run.group_id, version.producer_id,
+           limits.priority, asked.priority AS group_priority,
+           run.place + coalesce(of_group.running, 0) AS round,
+           coalesce(of_producer.running, 0) AS running,
+           asked.max_active_runs - coalesce(of_group.running, 0) AS group_room,
+           limits.max_active_runs - coalesce(of_producer.running, 0) AS producer_room
+    FROM placed AS run
+    JOIN assets_app_rungroup AS asked ON asked.id = run.group_id AND NOT asked.paused
+    JOIN assets_app_producerversion AS version ON version.id = run.producer_version_id
+    JOIN limits ON limits.producer_id = version.producer_id
+    LEFT JOIN of_group ON of_group.group_id = run.group_id
+    LEFT JOIN of_producer ON of_producer.producer_id = version.producer_id
+    WHERE run.place <= %(free)s
+      AND (asked.max_active_runs IS NULL
+           OR run.place + coalesce(of_group.running, 0) <= asked.max_active_runs)
+      AND (limits.max_active_runs IS NULL
+           OR run.place + coalesce(of_producer.running, 0) <= limits.max_active_runs)
+), turned AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY producer_id ORDER BY group_priority DESC, round, id) AS turn
+    FROM able
+), seated AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY group_id ORDER BY priority DESC, turn + running, id) AS seat
+    FROM turned WHERE producer_room IS NULL OR turn <= producer_room
+)
+SELECT id FROM seated WHERE group_room IS NULL OR seat <= group_room
+ORDER BY priority DESC, group_priority DESC, turn + running, id
 LIMIT %(free)s
+"""
+
+# By turns: the limit of an asset holds over both queues, and neither comes first every time.
+_QUEUES_WITH_RUNS = """
+SELECT queue FROM unnest(%s::text[]) AS queue
+WHERE EXISTS (
+    SELECT FROM assets_app_run AS run WHERE run.state = 'queued' AND run.queue = queue.queue
+) ORDER BY random()
 """
 
 
@@ -93,8 +139,9 @@ def live_gateways(queue: str) -> list[Gateway]:
 
 def _queues_with_runs() -> list[str]:
     """The queues in which a run waits: one look at a small index, most ticks do no more."""
-    queued = Run.objects.filter(state=RunState.QUEUED).order_by()
-    return list(queued.values_list("queue", flat=True).distinct())
+    with connection.cursor() as cursor:
+        cursor.execute(_QUEUES_WITH_RUNS, [Queue.values])
+        return [row[0] for row in cursor.fetchall()]
 
 
 def _room(queue: str) -> int:

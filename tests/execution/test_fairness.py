@@ -1,0 +1,217 @@
+"""Whose runs come first, and that none which cannot start keeps one waiting that can."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import (
+    Asset,
+    Gateway,
+    GroupKind,
+    Queue,
+    Run,
+    RunGroup,
+    RunState,
+    Trigger,
+)
+from tests.cast import DAILY_2013, asset
+from tests.execution.conftest import make_gateway
+
+
+def queue(of: Asset, runs: int, queue: Queue = Queue.SCHEDULED, **group: Any) -> RunGroup:
+    """Runs of an asset in the queue, in a group of their own, without slices."""
+    assert of.producer
+    assert of.producer.current_version
+    made = RunGroup.objects.create(kind=GroupKind.REQUEST, queue=queue, **group)
+    add(made, of, runs)
+    return made
+
+
+def add(group: RunGroup, of: Asset, runs: int) -> None:
+    assert of.producer
+    assert of.producer.current_version
+    Run.objects.bulk_create(
+        Run(
+            group=group,
+            producer_version=of.producer.current_version,
+            asset=of,
+            trigger=Trigger.MANUAL,
+            queue=group.queue,
+            partition_count=1,
+        )
+        for _ in range(runs)
+    )
+
+
+def sent() -> Counter[str]:
+    """How many runs of each asset have been sent."""
+    rows = Run.objects.filter(state=RunState.DISPATCHED)
+    return Counter(rows.values_list("asset__name", flat=True))
+
+
+def limited(name: str, **options: Any) -> Asset:
+    return asset(name, DAILY_2013, options=options)
+
+
+def test_five_hundred_runs_of_one_asset_keep_no_other_waiting(gateway: Gateway) -> None:
+    many, one = limited("many"), limited("one")
+    queue(many, 500)
+    queue(one, 1)
+    dispatch()
+    assert sent() == {"many": 5, "one": 1}
+
+
+def test_five_hundred_requests_for_one_asset_keep_no_other_waiting(gateway: Gateway) -> None:
+    many, one = limited("many"), limited("one")
+    for _ in range(500):
+        queue(many, 1)
+    queue(one, 1)
+    dispatch()
+    assert sent() == {"many": 5, "one": 1}
+
+
+def test_requests_for_one_asset_take_turns(gateway: Gateway) -> None:
+    flights = limited("raw_flights")
+    large, small = queue(flights, 50), queue(flights, 50)
+    dispatch()
+    assert large.runs.filter(state=RunState.DISPATCHED).count() == 3
+    assert small.runs.filter(state=RunState.DISPATCHED).count() == 3
+
+
+def test_who_has_runs_going_waits_for_who_has_none(gateway: Gateway) -> None:
+    queue(limited("early"), 50)
+    dispatch()
+    queue(limited("late"), 50)
+    Gateway.objects.update(slots=5)
+    dispatch()
+    assert sent() == {"early": 6, "late": 4}
+
+
+def test_the_limit_of_an_asset_holds_over_all_that_asks_for_it(gateway: Gateway) -> None:
+    make_gateway("backfill")
+    flights = limited("raw_flights", max_active_runs=2)
+    for _ in range(3):
+        queue(flights, 5)
+    queue(flights, 5, Queue.BACKFILL)
+    assert dispatch() == 2
+    assert dispatch() == 0
+    run = Run.objects.filter(state=RunState.DISPATCHED).first()
+    assert run
+    assert attempts.begin(run.pk, gateway)
+    assert dispatch() == 0
+
+
+def test_the_version_in_force_says_the_limit(gateway: Gateway) -> None:
+    flights = limited("raw_flights", max_active_runs=1)
+    queue(flights, 5)
+    assert dispatch() == 1
+    assert flights.producer
+    version = flights.producer.current_version
+    assert version
+    version.definition |= {"max_active_runs": 3}
+    version.save()
+    assert dispatch() == 2
+
+
+def test_runs_at_their_assets_limit_stand_before_nobody(gateway: Gateway) -> None:
+    queue(limited("limited", max_active_runs=1), 500)
+    queue(limited("free"), 50)
+    dispatch()
+    assert sent() == {"limited": 1, "free": 5}
+    Gateway.objects.update(slots=5)
+    dispatch()
+    assert sent() == {"limited": 1, "free": 9}
+
+
+def test_within_one_group_an_asset_at_its_limit_stands_before_nobody(gateway: Gateway) -> None:
+    group = queue(limited("limited", max_active_runs=1, priority=3), 50, max_active_runs=3)
+    add(group, limited("free"), 50)
+    dispatch()
+    dispatch()
+    assert sent() == {"limited": 1, "free": 2}
+
+
+def test_runs_that_are_too_early_stand_before_nobody(gateway: Gateway) -> None:
+    flights = limited("raw_flights", max_active_runs=2)
+    group = queue(flights, 500, max_active_runs=2)
+    Run.objects.update(not_before=timezone.now() + timedelta(minutes=1))
+    add(group, flights, 3)
+    assert dispatch() == 2
+    assert not Run.objects.filter(state=RunState.DISPATCHED, not_before__isnull=False).exists()
+
+
+def test_a_retry_that_waits_for_its_time_takes_nothing_of_a_limit(gateway: Gateway) -> None:
+    flights = limited("raw_flights", max_active_runs=1)
+    queue(flights, 2)
+    first = Run.objects.order_by("id").first()
+    assert first
+    Run.objects.filter(pk=first.pk).update(not_before=timezone.now() + timedelta(minutes=1))
+    assert dispatch() == 1
+    Run.objects.filter(pk=first.pk).update(not_before=timezone.now())
+    assert dispatch() == 0
+
+
+def test_paused_runs_stand_before_nobody(gateway: Gateway) -> None:
+    flights = limited("raw_flights", max_active_runs=3)
+    queue(flights, 500, paused=True)
+    queue(flights, 5)
+    assert dispatch() == 3
+
+
+def test_an_asset_of_higher_priority_goes_first_whoever_asks(alice: User, gateway: Gateway) -> None:
+    queue(limited("usual"), 50)
+    urgent = limited("urgent", priority=5)
+    materialize(MaterializeRequest(asset=urgent, selection="2013-01-01..2013-01-04"), user=alice)
+    dispatch()
+    assert sent() == {"urgent": 4, "usual": 2}
+
+
+def test_scheduled_runs_and_backfills_take_no_slot_from_each_other(gateway: Gateway) -> None:
+    make_gateway("backfill", slots=2)
+    queue(limited("scheduled"), 500)
+    dispatch()
+    queue(limited("backfilled"), 500, Queue.BACKFILL)
+    dispatch()
+    assert sent() == {"scheduled": 6, "backfilled": 4}
+    Run.objects.all().delete()
+    queue(limited("more_backfilled"), 500, Queue.BACKFILL)
+    dispatch()
+    queue(limited("more_scheduled"), 500)
+    dispatch()
+    assert sent() == {"more_backfilled": 4, "more_scheduled": 6}
+
+
+def test_neither_queue_always_gets_what_an_asset_allows(gateway: Gateway) -> None:
+    make_gateway("backfill")
+    flights = limited("raw_flights", max_active_runs=1)
+    queue(flights, 60)
+    queue(flights, 60, Queue.BACKFILL)
+    seen = Counter[str]()
+    for _ in range(60):
+        dispatch()
+        run = Run.objects.get(state=RunState.DISPATCHED)
+        seen[run.queue] += 1
+        run.delete()
+    assert min(seen["scheduled"], seen["backfill"]) > 5
+
+
+def test_each_queue_costs_one_choice_whatever_is_queued(gateway: Gateway) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as found:
+            assert dispatch()
+        return len(found)
+
+    flights = limited("raw_flights")
+    queue(flights, 1)
+    few = statements()
+    for number in range(20):
+        queue(limited(f"a{number}"), 30)
+    assert statements() == few
