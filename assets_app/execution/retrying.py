@@ -1,0 +1,368 @@
+"""Ended runs once more: the same run in another attempt, or a new run of the same partitions."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts_app import audit, policy
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import User
+from assets_app.execution.claims import RunTerms, claim
+from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.requests import checked_params, require_producer
+from assets_app.execution.transitions import is_terminal, move_all
+from assets_app.models import (
+    DISCOVERY,
+    GroupKind,
+    ProducerVersion,
+    Queue,
+    Run,
+    RunGroup,
+    RunPartition,
+    RunState,
+    Trigger,
+)
+from slicewise.rows import PartitionRow, partition_rows
+
+RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
+_KEYS_NAMED = 3
+
+# The slices are locked in the order in which claims and ends of runs take them. A run that finds
+# its partitions has only the slice that stands for the search: what it found, it finds anew. Of two
+# runs of one partition the later one makes it.
+_LOOK = """
+WITH wanted AS MATERIALIZED (
+    SELECT made.run_id, slice.id, slice.key, slice.held_by_id,
+           slice.identity IN (%(discovery)s, coalesce(rule.identity, 'whole')) AS in_force
+    FROM assets_app_runpartition AS made
+    JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
+    JOIN assets_app_asset AS asset ON asset.id = slice.asset_id
+    LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
+    WHERE made.run_id = ANY(%(runs)s)
+      AND (slice.identity = %(discovery)s OR made.run_id <> ALL(%(searches)s))
+    ORDER BY slice.asset_id, slice.identity, slice.key, made.run_id
+    FOR UPDATE OF slice
+), looked AS (
+    SELECT *, max(run_id) OVER (PARTITION BY id) AS last_run FROM wanted
+)
+SELECT run_id, bool_and(in_force),
+       (array_agg(key ORDER BY key) FILTER (WHERE held_by_id IS NOT NULL))[1:%(most)s],
+       (array_agg(key ORDER BY key) FILTER (WHERE last_run <> run_id))[1:%(most)s], max(last_run)
+FROM looked GROUP BY run_id
+"""
+_TAKE = """
+WITH taken AS (
+    UPDATE assets_app_runpartition SET state = 'pending', path = '', rows = NULL, bytes = NULL
+    WHERE run_id = ANY(%s) RETURNING run_id, slice_id
+)
+UPDATE assets_app_assetpartition AS slice SET held_by_id = taken.run_id
+FROM taken WHERE slice.id = taken.slice_id
+"""
+
+
+class Code(StrEnum):
+    """Which version of the code runs: the one that the run had, or the one in force now."""
+
+    SAME = "same"
+    NEWEST = "newest"
+
+
+@dataclass(slots=True)
+class Retried:
+    """What came of a request to retry several runs: those that are queued again, and why not the
+    others.
+    """
+
+    runs: list[int] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+
+
+def retry_run(run: Run, *, code: str = Code.SAME, user: User) -> Run:
+    """Queue a failed, canceled or skipped run again: another attempt, with its history kept.
+
+    All its partitions are claimed again. Raises ConflictingRequest if another run makes one of
+    them, or the run cannot be retried; InvalidRequest on ``code``; PermissionDenied.
+    """
+    retried = retry_runs([run.pk], code=code, user=user, allow_none=True)
+    if run.pk in retried.refused:
+        raise ConflictingRequest({"": retried.refused[run.pk]})
+    run.refresh_from_db()
+    return run
+
+
+def retry_runs(
+    run_ids: Collection[int], *, code: str = Code.SAME, user: User, allow_none: bool = False
+) -> Retried:
+    """Retry those of the runs that can be: see `retry_run`.
+
+    Raises ConflictingRequest if none can be, unless that is allowed.
+    """
+    policy.require(user, policy.Action.MATERIALIZE)
+    wanted = checked_code(code)
+    _refuse_too_many(run_ids)
+    with transaction.atomic():
+        retried = _retry(run_ids, wanted, user)
+        if not retried.runs and not allow_none:
+            said = list(retried.refused.values()) or ["No run to retry: none of them has failed."]
+            raise ConflictingRequest({"": said[: _KEYS_NAMED + 1]})
+    return retried
+
+
+def retry_group(group: RunGroup, *, code: str = Code.SAME, user: User) -> Retried:
+    """Retry all runs of a request or of a schedule that have failed: see `retry_runs`.
+
+    Canceled ones were canceled by a person: they are retried by number.
+    """
+    failed = group.runs.filter(state=RunState.FAILED).order_by("id")
+    return retry_runs(list(failed.values_list("id", flat=True)), code=code, user=user)
+
+
+def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
+    """Queue a new run of an ended run's partitions, with its params; the ended one stays as it is.
+
+    Partitions that another run is making are left out and named in the group, as in a request; if
+    that is all of them, the request conflicts. Raises as `retry_run` does.
+    """
+    policy.require(user, policy.Action.MATERIALIZE)
+    wanted = checked_code(code)
+    run = _with_code(Run.objects.filter(pk=run.pk)).get()
+    if not is_terminal(run.state):
+        raise ConflictingRequest({"": _not_ended(run)})
+    version, params = _version_and_params(run, wanted)
+    rows, is_search = _rows_of(run)
+    with transaction.atomic():
+        group = RunGroup.objects.create(
+            kind=GroupKind.REQUEST,
+            label=f"{run.asset.name} {run.selection}".strip()[:300],
+            queue=Queue.SCHEDULED,
+            created_by=user,
+        )
+        terms = RunTerms(
+            asset=run.asset.discovering if is_search else run.asset,
+            producer_version=version,
+            group=group,
+            trigger=Trigger.MANUAL,
+            params=params,
+            requested_by=user,
+        )
+        claimed, held = claim(terms, [rows])
+        if not claimed:
+            raise ConflictingRequest({"": _in_flight(run, [row.key for row in held])})
+        if held:
+            group.in_flight = [row.key for row in held]
+            group.save(update_fields=["in_flight"])
+        detail = {"code": wanted.value, "group": group.pk, "partitions": len(claimed)}
+        audit.record(user, "run again", "run", str(run.pk), detail)
+        nudge_dispatch()
+    return group
+
+
+def checked_code(code: str) -> Code:
+    """The choice by its word; InvalidRequest on ``code`` for another."""
+    try:
+        return Code(code)
+    except ValueError:
+        raise InvalidRequest({"code": f"{code!r} is none of {', '.join(Code)}."}) from None
+
+
+def can_retry(run: Run) -> bool:
+    """Whether a retry would be looked at: it has ended without success, and no backfill counts
+    it.
+    """
+    return run.state in RETRYABLE_STATES and run.group.kind != GroupKind.BACKFILL
+
+
+def _refuse_too_many(run_ids: Collection[int]) -> None:
+    most = settings.MAX_PARTITIONS_PER_REQUEST
+    if len(run_ids) > most:
+        raise InvalidRequest(
+            {
+                "runs": f"{len(run_ids):,} runs are more than one request may name"
+                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST)."
+            }
+        )
+
+
+def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
+    # Runs first, then slices: the order in which the end of a run takes them.
+    locked = _with_code(Run.objects.filter(pk__in=run_ids)).select_for_update(of=("self",))
+    runs = {run.pk: run for run in locked.order_by("id")}
+    retried = Retried()
+    renewed: dict[int, tuple[ProducerVersion, Mapping[str, Any]]] = {}
+    for run in runs.values():
+        try:
+            renewed[run.pk] = _checked(run, code)
+        except InvalidRequest as refused:
+            retried.refused[run.pk] = str(refused)
+    searches = _searches(renewed)
+    retried.refused |= _held_elsewhere([runs[pk] for pk in renewed], searches)
+    retried.runs = [pk for pk in renewed if pk not in retried.refused]
+    _forget_found([pk for pk in retried.runs if pk in searches])
+    _queue(retried.runs)
+    audit.record_each(
+        user, "retry", "run", {str(pk): _detail(runs[pk], renewed[pk][0]) for pk in retried.runs}
+    )
+    _renew(runs, {pk: renewed[pk] for pk in retried.runs})
+    if retried.runs:
+        nudge_dispatch()
+    return retried
+
+
+def _with_code(runs: Any) -> Any:
+    """Runs with the version they have and the one in force, without sources."""
+    named = ("asset__partition_definition", "asset__producer__current_version")
+    found = runs.select_related("group", "producer_version", *named)
+    return found.defer(
+        "producer_version__source",
+        "asset__producer__current_version__source",
+        "asset__partition_definition__spec",
+    )
+
+
+def _checked(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[str, Any]]:
+    """What the run is retried with; ConflictingRequest or InvalidRequest if it cannot be."""
+    if run.state == RunState.SUCCEEDED:
+        raise ConflictingRequest(
+            {"": f"Run {run.pk} has succeeded: to make its partitions once more, run it again."}
+        )
+    if run.state not in RETRYABLE_STATES:
+        raise ConflictingRequest({"": _not_ended(run)})
+    if run.group.kind == GroupKind.BACKFILL:
+        raise ConflictingRequest(
+            {
+                "": f"Run {run.pk} is counted by the backfill {run.group}: start a backfill of what"
+                " has failed, or run it again as a run of its own."
+            }
+        )
+    return _version_and_params(run, code)
+
+
+def _version_and_params(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[str, Any]]:
+    newest = require_producer(run.asset)
+    if code is Code.SAME:
+        return run.producer_version, run.params
+    return newest, checked_params(newest, run.params)
+
+
+def _searches(run_ids: Iterable[int]) -> set[int]:
+    """Those of the runs that find their partitions at run time."""
+    first = RunPartition.objects.filter(run__in=list(run_ids), position=0)
+    return set(first.filter(slice__identity=DISCOVERY).values_list("run_id", flat=True))
+
+
+def _held_elsewhere(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
+    """Lock the runs' slices; why a run cannot have all of its own."""
+    if not runs:
+        return {}
+    asked = {
+        "runs": [run.pk for run in runs],
+        "searches": list(searches),
+        "discovery": DISCOVERY,
+        "most": _KEYS_NAMED + 1,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, asked)
+        looked = {run_id: rest for run_id, *rest in cursor.fetchall()}
+    found = {run.pk: _why_not(run, *looked.get(run.pk, (None, None, None, None))) for run in runs}
+    return {pk: said for pk, said in found.items() if said}
+
+
+def _why_not(
+    run: Run,
+    in_force: bool | None,
+    held: Sequence[str] | None,
+    shared: Sequence[str] | None,
+    by: int | None,
+) -> str:
+    if in_force is None:
+        return f"Run {run.pk} has no partition left."
+    if not in_force:
+        return _cut_anew(run)
+    if held:
+        return f"Run {run.pk} cannot be retried: {_in_flight(run, held)}"
+    if shared:
+        return f"Run {run.pk} is left out: run {by} makes {_named(run, shared)} as well."
+    return ""
+
+
+def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
+    """The run's partitions in order, and whether it is to find them."""
+    if run.pk in _searches([run.pk]):
+        return list(partition_rows(None, None)), True
+    made = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
+    columns = ("key", "window_start", "window_end", "segment", "bucket", "identity")
+    rows = list(made.values_list(*(f"slice__{column}" for column in columns)))
+    if not rows:
+        raise ConflictingRequest({"": f"Run {run.pk} has no partition left."})
+    if any(identity != run.asset.identity for *_, identity in rows):
+        raise ConflictingRequest({"": _cut_anew(run)})
+    return [PartitionRow(*row) for *row, _ in rows], False
+
+
+def _forget_found(searches: Sequence[int]) -> None:
+    """What a run found before it failed is not its own any more: another attempt looks again."""
+    if searches:
+        made = RunPartition.objects.filter(run__in=searches)
+        made.exclude(slice__identity=DISCOVERY).delete()
+        Run.objects.filter(pk__in=searches).update(selection="", partition_count=0)
+
+
+def _queue(run_ids: Sequence[int]) -> None:
+    """As if they had never been tried: failures are counted anew, attempts go on being numbered."""
+    if not run_ids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, [list(run_ids)])
+    anew = {
+        **{"queued_at": timezone.now(), "not_before": None, "dispatched_at": None},
+        **{"started_at": None, "ended_at": None, "error": "", "error_kind": ""},
+        **{"code_failures": 0, "platform_failures": 0},
+    }
+    for state in RETRYABLE_STATES:
+        move_all(run_ids, state, RunState.QUEUED, **anew)
+
+
+def _renew(
+    runs: Mapping[int, Run], renewed: Mapping[int, tuple[ProducerVersion, Mapping[str, Any]]]
+) -> None:
+    changed = []
+    for pk, (version, params) in renewed.items():
+        run = runs[pk]
+        if run.producer_version_id != version.pk:
+            run.producer_version, run.params = version, dict(params)
+            changed.append(run)
+    Run.objects.bulk_update(changed, ["producer_version", "params"], batch_size=1000)
+
+
+def _detail(run: Run, version: ProducerVersion) -> dict[str, Any]:
+    """For the trail: what it was before, and the versions of the code where they differ."""
+    detail: dict[str, Any] = {"asset": run.asset.name, "was": run.state}
+    if version.pk != run.producer_version_id:
+        detail["code before"] = run.producer_version.digest[:12]
+        detail["code now"] = version.digest[:12]
+    return detail
+
+
+def _not_ended(run: Run) -> str:
+    return f"Run {run.pk} is {run.get_state_display().lower()}: it has not ended yet."
+
+
+def _cut_anew(run: Run) -> str:
+    return (
+        f"{run.asset.name} is partitioned in another way by now than when run {run.pk} was made:"
+        " materialize the partitions that it has now."
+    )
+
+
+def _in_flight(run: Run, keys: Sequence[str]) -> str:
+    return f"another run is making {_named(run, keys)}."
+
+
+def _named(run: Run, keys: Sequence[str]) -> str:
+    more = "…" if len(keys) > _KEYS_NAMED else ""
+    return f"{run.asset.name} {', '.join(keys[:_KEYS_NAMED])}".strip() + more

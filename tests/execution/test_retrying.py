@@ -1,0 +1,355 @@
+"""Ended runs once more: in another attempt, or as a new run."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+import slicewise
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import AuditEntry, User
+from accounts_app.policy import Role
+from assets_app.execution import attempts, messages
+from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.control import cancel_run
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.retrying import rerun, retry_group, retry_run, retry_runs
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    FailureKind,
+    Gateway,
+    GroupKind,
+    Materialization,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunState,
+)
+from partitions_app.models import PartitionDefinition
+from tests.cast import DAILY_2013, asset, person
+from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+
+THREE_DAYS = "2013-01-01..2013-01-03"
+
+
+@pytest.fixture
+def flights(db: None) -> Asset:
+    return asset("raw_flights", DAILY_2013, params={"limit": 10})
+
+
+def failed(
+    flights: Asset, alice: User, gateway: Gateway, selection: str = THREE_DAYS, **more: Any
+) -> Run:
+    """A run that has failed for good."""
+    attempt = begun(flights, alice, gateway, selection, strategy="range", **more)
+    assert attempts.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
+    return Run.objects.get(pk=attempt.run.pk)
+
+
+def begun_again(run: Run, gateway: Gateway) -> Attempt:
+    dispatch()
+    attempt = attempts.begin(run.pk, gateway)
+    assert attempt is not None
+    return attempt
+
+
+def new_version(of: Asset, **definition: Any) -> ProducerVersion:
+    """The asset's code changes."""
+    producer = of.producer
+    assert producer
+    assert producer.current_version
+    producer.current_version = ProducerVersion.objects.create(
+        producer=producer,
+        bundle_version=producer.current_version.bundle_version,
+        digest="f" * 64,
+        definition=producer.current_version.definition | definition,
+        source="def raw_flights(): return None",
+        file="flights.py",
+    )
+    producer.save()
+    return producer.current_version
+
+
+def test_a_failed_run_is_queued_again_with_its_history_and_its_partitions(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    again = retry_run(run, user=alice)
+    assert again.pk == run.pk
+    assert (again.state, again.error, again.error_kind) == (RunState.QUEUED, "", "")
+    assert (again.ended_at, again.started_at, again.code_failures) == (None, None, 0)
+    assert set(AssetPartition.objects.values_list("held_by", flat=True)) == {run.pk}
+    assert list(again.attempts.values_list("number", "error")) == [(1, "ValueError: no")]
+    attempt = begun_again(again, gateway)
+    assert attempt.row.number == 2
+    publish(attempt)
+    assert set(AssetPartition.objects.values_list("state", "version")) == {("materialized", 1)}
+    assert counts_agree_with_slices()
+
+
+def test_a_retry_that_fails_leaves_counts_and_slices_right(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = retry_run(failed(flights, alice, gateway), user=alice)
+    assert counts_agree_with_slices()
+    attempts.fail(begun_again(run, gateway).row, Failure(error="ValueError: no again"))
+    assert set(AssetPartition.objects.values_list("state", "held_by")) == {("failed", None)}
+    assert counts_agree_with_slices()
+
+
+def test_a_canceled_run_is_retried_and_may_be_canceled_again(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    group = materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice)
+    run = cancel_run(group.runs.get(), user=alice)
+    run = cancel_run(retry_run(run, user=alice), user=alice)
+    assert run.state == RunState.CANCELED
+    assert AssetPartition.objects.get().state == "canceled"
+    assert counts_agree_with_slices()
+
+
+def test_retries_of_the_code_begin_anew(alice: User, gateway: Gateway) -> None:
+    flights = asset("raw_flights", DAILY_2013, options={"retries": 1, "retry_delay": 0})
+    attempt = begun(flights, alice, gateway)
+    attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    Run.objects.update(not_before=None)
+    attempts.fail(begun_again(attempt.run, gateway).row, Failure(error="ValueError: no"))
+    run = retry_run(Run.objects.get(), user=alice)
+    attempts.fail(begun_again(run, gateway).row, Failure(error="ValueError: no"))
+    run.refresh_from_db()
+    assert (run.state, run.attempt_count, run.code_failures) == (RunState.QUEUED, 3, 1)
+
+
+def test_what_had_been_published_before_the_failure_is_made_again(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    first = run.partitions.order_by("position").first()
+    assert first
+    run.partitions.filter(pk=first.pk).update(state="succeeded", path="partition=x", rows=7)
+    retry_run(run, user=alice)
+    assert set(run.partitions.values_list("state", "path", "rows")) == {("pending", "", None)}
+
+
+def test_a_run_of_which_another_makes_a_partition_is_not_retried(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    other = materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
+    with pytest.raises(ConflictingRequest, match="another run is making raw_flights 2013-01-02"):
+        retry_run(run, user=alice)
+    run.refresh_from_db()
+    assert run.state == RunState.FAILED
+    held = AssetPartition.objects.filter(held_by__isnull=False)
+    assert list(held.values_list("key", "held_by")) == [("2013-01-02", other.runs.get().pk)]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        (RunState.SUCCEEDED, "has succeeded"),
+        (RunState.QUEUED, "it has not ended yet"),
+        (RunState.RUNNING, "it has not ended yet"),
+    ],
+)
+def test_only_what_has_ended_without_success_is_retried(
+    alice: User, gateway: Gateway, flights: Asset, state: RunState, sentence: str
+) -> None:
+    if state == RunState.QUEUED:
+        run = materialize(
+            MaterializeRequest(asset=flights, selection="2013-01-01"), user=alice
+        ).runs.get()
+    else:
+        attempt = begun(flights, alice, gateway)
+        run = attempt.run
+        if state == RunState.SUCCEEDED:
+            publish(attempt)
+    with pytest.raises(ConflictingRequest, match=sentence):
+        retry_run(run, user=alice)
+
+
+def test_a_run_of_a_backfill_is_not_retried_but_may_be_run_again(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    RunGroup.objects.update(kind=GroupKind.BACKFILL, label="backfill 3")
+    with pytest.raises(ConflictingRequest, match="counted by the backfill backfill 3: start a"):
+        retry_run(run, user=alice)
+    assert rerun(run, user=alice).runs.get().partition_count == 3
+
+
+def test_a_retry_takes_the_code_it_had_or_the_newest(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway, params={"limit": 3})
+    old, new = run.producer_version, new_version(flights, params={"limit": 10, "depth": 1})
+    again = retry_run(run, user=alice)
+    assert (again.producer_version, again.params) == (old, {"limit": 3})
+    cancel_run(again, user=alice)
+    newest = retry_run(again, code="newest", user=alice)
+    assert (newest.producer_version, newest.params) == (new, {"limit": 3, "depth": 1})
+    entry = AuditEntry.objects.filter(action="retry").first()
+    assert entry
+    assert entry.subject == str(run.pk)
+    assert (entry.detail["code before"], entry.detail["code now"]) == (old.digest[:12], "f" * 12)
+
+
+def test_params_that_the_newest_code_does_not_know_are_refused(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    new_version(flights, params={})
+    with pytest.raises(ConflictingRequest, match="Unknown: limit"):
+        retry_run(run, code="newest", user=alice)
+    assert retry_run(run, user=alice).state == RunState.QUEUED
+
+
+def test_what_is_cut_in_another_way_by_now_is_neither_retried_nor_run_again(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    hourly = slicewise.PartitionByInterval("@hourly", start="2013-01-01")
+    Asset.objects.update(partition_definition=PartitionDefinition.of(hourly.to_json()))
+    for again in (retry_run, rerun):
+        with pytest.raises(ConflictingRequest, match="partitioned in another way by now"):
+            again(run, user=alice)
+
+
+def test_what_no_file_declares_any_more_is_refused(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    Asset.objects.update(active=False)
+    with pytest.raises(InvalidRequest, match="not declared by any loaded file any more"):
+        retry_run(run, user=alice)
+
+
+def test_an_unknown_choice_of_code_is_refused(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    for again in (retry_run, rerun):
+        with pytest.raises(InvalidRequest, match="'older' is none of same, newest"):
+            again(run, code="older", user=alice)
+
+
+def test_of_several_runs_those_that_can_be_are_retried_and_the_others_named(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    runs = [failed(flights, alice, gateway, f"2013-01-0{day}") for day in (1, 2, 3)]
+    earlier, done = failed(flights, alice, gateway, "2013-01-01"), begun(flights, alice, gateway)
+    publish(done)
+    earlier, latest = runs[0], earlier
+    retried = retry_runs([*(run.pk for run in runs), latest.pk, done.run.pk], user=alice)
+    assert retried.runs == [runs[1].pk, runs[2].pk, latest.pk]
+    assert retried.refused == {
+        earlier.pk: f"Run {earlier.pk} is left out: run {latest.pk} makes raw_flights 2013-01-01"
+        " as well.",
+        done.run.pk: f"Run {done.run.pk} has succeeded: to make its partitions once more, run it"
+        " again.",
+    }
+    assert AuditEntry.objects.filter(action="retry").count() == 3
+
+
+def test_the_failed_runs_of_a_request_are_retried_at_once(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    group = materialize(MaterializeRequest(asset=flights, selection=THREE_DAYS), user=alice)
+    first, second, third = group.runs.order_by("id")
+    cancel_run(third, user=alice)
+    for run in (first, second):
+        attempts.fail(begun_again(run, gateway).row, Failure(error="no"))
+    assert retry_group(group, user=alice).runs == [first.pk, second.pk]
+    with pytest.raises(ConflictingRequest, match="none of them has failed"):
+        retry_group(group, user=alice)
+
+
+def test_many_runs_are_retried_in_as_many_statements_as_two(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    def statements(selection: str, many: int) -> int:
+        asked = MaterializeRequest(asset=flights, selection=selection)
+        group = materialize(asked, user=alice)
+        for run in group.runs.all():
+            cancel_run(run, user=alice)
+        ids = list(group.runs.values_list("id", flat=True))
+        assert len(ids) == many
+        with CaptureQueriesContext(connection) as found:
+            assert len(retry_runs(ids, user=alice).runs) == many
+        return len(found)
+
+    assert statements("2013-01-01..2013-01-02", 2) == statements("2013-02", 28) <= 14
+
+
+def test_a_run_that_lost_its_worker_too_often_is_tried_again_after_clearing_up(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    attempt = begun(flights, alice, gateway)
+    attempts.RunAttempt.objects.update(application_id="app-1")
+    Run.objects.update(platform_failures=5)
+    attempts.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+    run = retry_run(Run.objects.get(), user=alice)
+    assert [one.number for one in begun_again(run, gateway).unstopped] == [1]
+
+
+def test_a_succeeded_run_is_run_again_as_a_new_one(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    attempt = begun(flights, alice, gateway, THREE_DAYS, strategy="range", params={"limit": 3})
+    publish(attempt)
+    new_version(flights)
+    again = rerun(attempt.run, user=alice).runs.get()
+    assert again.pk != attempt.run.pk
+    assert (again.producer_version, again.params, again.partition_count, again.selection) == (
+        attempt.run.producer_version,
+        {"limit": 3},
+        3,
+        THREE_DAYS,
+    )
+    publish(begun_again(again, gateway))
+    assert Materialization.objects.count() == 6
+    assert set(AssetPartition.objects.values_list("version", flat=True)) == {2}
+    assert counts_agree_with_slices()
+    newest = rerun(attempt.run, code="newest", user=alice).runs.get()
+    assert newest.producer_version.digest == "f" * 64
+
+
+def test_what_another_run_makes_is_left_out_of_a_run_that_is_made_again(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+    materialize(MaterializeRequest(asset=flights, selection="2013-01-02"), user=alice)
+    group = rerun(run, user=alice)
+    assert (group.in_flight, group.runs.get().partition_count) == (["2013-01-02"], 2)
+    with pytest.raises(ConflictingRequest, match="another run is making raw_flights 2013-01-01"):
+        rerun(run, user=alice)
+
+
+def test_a_run_that_goes_on_is_not_run_again(alice: User, gateway: Gateway, flights: Asset) -> None:
+    attempt = begun(flights, alice, gateway)
+    with pytest.raises(ConflictingRequest, match="has not ended yet"):
+        rerun(attempt.run, user=alice)
+
+
+def test_a_viewer_retries_nothing(alice: User, gateway: Gateway, flights: Asset) -> None:
+    run, vera = failed(flights, alice, gateway), person("vera", Role.VIEWER)
+    for again in (retry_run, rerun):
+        with pytest.raises(PermissionDenied, match="needs the role operator"):
+            again(run, user=vera)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_dispatch_is_told_of_a_retry(
+    alice: User, gateway: Gateway, flights: Asset, sent: list[tuple[str, Any, str]]
+) -> None:
+    run = failed(flights, alice, gateway)
+    sent.clear()
+    retry_run(run, user=alice)
+    assert messages.TICK in [task for task, *_ in sent]
+    assert run.queued_at
+    assert run.queued_at <= timezone.now()
