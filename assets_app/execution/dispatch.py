@@ -16,10 +16,10 @@ AHEAD_PER_SLOT = 1
 _DISPATCH_LOCK = 7_301
 
 # Within each group, for each version of the code, the first that could start; of these, within each
-# producer, the groups take turns; then the producers do. Runs that cannot start now (too early, at a
-# limit, paused) are left out before anybody is counted, so that none stands before one that can.
-# What a producer's version in force says of limits holds for all of its runs, whoever asked for them.
-# A group of several producers may get fewer than its limit allows: the next look gives the rest.
+# producer, the groups take turns; then the producers do. Runs that cannot start now (too early, at
+# a limit, paused) are left out before anybody is counted: none stands before one that can.
+# The limits in a producer's version in force hold for all of its runs, whoever asked for them. A
+# group of several producers may get fewer than its limit allows: the next look gives the rest.
 # Only rows of the two partial indexes on unfinished runs are read.
 _CHOOSE = """
 WITH active AS MATERIALIZED (

@@ -259,7 +259,7 @@ def _held_elsewhere(runs: Sequence[Run], searches: Collection[int]) -> dict[int,
     """Lock the runs' slices; why a run cannot have all of its own."""
     if not runs:
         return {}
-    asked = {
+    asked: dict[str, Any] = {
         "runs": [run.pk for run in runs],
         "searches": list(searches),
         "discovery": DISCOVERY,
@@ -319,10 +319,10 @@ def _queue(run_ids: Sequence[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, [list(run_ids)])
     anew = {
-        **{"queued_at": timezone.now(), "not_before": None, "dispatched_at": None},
-        **{"started_at": None, "ended_at": None, "error": "", "error_kind": ""},
-        **{"code_failures": 0, "platform_failures": 0},
-    }
+        "queued_at": timezone.now(), "not_before": None, "dispatched_at": None,
+        "started_at": None, "ended_at": None, "error": "", "error_kind": "",
+        "code_failures": 0, "platform_failures": 0,
+    }  # fmt: skip
     for state in RETRYABLE_STATES:
         move_all(run_ids, state, RunState.QUEUED, **anew)
 
