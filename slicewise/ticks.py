@@ -141,7 +141,7 @@ class PlacedTicks:
             begins, ends = self._starts[index : index + 2]
             wall, rest = divmod(start + self._offsets[index] - self._wall.phase, step)
             passed = wall - self._low[index]
-            if begins < start and stop <= ends and passed >= 0:  # no change of offset is near
+            if begins < start and stop < ends and passed >= 0:  # no change of offset is near
                 if rest or stop - start != step:
                     return None
                 return self._first[index] + self._in_gap[index] + passed

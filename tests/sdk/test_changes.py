@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from slicewise import (
+    Interval,
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
@@ -42,6 +43,23 @@ def test_the_clock_read_minute_by_minute_ticks_at_the_same_boundaries(zone: str)
         for reading in readings(zone):
             change = datetime.fromtimestamp(reading.start * 60, UTC)
             assert _begun(definition, reading) == ticks(cron, reading), (cron, change)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_what_belongs_beside_a_change_is_a_window_and_nothing_else(zone: str) -> None:
+    for cron in ("0 */2 * * *", "0 0 * * *"):
+        definition = PartitionByInterval(cron, timezone=zone)
+        for change in CHANGES[zone]:
+            around = [datetime.fromtimestamp(change + days * 86_400, UTC) for days in (-2, 2)]
+            windows = list(definition.windows(*around))
+            for window in windows:
+                assert window in definition
+            real = {(window.start, window.end) for window in windows}
+            usual = windows[0].duration
+            for window in windows[1:-1]:
+                for end in (window.start + usual, datetime.fromtimestamp(change, UTC)):
+                    if window.start < end and (window.start, end) not in real:
+                        assert Interval(window.start, end) not in definition
 
 
 def _begun(definition: PartitionByInterval, reading: Reading) -> list[int]:
