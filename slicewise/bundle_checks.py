@@ -1,5 +1,6 @@
 """What only all files of a bundle together can show: unknown names, and schedules in a circle."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from slicewise.assets import MultiAsset, ProducedAsset
 from slicewise.errors import DefinitionError
 from slicewise.registry import AssetDefinitionError, Registry
 from slicewise.schedules import cycle_from, scheduling_assets
-from slicewise.tracebacks import file_line, one_line, user_line, user_traceback
+from slicewise.tracebacks import asset_at, file_lines, one_line, user_site, user_traceback
 
 Errors = dict[str, list[dict[str, Any]]]
 """By file, in the order of loading, what is wrong with it: message, traceback, line and asset."""
@@ -29,15 +30,29 @@ def check_declared(registry: Registry, errors: Errors) -> None:
 
 def error_json(error: BaseException, root: Path, file: str) -> dict[str, Any]:
     """An error of a file as the loader reports it; the file itself is told beside it."""
-    asset = None
+    lines = file_lines(error, root / file)
+    line = lines[-1] if lines else None
     if not isinstance(error, AssetDefinitionError):
-        message, line = one_line(error), user_line(error, root)
+        message, asset = _undeclared(error, root, file, lines)
     elif error.site.file == file:
         message, line, asset = error.sentence, error.site.line, error.asset
     else:  # of a file that this one imports, which is told in the message
-        message, line, asset = str(error), file_line(error, root / file), error.asset
+        message, asset = str(error), error.asset
     traceback = user_traceback(error, root)
     return {"message": message, "traceback": traceback, "line": line, "asset": asset}
+
+
+def _undeclared(
+    error: BaseException, root: Path, file: str, lines: Sequence[int]
+) -> tuple[str, str | None]:
+    """What an error says that was raised before an asset could be, and the asset's name if any."""
+    message, asset = one_line(error), asset_at(root / file, lines)
+    if asset is not None:
+        message = f"asset {asset!r}: {message.removeprefix('DefinitionError: ')}"
+    raised = user_site(error, root)
+    if raised is not None and raised.file != file and not isinstance(error, SyntaxError):
+        message += f" ({raised})"
+    return message, asset
 
 
 def _unknown_names(registry: Registry) -> list[AssetDefinitionError]:

@@ -37,7 +37,8 @@ class multi(RunOptions):
 
     def __new__(cls, *args: object, **options: object) -> "multi":
         """Says what is wrong with the arguments before a TypeError would."""
-        refusal = _refused(options) or refused_arguments("@asset.multi", cls, args, options)
+        refusal = None if args else _refused(options)
+        refusal = refusal or refused_arguments("@asset.multi", cls, args, options)
         return super().__new__(cls) if refusal is None else cast("multi", refusal)
 
     def __call__(self, function: Callable[..., Any]) -> "MultiAsset":

@@ -1,9 +1,12 @@
 """Tracebacks as the authors of definition files want them: their own lines first."""
 
+import ast
 import traceback
+from collections.abc import Collection
 from pathlib import Path
+from typing import TypeGuard
 
-from slicewise.registry import PACKAGE_FOLDER
+from slicewise.registry import PACKAGE_FOLDER, Site
 
 _FRAME_LIMIT = 50
 _CHARACTER_LIMIT = 60_000
@@ -29,19 +32,57 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {first}"[:1000] if first else type(error).__name__
 
 
-def user_line(error: BaseException, folder: Path) -> int | None:
-    """The line in the innermost file below ``folder`` that the error passed through."""
-    if isinstance(error, SyntaxError) and (error.filename or "").startswith(str(folder)):
-        return error.lineno
-    frames = traceback.extract_tb(error.__traceback__)
-    inside = [frame for frame in frames if frame.filename.startswith(str(folder))]
-    return inside[-1].lineno if inside else None
+def user_site(error: BaseException, folder: Path) -> Site | None:
+    """The innermost place below ``folder`` that the error passed through."""
+    inside = [place for place in _places(error) if place.file.startswith(f"{folder}/")]
+    return Site(_relative(inside[-1].file, str(folder)), inside[-1].line) if inside else None
 
 
-def file_line(error: BaseException, file: Path) -> int | None:
-    """The line of a file at which the error passed through it, if it did."""
+def file_lines(error: BaseException, file: Path) -> list[int]:
+    """The lines of a file that the error passed through, the innermost last."""
+    return [place.line for place in _places(error) if place.file == str(file)]
+
+
+def asset_at(file: Path, lines: Collection[int]) -> str | None:
+    """The asset that a declaration at one of these lines of a file is of.
+
+    Its arguments stand there: they may be wrong before there is an asset that could say so.
+    """
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        declarations = node.decorator_list if isinstance(node, ast.FunctionDef) else [node]
+        for call in declarations:
+            if _declares(call) and set(lines) & {*range(call.lineno, (call.end_lineno or 0) + 1)}:
+                return _name_of(call, node.name if isinstance(node, ast.FunctionDef) else None)
+    return None
+
+
+def _declares(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is written as ``asset(...)``, ``asset.multi(...)`` or ``Asset(...)``."""
+    if not isinstance(node, ast.Call):
+        return False
+    return {"asset", "Asset"} & set(ast.unparse(node.func).split(".")) != set()
+
+
+def _name_of(call: ast.Call, function: str | None) -> str | None:
+    """The name that a declaration says as a literal, else the function's."""
+    said = [word.value for word in call.keywords if word.arg == "name"] or call.args[:1]
+    if not said:
+        return function
+    literal = said[0].value if isinstance(said[0], ast.Constant) else None
+    return literal if isinstance(literal, str) else None
+
+
+def _places(error: BaseException) -> list[Site]:
+    """Where the error passed, the innermost place last."""
     frames = traceback.extract_tb(error.__traceback__)
-    return next((frame.lineno for frame in frames if frame.filename == str(file)), None)
+    places = [Site(frame.filename, frame.lineno or 0) for frame in frames]
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        places.append(Site(error.filename, error.lineno))
+    return places
 
 
 def _trim(shown: traceback.TracebackException, folder: str, seen: set[int]) -> None:

@@ -308,3 +308,107 @@ def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: 
     assert (error["line"], error["asset"]) == (6, "spend")
     assert "upstream={'raw': Offset(first=-1, last=-1)} cannot be" in error["message"]
     assert "counts windows of time; PartitionBySequence([a, b]) has none" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "line", "asset", "said"),
+    [
+        (
+            """
+            @asset(
+                schedule="@daily",
+                partition=PartitionByInterval("@dayly"),
+            )
+            def sales(): ...
+            """,
+            5,
+            "sales",
+            "unknown preset '@dayly': use one of",
+        ),
+        (
+            """
+            @asset(name="all sales", partition=PartitionByInterval("@daily", timezone="Mars"))
+            def sales(): ...
+            """,
+            3,
+            "all sales",
+            "unknown time zone 'Mars'",
+        ),
+        (
+            """
+            raw = Asset("raw", uri="s3://b/raw", partition=PartitionByProduct(
+                [PartitionByInterval("@daily"), PartitionAtRuntime("customers")]
+            ))
+            """,
+            3,
+            "raw",
+            "a product takes intervals and sequences, not runtime",
+        ),
+        (
+            """
+            def parts(): return PartitionByInterval("@daily", start="2024-01-02", end="2024-01-01")
+
+            @asset.multi(outlets=[Asset("a"), Asset("b")], partition=parts())
+            def split(): ...
+            """,
+            3,
+            "split",
+            "comes before the start",
+        ),
+        (
+            """
+            import slicewise
+            @slicewise.asset(schedule=Asset("b") | "c")
+            def sales(): ...
+            """,
+            4,
+            "sales",
+            "a schedule joins assets, not the text 'c'",
+        ),
+        ("\n@asset(schedule=nothing)\ndef sales(): ...", 3, "sales", "NameError: name 'nothing'"),
+        ("\n@asset.multi\ndef sales(): ...", 3, "sales", "write @asset.multi(...), with keyword"),
+    ],
+)
+def test_an_argument_that_is_wrong_by_itself_is_told_with_its_asset(
+    tmp_path: Path, declaration: str, line: int, asset: str, said: str
+) -> None:
+    report = load_bundle(write(tmp_path, a=declaration))
+    (error,) = errors(report).values()
+    assert (error["line"], error["asset"]) == (line, asset)
+    assert error["message"].startswith(f"asset {asset!r}: ")
+    assert said in error["message"]
+    assert not names(report)
+
+
+def test_what_no_asset_declares_is_told_without_one(tmp_path: Path) -> None:
+    folder = write(tmp_path, a='\nDAYS = PartitionByInterval("@dayly")')
+    (error,) = errors(load_bundle(folder)).values()
+    assert (error["line"], error["asset"]) == (3, None)
+    assert error["message"].startswith("DefinitionError: unknown preset '@dayly'")
+
+
+def test_an_error_of_an_imported_file_is_told_at_the_import_and_where_it_arose(
+    tmp_path: Path,
+) -> None:
+    folder = write(
+        tmp_path,
+        a="import z",
+        b="""
+        import helpers
+        @asset(partition=helpers.windows("@dayly"))
+        def sales(): ...
+        """,
+        helpers="\n\n\n\ndef windows(cadence): return PartitionByInterval(cadence)",
+        z='\n\n\nDAYS = PartitionByInterval("@dayly")',
+    )
+    told = {
+        path: (error["line"], error["message"])
+        for path, error in errors(load_bundle(folder)).items()
+    }
+    assert told["a.py"][0] == 2
+    assert told["a.py"][1].endswith("(z.py:5)")
+    assert told["b.py"][0] == 4
+    assert told["b.py"][1].startswith("asset 'sales': unknown preset '@dayly'")
+    assert told["b.py"][1].endswith("(helpers.py:6)")
+    assert told["z.py"][0] == 5
+    assert not told["z.py"][1].endswith(")")
