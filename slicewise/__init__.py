@@ -1,5 +1,6 @@
 """Slicewise: partition-aware data assets. What definition files import."""
 
+from slicewise import testing as testing
 from slicewise.assets import Asset, asset
 from slicewise.by_interval import PartitionByInterval
 from slicewise.by_product import PartitionByProduct

@@ -8,7 +8,7 @@ from slicewise.by_sequence import PartitionBySequence
 from slicewise.by_time import PartitionByTime
 from slicewise.definitions import Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys import SEPARATOR, PartitionKey, ProductKey
+from slicewise.keys import SEPARATOR, PartitionKey, ProductKey, check_text
 from slicewise.names import check_name
 from slicewise.segments import Segments, refuse_long
 from slicewise.space import Space
@@ -29,6 +29,12 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
     def __init__(self, dimensions: Dimensions) -> None:
         if isinstance(dimensions, Mapping):
             named = [Dimension(name, each) for name, each in dimensions.items()]
+        elif isinstance(dimensions, str | PartitionDefinition) or not isinstance(
+            dimensions, Iterable
+        ):
+            raise DefinitionError(
+                f"a product takes a list of definitions, or a dict by name, not {dimensions!r}"
+            )
         else:
             named = _with_names(list(dimensions))
         _check(named)
@@ -59,6 +65,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
 
     def parse(self, text: str) -> ProductKey:
         """The key of a key text, `2024-01-01|marketing`. Raises PartitionKeyError."""
+        check_text(text)
         texts = text.split(SEPARATOR)
         if len(texts) != len(self._dimensions):
             names = SEPARATOR.join(self.space.names)

@@ -8,9 +8,9 @@ from urllib.parse import unquote
 from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
 from slicewise.key_json import key_from_json, key_to_json
-from slicewise.keys import PartitionKey, exact_of
+from slicewise.keys import PartitionKey, check_text, exact_of
 from slicewise.names import check_name
-from slicewise.segments import SegmentList, Segments
+from slicewise.segments import SegmentList, Segments, refuse_no_list
 from slicewise.space import Space
 
 
@@ -25,8 +25,12 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
     values: SegmentList
 
     def __init__(self, values: Iterable[object], *, name: str | None = None) -> None:
-        if isinstance(values, str):
-            raise DefinitionError(f"a sequence takes a list of keys, not the text {values!r}")
+        if isinstance(values, set | frozenset):
+            # Texts hash anew in each process, and so would the partitions be ordered.
+            raise DefinitionError(
+                f"a sequence takes a list of keys, and a set has no order: write sorted({values!r})"
+            )
+        refuse_no_list("a sequence", values)
         vars(self).update(values=SegmentList(values), name=check_name(name))
         if not len(self.values):
             raise DefinitionError("a sequence has at least one key")
@@ -91,6 +95,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
         A key that comes twice counts once. Raises DefinitionError for two keys of equal text.
         """
+        refuse_no_list("a snapshot", keys)
         snapshot = PartitionAtRuntime(self.name)
         vars(snapshot).update(_snapshot=SegmentList(dict.fromkeys(map(_key, keys))))
         return snapshot
@@ -131,9 +136,10 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
         Raises PartitionKeyError for a text that names none.
         """
-        if self._snapshot is None:
-            return PartitionKey.of(unquote(text))
-        return self._snapshot.parse(text)
+        if self._snapshot is not None:
+            return self._snapshot.parse(text)
+        check_text(text)
+        return PartitionKey.of(unquote(text))
 
     def text(self, key: object) -> str:
         """The key text of a key or plain value, whether it has been found or not."""
@@ -155,8 +161,18 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
     def _from_json(cls, spec: Mapping[str, Any]) -> Self:
         return cls(spec["name"])
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # JSON has no snapshot, but a copy for another process of the same run keeps its own.
+        if self._snapshot is None:
+            return super().__reduce__()
+        return _known, (self.name, self._snapshot.keys)
+
     def __repr__(self) -> str:
         return f"PartitionAtRuntime(name={self.name!r})"
+
+
+def _known(name: str, keys: Iterable[object]) -> PartitionAtRuntime:
+    return PartitionAtRuntime(name).known(keys)
 
 
 def _key(value: object) -> PartitionKey:

@@ -10,6 +10,7 @@ from slicewise.cadence import CalendarUnit, calendar_unit, read_cron
 from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.intervals import Interval
+from slicewise.keys import check_text
 from slicewise.moments import Moment, read_iso, read_moment, read_time, since_second
 from slicewise.names import check_name
 from slicewise.segments import Segments
@@ -17,7 +18,7 @@ from slicewise.space import Space
 from slicewise.ticks import Ticks
 from slicewise.windows import Bound, Exclusions, Windows, WindowSequence
 from slicewise.year_ticks import YearTicks
-from slicewise.zones import Zone, to_instant, zone
+from slicewise.zones import BEGIN, END, Zone, to_instant, zone, zone_name
 
 Excluded = str | date | datetime
 
@@ -61,11 +62,11 @@ class PartitionByTime(PartitionDefinition):
         exclude: Excluded | Iterable[Excluded] = (),
         name: str | None = None,
     ) -> None:
-        place = zone(_zone_name(timezone))
+        place = zone(zone_name(timezone))
         start, end = (read_iso(each) if isinstance(each, str) else each for each in (start, end))
         _check_not_mixed(start, end)
         bounds = [None if each is None else read_moment(each, place) for each in (start, end)]
-        if isinstance(exclude, str | date):
+        if isinstance(exclude, str | date) or not isinstance(exclude, Iterable):
             exclude = (exclude,)
         vars(self).update(
             own or {},
@@ -138,23 +139,27 @@ class PartitionByTime(PartitionDefinition):
 
     def window_at(self, instant: datetime) -> Interval | None:
         """The window that contains the instant (naive: wall time in the zone), or None."""
-        second = to_instant(read_moment(instant, self.zone))
+        return self._window_at(to_instant(read_moment(instant, self.zone)))
+
+    def _window_at(self, second: int) -> Interval | None:
         number = self._windows.number_at(second)
-        return self._windows.window(number) if self._windows.has(number) else None
+        window = self._windows.window(number)
+        # Rules go on for ever; Python's calendar ends with the year 9999.
+        exists = window.first_second >= BEGIN and window.stop_second <= END
+        return window if exists and self._windows.has(number) else None
 
     def parse(self, text: str) -> Interval:
         """The window of a key text. Raises PartitionKeyError where it names none."""
         try:
+            check_text(text)
             start = read_time(text, self.zone).start
         except ValueError as error:
             raise PartitionKeyError(f"{text!r} is no key of {self!r}: {error}") from None
-        number = self._windows.number_at(start)
-        window = self._windows.window(number)
+        window = self._window_at(start)
         # A date names a window of whole days, never the first hour of one.
-        exact = window.first_second == start and (len(text) > 10 or window.text == text)
-        if not exact or not self._windows.has(number):
-            raise PartitionKeyError(f"{text!r} names no partition of {self!r}")
-        return window
+        if window and window.first_second == start and (len(text) > 10 or window.text == text):
+            return window
+        raise PartitionKeyError(f"{text!r} names no partition of {self!r}")
 
     def read_bounds(self, since: Moment | None, until: Moment | None) -> tuple[Bound, Bound]:
         """Seconds of `since` and `until`, read like `start` and `end`."""
@@ -226,15 +231,6 @@ class PartitionByTime(PartitionDefinition):
         return [f"{name}={value!r}" for name, value in self._own.items()]
 
 
-def _zone_name(timezone: str | tzinfo) -> str:
-    if timezone is UTC:
-        return "UTC"
-    name = timezone if isinstance(timezone, str) else getattr(timezone, "key", None)
-    if not isinstance(name, str):
-        raise DefinitionError(f"a timezone is an IANA name, not {timezone!r}")
-    return name
-
-
 def _check_not_mixed(start: date | None, end: date | None) -> None:
     zoned = {each.tzinfo is not None for each in (start, end) if isinstance(each, datetime)}
     if len(zoned) > 1:
@@ -250,6 +246,8 @@ def _read_excluded(value: object, zone: Zone) -> Excluded:
             return read_cron(value).text
         value = read
     if isinstance(value, datetime):
+        if value.microsecond:
+            raise DefinitionError(f"windows start at whole seconds, so {value} excludes none")
         return read_moment(value, zone)
     if isinstance(value, date):
         return value

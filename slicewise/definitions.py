@@ -13,7 +13,7 @@ from slicewise.errors import DefinitionError
 from slicewise.keys import PartitionKey
 from slicewise.moments import Moment
 from slicewise.space import Space
-from slicewise.windows import Bound, WindowSequence
+from slicewise.windows import Bound, LazySequence, WindowSequence
 
 if TYPE_CHECKING:
     from slicewise.by_time import PartitionByTime
@@ -33,7 +33,9 @@ class Dimension(NamedTuple):
 class PartitionDefinition(ABC):
     """The rule that says which partitions of an asset exist. Frozen, hashable, comparable.
 
-    Definitions with equal partitions and dimension names are equal, however they were spelled.
+    Equal where they say the same in other words: `@daily` and `0 0 * * *`, a bound as a date or as
+    its instant. Definitions that cut alike by other rules, such as `@hourly` and an hour's
+    timedelta, have equal keys and are not equal.
     """
 
     kind: ClassVar[str]
@@ -82,6 +84,8 @@ class PartitionDefinition(ABC):
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionDefinition":
         """The definition that `to_json` wrote. Raises DefinitionError for anything else."""
+        if not isinstance(spec, Mapping):
+            raise DefinitionError(f"{spec!r:.200} is no JSON of a partition definition: no object")
         found = plugins.find(plugins.PARTITIONS, spec.get("kind"))
         try:
             read: PartitionDefinition = found._from_json(spec)
@@ -168,6 +172,9 @@ class PartitionDefinition(ABC):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a partition definition is frozen: {name} cannot be set")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a partition definition is frozen: {name} stays")
+
     def __reduce__(self) -> tuple[object, ...]:
         return PartitionDefinition.from_json, (self.to_json(),)
 
@@ -175,7 +182,7 @@ class PartitionDefinition(ABC):
 plugins.register_base(plugins.PARTITIONS, PartitionDefinition)
 
 
-class KeySequence(Sequence[PartitionKey]):
+class KeySequence(LazySequence[PartitionKey]):
     """Keys of a range of windows times all segments, made when they are looked at."""
 
     def __init__(self, space: Space, first: int, stop: int) -> None:

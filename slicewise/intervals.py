@@ -1,7 +1,7 @@
 """The key of a partition by interval: a window of time."""
 
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from slicewise.errors import PartitionKeyError
 from slicewise.keys import PartitionKey
 from slicewise.plain_values import JOINT
-from slicewise.zones import DAY, EPOCH, Zone, to_instant, zone
+from slicewise.zones import DAY, EPOCH, Zone, to_instant, zone, zone_name
 
 _INTERVAL_ORDER = 11
 _LAST_YEAR = 9999
@@ -21,29 +21,43 @@ class Interval(PartitionKey, built_in=True):
 
     `start` and `end` are aware datetimes (any zone, whole seconds) and come back in UTC. `timezone`
     serves printing only: intervals of equal start and end are equal whatever their zone.
-    Raises PartitionKeyError for naive datetimes, fractions of a second and end before start.
+    Raises PartitionKeyError for naive datetimes, fractions of a second and end before start,
+    DefinitionError for an unknown zone.
     """
 
-    __slots__ = ("first_second", "offsets", "stop_second")
+    __slots__ = ("_first_second", "_stop_second", "_zone")
 
-    def __init__(self, start: datetime, end: datetime, timezone: str = "UTC") -> None:
+    def __init__(self, start: datetime, end: datetime, timezone: str | tzinfo = "UTC") -> None:
         for moment in (start, end):
-            if moment.tzinfo is None or moment.microsecond:
-                raise PartitionKeyError(f"{moment} is not an aware datetime in whole seconds")
-        self.first_second, self.stop_second = to_instant(start), to_instant(end)
-        self.offsets = zone(timezone)
-        if self.first_second >= self.stop_second:
+            if not isinstance(moment, datetime) or moment.tzinfo is None or moment.microsecond:
+                raise PartitionKeyError(
+                    f"{moment!r} is not an aware datetime in whole seconds; a key text is read by"
+                    " its definition's parse"
+                )
+        self._first_second, self._stop_second = to_instant(start), to_instant(end)
+        self._zone = zone(zone_name(timezone))
+        if self._first_second >= self._stop_second:
             raise PartitionKeyError(f"a window ends after it starts: {start} to {end}")
+
+    @property
+    def first_second(self) -> int:
+        """When the window begins, in seconds since 1970-01-01T00:00Z."""
+        return self._first_second
+
+    @property
+    def stop_second(self) -> int:
+        """When the window is over, in seconds since 1970-01-01T00:00Z."""
+        return self._stop_second
 
     @property
     def start(self) -> datetime:
         """When the window begins, in UTC."""
-        return EPOCH + timedelta(seconds=self.first_second)
+        return EPOCH + timedelta(seconds=self._first_second)
 
     @property
     def end(self) -> datetime:
         """When the window is over, in UTC; not part of it."""
-        return EPOCH + timedelta(seconds=self.stop_second)
+        return EPOCH + timedelta(seconds=self._stop_second)
 
     @property
     def time(self) -> "Interval":
@@ -58,27 +72,27 @@ class Interval(PartitionKey, built_in=True):
     @property
     def local_start(self) -> datetime:
         """When the window begins, with the offset in force then in its zone."""
-        return self.start.astimezone(self.offsets.tzinfo_at(self.first_second))
+        return self.start.astimezone(self._zone.tzinfo_at(self._first_second))
 
     @property
     def local_end(self) -> datetime:
         """When the window is over, with the offset in force then in its zone."""
-        return self.end.astimezone(self.offsets.tzinfo_at(self.stop_second))
+        return self.end.astimezone(self._zone.tzinfo_at(self._stop_second))
 
     @property
     def duration(self) -> timedelta:
         """Elapsed time between start and end."""
-        return timedelta(seconds=self.stop_second - self.first_second)
+        return timedelta(seconds=self._stop_second - self._first_second)
 
     @property
     def zone(self) -> str:
         """Name of the time zone in which the window is written."""
-        return self.offsets.name
+        return self._zone.name
 
     @property
     def text(self) -> str:
         """`2024-01-01` where both ends begin a local date, else `2024-11-03T01:00-04:00`."""
-        return window_text(self.first_second, self.stop_second, self.offsets)
+        return window_text(self._first_second, self._stop_second, self._zone)
 
     @property
     def label(self) -> str:
@@ -86,11 +100,11 @@ class Interval(PartitionKey, built_in=True):
 
         Weeks are those of ISO 8601, which begin on Mondays.
         """
-        return window_label(self.first_second, self.stop_second, self.offsets) or self.text
+        return window_label(self._first_second, self._stop_second, self._zone) or self.text
 
     @property
     def _order(self) -> tuple[Any, ...]:
-        return (_INTERVAL_ORDER, self.first_second, self.stop_second)
+        return (_INTERVAL_ORDER, self._first_second, self._stop_second)
 
     @property
     def _exact(self) -> str:
@@ -107,15 +121,15 @@ class Interval(PartitionKey, built_in=True):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Interval):
             return NotImplemented
-        return (self.first_second, self.stop_second) == (other.first_second, other.stop_second)
+        return (self._first_second, self._stop_second) == (other._first_second, other._stop_second)
 
     def __lt__(self, other: Any) -> bool:
         if not isinstance(other, Interval):
             return super().__lt__(other)
-        return (self.first_second, self.stop_second) < (other.first_second, other.stop_second)
+        return (self._first_second, self._stop_second) < (other._first_second, other._stop_second)
 
     def __hash__(self) -> int:
-        return hash((self.first_second, self.stop_second))
+        return hash((self._first_second, self._stop_second))
 
     def __reduce__(self) -> tuple[object, ...]:
         return Interval, (self.start, self.end, self.zone)
@@ -124,9 +138,9 @@ class Interval(PartitionKey, built_in=True):
 def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
     """The window between two instants that are known to be in order."""
     interval = Interval.__new__(Interval)
-    interval.first_second = first_second
-    interval.stop_second = stop_second
-    interval.offsets = zone
+    interval._first_second = first_second
+    interval._stop_second = stop_second
+    interval._zone = zone
     return interval
 
 
@@ -137,9 +151,9 @@ def make_intervals(ticks: Iterable[int], zone: Zone) -> list[Interval]:
     add = made.append
     for start, stop in pairwise(ticks):
         interval = new(Interval)
-        interval.first_second = start
-        interval.stop_second = stop
-        interval.offsets = zone
+        interval._first_second = start
+        interval._stop_second = stop
+        interval._zone = zone
         add(interval)
     return made
 

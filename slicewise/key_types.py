@@ -68,6 +68,11 @@ class PartitionKeyType(type):
         remember(cls)
         return cls
 
+    def __init_subclass__(mcls) -> None:
+        raise DefinitionError(
+            f"{mcls.__name__} would change how key classes are made: derive from PartitionKey alone"
+        )
+
     def __setattr__(cls, name: str, value: object) -> None:
         if "_fields" in vars(cls) and name != "__final__":
             raise DefinitionError(

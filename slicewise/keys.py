@@ -189,19 +189,19 @@ WHOLE = WholeKey()
 class ProductKey(PartitionKey, built_in=True):
     """One key for each dimension of a product, in order, found by the dimension's name."""
 
-    __slots__ = ("_names", "parts")
+    __slots__ = ("_names", "_parts")
 
     def __init__(self, names: Iterable[str], parts: Iterable[object]) -> None:
         self._names = tuple(names)
-        self.parts: tuple[PartitionKey, ...] = tuple(PartitionKey.of(part) for part in parts)
-        if len(self._names) != len(self.parts):
+        self._parts: tuple[PartitionKey, ...] = tuple(PartitionKey.of(part) for part in parts)
+        if len(self._names) != len(self._parts):
             raise PartitionKeyError(f"a key of {self._names} needs {len(self._names)} parts")
 
     @classmethod
     def of_parts(cls, names: tuple[str, ...], parts: tuple[PartitionKey, ...]) -> "ProductKey":
         """The key of parts that are keys already, unchecked: listing makes a million of them."""
         key = cls.__new__(cls)
-        key._names, key.parts = names, parts
+        key._names, key._parts = names, parts
         return key
 
     def __getitem__(self, name: str) -> PlainValue:
@@ -210,7 +210,7 @@ class ProductKey(PartitionKey, built_in=True):
 
     def _part(self, name: str) -> PartitionKey:
         try:
-            return self.parts[self._names.index(name)]
+            return self._parts[self._names.index(name)]
         except ValueError:
             names = ", ".join(self._names)
             raise PartitionKeyError(f"no dimension {name!r}: there are {names}") from None
@@ -222,6 +222,11 @@ class ProductKey(PartitionKey, built_in=True):
         return len(self._names)
 
     @property
+    def parts(self) -> tuple[PartitionKey, ...]:
+        """The keys of the dimensions, in order."""
+        return self._parts
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the dimensions."""
         return self._names
@@ -229,43 +234,49 @@ class ProductKey(PartitionKey, built_in=True):
     @property
     def time(self) -> "Interval | None":
         """The Interval in the dimension of time, if there is one."""
-        return next((part.time for part in self.parts if part.time is not None), None)
+        return next((part.time for part in self._parts if part.time is not None), None)
 
     @property
     def segment(self) -> str:
         """Texts of the other dimensions' keys, joined by `|`."""
-        return SEPARATOR.join(part.text for part in self.parts if part.time is None)
+        return SEPARATOR.join(part.text for part in self._parts if part.time is None)
 
     @property
     def text(self) -> str:
         """Texts of the dimensions' keys, joined by `|`."""
-        return SEPARATOR.join(part.text for part in self.parts)
+        return SEPARATOR.join(part.text for part in self._parts)
 
     @property
     def label(self) -> str:
         """Labels of the dimensions' keys, joined by ` | `."""
-        return f" {SEPARATOR} ".join(part.label for part in self.parts)
+        return f" {SEPARATOR} ".join(part.label for part in self._parts)
 
     @property
     def _order(self) -> tuple[Any, ...]:
-        return (_PRODUCT_ORDER, tuple(part._order for part in self.parts), self._names)
+        return (_PRODUCT_ORDER, tuple(part._order for part in self._parts), self._names)
 
     @property
     def _exact(self) -> str:
-        pairs = zip(self._names, self.parts, strict=True)
+        pairs = zip(self._names, self._parts, strict=True)
         return f"@product({JOINT.join(f'{name}{JOINT}{part._exact}' for name, part in pairs)})"
 
     def __repr__(self) -> str:
-        pairs = zip(self._names, self.parts, strict=True)
+        pairs = zip(self._names, self._parts, strict=True)
         return f"ProductKey({', '.join(f'{name}={part}' for name, part in pairs)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProductKey):
             return NotImplemented
-        return self.parts == other.parts and self._names == other._names
+        return self._parts == other._parts and self._names == other._names
 
     def __hash__(self) -> int:
-        return hash(self.parts)
+        return hash(self._parts)
+
+
+def check_text(text: object) -> None:
+    """Raise PartitionKeyError for what is no text, where a key text is read."""
+    if not isinstance(text, str):
+        raise PartitionKeyError(f"a key text is a text, not {text!r}")
 
 
 def comparable_of(value: object) -> object:

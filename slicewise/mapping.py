@@ -6,12 +6,14 @@ from dataclasses import Field, fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 from slicewise import plugins
+from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
+from slicewise.keys import PartitionKey
 from slicewise.moments import Moment
 from slicewise.overlap import Ranges, Span
 from slicewise.partition_set import PartitionSet
 from slicewise.relation import Bounds, related
-from slicewise.snapshots import Definition
+from slicewise.snapshots import Definition, named_key
 from slicewise.windows import Windows
 
 
@@ -26,16 +28,17 @@ def upstream_partitions(
 ) -> PartitionSet:
     """The upstream partitions that some downstream partitions need.
 
-    `keys` is one key of the downstream definition, a list of keys or a PartitionSet; a definition
-    of None is that of an asset that is not partitioned. Windows need all that overlap them,
+    `keys` are a PartitionSet, or one key or a list of keys of the downstream definition, each a
+    key, plain value or key text; a definition of None is that of an asset that is not partitioned,
+    whose one key is None. Windows need all that overlap them,
     segments the equal ones, and a dimension that only one side has is needed whole: of time, the
     part in [since, until) and the upstream's bounds; UnboundedPartitionsError where neither bounds
     a side. A `mapping` says otherwise. What is needed and does not exist is in `.nonexistent`.
     """
+    _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(downstream, keys), _bounds(upstream, downstream, since, until)
     if mapping is None:
         return related(downstream, upstream, chosen, bounds)
-    mapping.check(downstream, upstream)
     return mapping.upstream(downstream, upstream, chosen, bounds)
 
 
@@ -52,10 +55,10 @@ def downstream_partitions(
 
     The mirror image of `upstream_partitions`, with the same arguments.
     """
+    _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(upstream, keys), _bounds(downstream, upstream, since, until)
     if mapping is None:
         return related(upstream, downstream, chosen, bounds)
-    mapping.check(downstream, upstream)
     return mapping.downstream(upstream, downstream, chosen, bounds)
 
 
@@ -96,6 +99,8 @@ class PartitionMapping(ABC):
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionMapping":
         """The mapping that `to_json` wrote. Raises DefinitionError for anything else."""
+        if not isinstance(spec, Mapping):
+            raise DefinitionError(f"{spec!r:.200} is no JSON of a partition mapping: no object")
         arguments = {name: value for name, value in spec.items() if name != "kind"}
         found = plugins.find(plugins.MAPPINGS, spec.get("kind"))
         try:
@@ -156,14 +161,28 @@ class WindowMapping(PartitionMapping):
         return related(upstream, downstream, chosen, bounds, self.downstream_windows)
 
 
+def _check(downstream: Definition, upstream: Definition, mapping: object) -> None:
+    for side, each in (("downstream", downstream), ("upstream", upstream)):
+        if each is not None and not isinstance(each, PartitionDefinition):
+            raise DefinitionError(f"{side} is a partition definition or None, not {each!r}")
+    if mapping is None:
+        return
+    if not isinstance(mapping, PartitionMapping):
+        raise DefinitionError(
+            f"a mapping is an object such as Offset(-1), Latest() or All(), not {mapping!r}"
+        )
+    mapping.check(downstream, upstream)
+
+
 def _as_set(definition: Definition, keys: object) -> PartitionSet:
-    if isinstance(keys, list):
-        return PartitionSet.of(definition, keys)
-    if not isinstance(keys, PartitionSet):
-        return PartitionSet.of(definition, [keys])
-    if keys.definition != definition:
-        raise PartitionKeyError("the set of partitions is one of another definition")
-    return keys
+    if isinstance(keys, PartitionSet):
+        if keys.definition != definition:
+            raise PartitionKeyError("the set of partitions is one of another definition")
+        return keys
+    # A text, a tuple and a frozenset are keys themselves, and so is that of a product.
+    is_key = isinstance(keys, str | tuple | frozenset | PartitionKey)
+    several = keys if isinstance(keys, Iterable) and not is_key else [keys]
+    return PartitionSet.of(definition, [named_key(definition, each) for each in several])
 
 
 def _bounds(

@@ -13,6 +13,7 @@ from slicewise.mapping import PartitionMapping, WindowMapping
 from slicewise.overlap import Ranges, Span, overlapping
 from slicewise.partition_set import Nonexistent, PartitionSet, Slab
 from slicewise.relation import Bounds, matching_segments
+from slicewise.segments import refuse_no_list
 from slicewise.snapshots import Definition, lists_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
@@ -32,6 +33,9 @@ class Offset(WindowMapping, kind="offset"):
     last: int | None = None
 
     def __post_init__(self) -> None:
+        for each in (self.first, self.first if self.last is None else self.last):
+            if isinstance(each, bool) or not isinstance(each, int):
+                raise DefinitionError(f"an Offset counts windows by whole numbers, not by {each!r}")
         if self.last is None:
             object.__setattr__(self, "last", self.first)
         elif self.last < self.first:
@@ -126,8 +130,7 @@ class Keys(PartitionMapping, kind="keys"):
     keys: frozenset[PartitionKey]
 
     def __init__(self, keys: Iterable[object]) -> None:
-        if isinstance(keys, str):
-            raise DefinitionError(f"Keys takes a list of keys, not the text {keys!r}")
+        refuse_no_list("Keys", keys)
         try:
             object.__setattr__(self, "keys", frozenset(map(PartitionKey.of, keys)))
         except PartitionKeyError as error:

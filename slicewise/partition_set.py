@@ -52,16 +52,25 @@ class PartitionSet(Collection[Any]):
     combine and compare by their keys, whatever else the snapshots of their definitions hold.
     """
 
+    definition: PartitionDefinition | None
+    space: Space
+    slabs: tuple[Slab, ...]
+    nonexistent: Nonexistent
+
     def __init__(
         self,
         definition: PartitionDefinition | None,
         slabs: Iterable[Slab],
         nonexistent: Nonexistent | None = None,
     ) -> None:
-        self.definition = with_keys(definition, ())
-        self.space = WHOLE_SPACE if self.definition is None else self.definition.space
-        self.slabs = tuple(_merged(self.space, _disjoint(list(slabs))))
-        self.nonexistent = nonexistent or Nonexistent()
+        definition = with_keys(definition, ())
+        space = WHOLE_SPACE if definition is None else definition.space
+        vars(self).update(
+            definition=definition,
+            space=space,
+            slabs=tuple(_merged(space, _disjoint(list(slabs)))),
+            nonexistent=nonexistent or Nonexistent(),
+        )
 
     @classmethod
     def of(cls, definition: PartitionDefinition | None, keys: Iterable[object]) -> "PartitionSet":
@@ -231,6 +240,15 @@ class PartitionSet(Collection[Any]):
     def __hash__(self) -> int:
         numbered = frozenset(self) if is_runtime(self.definition) else self.slabs
         return hash((self.definition, numbered))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a set of partitions is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a set of partitions is frozen: {name} stays")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PartitionSet, (self.definition, self.slabs, self.nonexistent)
 
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"

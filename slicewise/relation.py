@@ -11,6 +11,7 @@ from slicewise.partition_set import NO_SEGMENTS, Nonexistent, PartitionSet, Segm
 from slicewise.snapshots import Definition, is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
+from slicewise.zones import BEGIN, END
 
 Span = tuple[int, int]
 Bounds = tuple[Bound, Bound]
@@ -101,7 +102,10 @@ def _merged(spans: Iterable[Span], target: Space) -> Iterator[Interval]:
             merged.append((first, stop))
     for first, stop in merged:
         ticks = target.time.ticks
-        yield make_interval(ticks.tick(first), ticks.tick(stop), target.time.zone)
+        # An offset may reach beyond Python's calendar, where there is nothing to speak of.
+        start, end = max(BEGIN, ticks.tick(first)), min(END, ticks.tick(stop))
+        if start < end:
+            yield make_interval(start, end, target.time.zone)
 
 
 MapSegments = Callable[[Segments], tuple[Segments, tuple[str, ...]]]

@@ -1,12 +1,12 @@
 """The segments of a definition: the keys of its sequences, and their combinations, numbered."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import NoReturn
 
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys import SEPARATOR, PartitionKey, PlainKey
+from slicewise.keys import SEPARATOR, PartitionKey, PlainKey, check_text
 from slicewise.record_keys import Record
 
 LONGEST_KEY = 1000
@@ -60,6 +60,7 @@ class SegmentList:
 
     def parse(self, text: str) -> PartitionKey:
         """The key of a key text. Raises PartitionKeyError where it names none."""
+        check_text(text)
         place = self.places.get(text)
         if place is None:
             raise PartitionKeyError(f"{text!r} is none of the {len(self)} segments")
@@ -74,6 +75,13 @@ class SegmentList:
         place = self.places.get(key.text)
         # Texts alone do not do: 1 and "1" have the same.
         return place if place is not None and self.keys[place] == key else None
+
+
+def refuse_no_list(what: str, values: object) -> None:
+    """Raise DefinitionError for what is no list of keys, such as a text or a dict."""
+    if isinstance(values, str | Mapping | PartitionKey) or not isinstance(values, Iterable):
+        shown = f"the text {values!r}" if isinstance(values, str) else repr(values)
+        raise DefinitionError(f"{what} takes a list of keys, not {shown}")
 
 
 def _segment(value: object) -> PartitionKey:

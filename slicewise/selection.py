@@ -68,6 +68,8 @@ def select(
     definition: PartitionDefinition, text: str, since: Bound = None, until: Bound = None
 ) -> PartitionSet:
     """The partitions that a selection names. Raises SelectionError."""
+    if not isinstance(text, str):
+        raise SelectionError("a selection is a text", repr(text), 0)
     if len(text) > LONGEST_SELECTION:
         raise SelectionError(
             f"a selection has at most {LONGEST_SELECTION:,} characters, not {len(text):,}",

@@ -6,6 +6,7 @@ from typing import TypeGuard
 from slicewise.by_sequence import PartitionAtRuntime
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import UnboundedPartitionsError
+from slicewise.keys import WHOLE
 
 Definition = PartitionDefinition | None
 
@@ -23,6 +24,19 @@ def lists_keys(definition: Definition) -> bool:
         return definition.values is not None
     except UnboundedPartitionsError:
         return False
+
+
+def named_key(definition: Definition, value: object) -> object:
+    """The key that a key text names; keys and plain values of the definition stay as they are.
+
+    None is the one key of what is not partitioned. Raises PartitionKeyError for a text that names
+    no partition.
+    """
+    if definition is None:
+        return WHOLE if value is None or value == "" else value
+    if not isinstance(value, str) or not lists_keys(definition) or value in definition:
+        return value
+    return definition.parse(value)
 
 
 def with_keys(definition: Definition, keys: Iterable[object]) -> Definition:

@@ -32,6 +32,11 @@ class Space:
         self._time_place, self._product = time_place, product
         self._parts = lru_cache(maxsize=65_536)(segments.parts)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without what has been looked up, which no process can hand to another.
+        facts = (self.names, self.windows, self._time_place, self.segments, self._product)
+        return Space, facts
+
     @property
     def segment_names(self) -> tuple[str, ...]:
         """Names of the dimensions that are not time, in order."""
@@ -111,8 +116,12 @@ class Space:
         """The numbers of a key. Raises PartitionKeyError where it is none of the definition's."""
         found = self.locate(key)
         if found is None:
-            raise PartitionKeyError(f"{key!s} names no partition")
+            hint = "; a key text is read by parse" if self._is_text_of_window(key) else ""
+            raise PartitionKeyError(f"{key!s} names no partition{hint}")
         return found
+
+    def _is_text_of_window(self, key: object) -> bool:
+        return isinstance(key, str) and (self._product or self.windows is not None)
 
     def _whole(self, key: object) -> tuple[int, int] | None:
         return (0, 0) if key == WHOLE else None

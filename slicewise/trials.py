@@ -16,6 +16,7 @@ from slicewise.keys import WHOLE, PartitionKey
 from slicewise.mapping import PartitionMapping, upstream_partitions
 from slicewise.partition_set import PartitionSet
 from slicewise.registry import active_registry
+from slicewise.snapshots import named_key
 
 Frame = Any  # a DataFrame of pyspark, or whatever stands in for one in a test
 Keys = Sequence[PartitionKey]
@@ -102,9 +103,7 @@ def _key(definition: PartitionDefinition, item: object) -> PartitionKey:
     """The key that a key, plain value or key text stands for."""
     if isinstance(definition, PartitionAtRuntime):
         return runtime_key(definition, definition.parse(item) if isinstance(item, str) else item)
-    if isinstance(item, str) and item not in definition:
-        return definition.parse(item)
-    return PartitionKey.of(item)
+    return PartitionKey.of(named_key(definition, item))
 
 
 def _in_order(definition: PartitionDefinition, keys: Keys) -> Iterable[PartitionKey]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import chain
-from typing import overload
+from typing import TypeVar, overload
 
 from slicewise.cadence import CronCadence
 from slicewise.errors import UnboundedPartitionsError
@@ -18,6 +18,7 @@ from slicewise.zones import DAY, Zone
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # whoever wants few pays for few
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 Bound = int | None
+T = TypeVar("T", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,18 @@ class Windows:
         )
 
 
-class WindowSequence(Sequence[Interval]):
+class LazySequence(Sequence[T]):
+    """What lazy sequences share: they are equal to sequences of equal items."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, which have no hash
+
+
+class WindowSequence(LazySequence[Interval]):
     """Windows of a range of numbers, made when they are looked at; slices are sequences again."""
 
     def __init__(self, windows: Windows, first: int, stop: int) -> None:
@@ -204,13 +216,6 @@ class WindowSequence(Sequence[Interval]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} windows>"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]  # equal to lists, which have no hash
 
     def _number(self, place: int) -> int:
         """The number of the window at a place: excluded ones before it shift it."""

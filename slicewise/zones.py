@@ -148,6 +148,16 @@ class Zone:
         return OffsetTable.of(changes, end)
 
 
+def zone_name(timezone: str | tzinfo) -> str:
+    """The IANA name that a text, a ZoneInfo or `UTC` says. Raises DefinitionError for others."""
+    if timezone is UTC:
+        return "UTC"
+    name = timezone if isinstance(timezone, str) else getattr(timezone, "key", None)
+    if not isinstance(name, str):
+        raise DefinitionError(f"a timezone is an IANA name, not {timezone!r}")
+    return name
+
+
 @cache
 def zone(name: str) -> Zone:
     """The zone of that IANA name. Raises DefinitionError where tzdata has none."""

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from slicewise import DefinitionError, PartitionByInterval
+from slicewise import DefinitionError, PartitionByInterval, PartitionKeyError
 
 ZONE = "America/New_York"
 
@@ -153,3 +153,19 @@ def test_any_year_is_tiled_by_its_days_and_they_by_their_hours(zone: str, year: 
     hours = hourly.windows(days[0].start, days[-1].end)
     assert sum((hour.duration for hour in hours), timedelta()) == days[-1].end - days[0].start
     assert hourly.parse(hours[-1].text) == hours[-1]
+
+
+def test_there_is_no_window_that_the_calendar_has_no_end_or_start_for() -> None:
+    last = datetime(9999, 12, 31, 12, tzinfo=UTC)
+    for cadence in ("@hourly", "@daily", "@yearly", timedelta(days=7)):
+        definition = PartitionByInterval(cadence)
+        assert definition.window_at(last.replace(hour=23, minute=59)) is None
+        listed = definition.windows(since="9990-01-01", until=last)
+        assert definition.window_at(listed[-1].start) == listed[-1]
+    began = PartitionByInterval("@yearly", timezone=ZONE).window_at(datetime(1, 1, 1, tzinfo=UTC))
+    assert began is None
+    centuries = PartitionByInterval(timedelta(days=36_525), start="2000-01-01")
+    started = centuries.windows(until=last)[-1].end
+    assert centuries.window_at(started) is None
+    with pytest.raises(PartitionKeyError, match="names no partition"):
+        centuries.parse(f"{started:%Y-%m-%dT%H:%MZ}")

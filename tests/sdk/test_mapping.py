@@ -15,6 +15,7 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
     PartitionDefinition,
+    PartitionKeyError,
     PartitionMapping,
     PartitionSet,
     UnboundedPartitionsError,
@@ -262,3 +263,39 @@ def test_bad_mappings_are_refused() -> None:
     for spec in ({"kind": "nearest"}, {}, {"kind": "offset", "by": 3}, {"kind": "keys"}):
         with pytest.raises(DefinitionError, match=r"unknown kind|bad JSON"):
             PartitionMapping.from_json(spec)
+
+
+def test_keys_may_be_given_as_key_texts_plain_values_and_lists() -> None:
+    days = DAILY.windows("2024-01-01", "2024-01-04")
+    three = upstream_partitions(DAILY, HOURLY, PartitionSet.of(DAILY, days))
+    for keys in (days, list(days), set(days), ["2024-01-01", days[1], "2024-01-03"], iter(days)):
+        assert upstream_partitions(DAILY, HOURLY, keys) == three
+    assert len(upstream_partitions(DAILY, HOURLY, "2024-01-01")) == 24
+    assert len(downstream_partitions(YEARLY, MONTHLY, "2024-01-01")) == 12
+    both = PartitionByProduct({"day": DAILY, "dwh": DWHS})
+    (needed,) = upstream_partitions(both, DWHS, "2024-01-01|marketing-dwh")
+    assert needed.value == "marketing-dwh"
+    spaced = PartitionBySequence(["a b", "a%20b"])  # a key itself comes before the text of another
+    assert list(upstream_partitions(spaced, spaced, "a b")) == ["a b"]
+    assert list(upstream_partitions(spaced, spaced, "a%20b")) == ["a%20b"]
+    assert list(upstream_partitions(spaced, spaced, "a%2520b")) == ["a%20b"]
+    with pytest.raises(PartitionKeyError, match="'nope' is none of the 2 segments"):
+        upstream_partitions(DWHS, DWHS, "nope")
+
+
+def test_the_one_partition_of_what_is_not_partitioned_needs_no_name() -> None:
+    bounded = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-04")
+    for whole in (None, "", WHOLE, [None]):
+        assert len(upstream_partitions(None, bounded, whole)) == 3
+        assert len(downstream_partitions(None, bounded, whole)) == 3
+
+
+def test_what_an_offset_needs_beyond_the_calendar_is_not_spoken_of() -> None:
+    far = upstream_partitions(DAILY, DAILY, "2024-01-05", Offset(-(10**9), 0))
+    bounded = PartitionByInterval("@daily", start="2024-01-01")
+    needed = upstream_partitions(DAILY, bounded, "2024-01-05", Offset(-(10**9), 0))
+    (before,) = needed.nonexistent.spans
+    assert before.start.year == 1
+    assert str(before.end.date()) == "2024-01-01"
+    assert not upstream_partitions(DAILY, bounded, "2024-01-05", Offset(-(10**9))).nonexistent
+    assert DAILY.parse("2024-01-05") in far
