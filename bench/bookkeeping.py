@@ -12,6 +12,7 @@ from accounts_app.models import User
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.outputs import StagedOutlet
 from assets_app.models import Asset, Gateway, Queue, Run, RunGroup, RunState
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import cancel_backfill
@@ -179,7 +180,14 @@ def _begun(backfill: Backfill) -> Attempt:
 
 
 def _record(attempt: Attempt, staged: list[dict[str, Any]]) -> None:
-    if not attempts.intend_to_publish(attempt.row, "/nowhere", "/nowhere", staged):
+    outlet = StagedOutlet(
+        asset_id=attempt.run.asset_id,
+        name_on_disk=attempt.row.name_on_disk,
+        root="/nowhere",
+        staging="/nowhere",
+        partitions=staged,
+    )
+    if not attempts.intend_to_publish(attempt.row, [outlet]):
         raise ValueError("the run was taken")
     if not attempts.succeed(attempt.row):
         raise ValueError("the run was not recorded")

@@ -5,7 +5,7 @@ statements: `layout` says which keys or which buckets of counts the page needs, 
 What is zoomed out of is never counted slice by slice: it comes from counts kept per bucket.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -87,19 +87,12 @@ class Layout:
         return self.definition is not None and bool(self.definition.segment_dimensions)
 
 
-def layout(
-    definition: PartitionDefinition | None,
-    request: GridRequest,
-    clock: Clock,
-    found: Sequence[str] = (),
-) -> Layout:
-    """The page that the request asks for; ``found`` are the keys that runs discovered."""
+def layout(definition: PartitionDefinition | None, request: GridRequest, clock: Clock) -> Layout:
+    """The page that the request asks for."""
     if definition is None:
         return Layout(None, clock, "list", keys=("",))
     rule = definition.time_dimension
     if rule is None:
-        if definition.kind == "runtime":
-            return Layout(definition, clock, "list", keys=tuple(found))
         return _list_page(definition, request, clock)
     unit = unit_of(rule)
     first, last = span_of(rule, clock)

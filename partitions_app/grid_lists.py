@@ -8,7 +8,7 @@ from urllib.parse import quote
 from partitions_app.grid_cells import Block, Cell, Row, SliceFact
 from partitions_app.labels import label_of
 from partitions_app.looks import MISSING, Look, look_of_partition
-from slicewise import PartitionDefinition, PartitionKey
+from slicewise import PartitionAtRuntime, PartitionDefinition, PartitionKey
 
 SEPARATOR = "|"
 
@@ -46,12 +46,23 @@ def key_text(definition: PartitionDefinition, window: str, segment: str) -> str:
     return SEPARATOR.join((*parts[:time], window, *parts[time:]))
 
 
-@lru_cache(maxsize=256)
 def longest_segment(definition: PartitionDefinition) -> str:
     """A text as long as the longest combination of segments: what a page has to have room for."""
+    if isinstance(definition, PartitionAtRuntime):  # equal ones may know other keys
+        return _longest_segment(definition)
+    return _remembered_longest_segment(definition)
+
+
+def _longest_segment(definition: PartitionDefinition) -> str:
     lists = [each.definition.keys() for each in definition.segment_dimensions]
-    longest = [max((key.text for key in keys), key=lambda text: len(quote(text))) for keys in lists]
+    longest = [
+        max((key.text for key in keys), key=lambda text: len(quote(text)), default="")
+        for keys in lists
+    ]
     return SEPARATOR.join(longest)
+
+
+_remembered_longest_segment = lru_cache(maxsize=256)(_longest_segment)
 
 
 def segment_label(definition: PartitionDefinition, segment: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from slicewise import PartitionByTime, PartitionDefinition, PartitionKey
+from slicewise import PartitionAtRuntime, PartitionByTime, PartitionDefinition, PartitionKey
 from slicewise.keys import ProductKey
 
 # Of user key classes, a label is whatever their author wrote.
@@ -20,7 +20,6 @@ _FAR = timedelta(days=4000)
 _LONGEST_EXAMPLE = 40
 
 
-@lru_cache(maxsize=16_384)
 def label_of(definition: PartitionDefinition | None, text: str) -> str:
     """The label of the partition of that key text; the text where the definition has it no more.
 
@@ -28,10 +27,19 @@ def label_of(definition: PartitionDefinition | None, text: str) -> str:
     """
     if definition is None:
         return text
+    if isinstance(definition, PartitionAtRuntime):  # equal ones may know other keys
+        return _label(definition, text)
+    return _remembered_label(definition, text)
+
+
+def _label(definition: PartitionDefinition, text: str) -> str:
     try:
         return label_of_key(definition.parse(text))
     except ValueError:
         return text
+
+
+_remembered_label = lru_cache(maxsize=16_384)(_label)
 
 
 def label_of_key(key: PartitionKey) -> str:
@@ -42,7 +50,6 @@ def label_of_key(key: PartitionKey) -> str:
     return label if _can_be_seen(label) else key.text
 
 
-@lru_cache(maxsize=4096)
 def selection_label(definition: PartitionDefinition | None, text: str) -> str:
     """A selection of one key, or of one range in each dimension, with labels for key texts.
 
@@ -50,6 +57,13 @@ def selection_label(definition: PartitionDefinition | None, text: str) -> str:
     """
     if definition is None or not text or ";" in text or "," in text:
         return text
+    if isinstance(definition, PartitionAtRuntime):  # equal ones may know other keys
+        return _range_label(definition, text)
+    return _remembered_selection_label(definition, text)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_selection_label(definition: PartitionDefinition, text: str) -> str:
     if len(definition.dimensions) < 2 or "=" not in text:
         return _range_label(definition, text)
     rules = {dimension.name: dimension.definition for dimension in definition.dimensions}
@@ -86,8 +100,6 @@ def _example(definition: PartitionDefinition, now: datetime) -> str:
     if isinstance(definition, PartitionByTime):
         first, last = _example_windows(definition, now)
         return f"{first}..{last}" if first != last else first
-    if definition.kind == "runtime":
-        return ""
     texts = [key.text for key in definition.keys()[:2]]
     joined = ",".join(texts)
     return joined if len(joined) <= _LONGEST_EXAMPLE else "*"

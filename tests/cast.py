@@ -10,12 +10,30 @@ from django.contrib.auth.models import Group
 import slicewise
 from accounts_app.models import User
 from accounts_app.policy import Role
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.outputs import StagedOutlet
 from assets_app.models import Asset, Bundle, BundleVersion, Producer, ProducerVersion
 from partitions_app.models import PartitionDefinition
 
 DAILY_2013 = slicewise.PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")
 AIRPORTS = slicewise.PartitionBySequence(["EWR", "JFK", "LGA"])
 DAY_BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
+
+
+def outlet_of(
+    attempt: Attempt,
+    staged: list[dict[str, Any]],
+    *,
+    of: Asset | None = None,
+    root: str = "/lake",
+    staging: str = "/lake/_s",
+) -> StagedOutlet:
+    """What an attempt has staged of its asset, or of another outlet."""
+    made = of or attempt.run.asset
+    name = attempt.row.disk_names(attempt.run.producer_version)[made.name]
+    return StagedOutlet(
+        asset_id=made.pk, name_on_disk=name, root=root, staging=staging, partitions=staged
+    )
 
 
 def person(name: str, role: Role | None = None, **fields: Any) -> User:

@@ -7,7 +7,7 @@ last good version stays in force, and what else the file declares is put in forc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from assets_app.models import Asset
+from assets_app.models import Asset, Producer, ProducerVersion
 from slicewise.schedules import cycle_from
 
 Declared = dict[str, Any]
@@ -80,20 +80,29 @@ def _taken_names(bundle_id: int, declared: Declared) -> dict[str, str]:
             f"the name {other.name!r} is taken by an asset of bundle {other.bundle.name}"
             f"{_place(other)}; give one of them another"
         )
+    functions = Producer.objects.filter(name__in=entries, assets__active=True)
+    functions = functions.exclude(bundle=bundle_id).select_related("bundle", "current_version")
+    for function in functions.distinct():
+        found.setdefault(
+            entries[function.name]["name"],
+            f"the name {function.name!r} is taken by a function of bundle {function.bundle.name}"
+            f"{_place_of(function.current_version)}; give one of them another",
+        )
     return found
 
 
 def _place(asset: Asset) -> str:
-    version = asset.producer.current_version if asset.producer else None
+    return _place_of(asset.producer.current_version if asset.producer else None)
+
+
+def _place_of(version: ProducerVersion | None) -> str:
     return f" ({version.file}:{version.definition['line']})" if version else ""
 
 
 def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
     for entry in declared["producers"]:
         asked = list(_asked_in_vain(entry))
-        if entry.get("multi"):
-            yield entry, "a function that makes several assets cannot be run yet"
-        elif asked:
+        if asked:
             yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
     for entry in declared["assets"]:
         if entry.get("outlet_validations"):

@@ -10,6 +10,7 @@ import structlog
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts_app import audit, policy
@@ -121,10 +122,14 @@ def _alone() -> Iterator[bool]:
 
 
 def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
-    """Stop or resume scheduled writes of the asset. Requests by people are not held back."""
+    """Stop or resume scheduled writes of the asset, and of those that are made together with it.
+
+    Requests by people are not held back.
+    """
     policy.require(user, policy.Action.PAUSE)
     with transaction.atomic():
-        Asset.objects.filter(pk=asset.pk).update(paused=paused)
+        together = Q(producer=asset.producer_id) if asset.producer_id else Q(pk=asset.pk)
+        Asset.objects.filter(Q(pk=asset.pk) | together).update(paused=paused)
         pause_schedule(asset, paused=paused, now=timezone.now())
         audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused

@@ -163,8 +163,8 @@ def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set
     names |= {entry["name"] for entry in declared["assets"]}
     gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
     gone = gone.exclude(file__in=broken)
-    stop_schedules(gone)
     gone.update(active=False)
+    stop_schedules(bundle)
 
 
 def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:

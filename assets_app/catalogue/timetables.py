@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from assets_app.models import Asset, GroupKind, Producer, Queue, RunGroup, Schedule
+from django.db.models import Exists, OuterRef
+
+from assets_app.models import Asset, Bundle, GroupKind, Producer, Queue, RunGroup, Schedule
 from slicewise.time_rules import TimeRule
 
 _BY_TIME = ("cron", "timedelta")
@@ -58,9 +60,11 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     row.save(update_fields=["next_at", "handled_until"])
 
 
-def stop_schedules(assets: Iterable[Asset]) -> None:
-    """Producers of assets that no file declares any more tick no more."""
-    Schedule.objects.filter(producer__assets__in=assets).update(next_at=None, rule=None)
+def stop_schedules(bundle: Bundle) -> None:
+    """Producers of which no file declares an asset any more tick no more."""
+    declared = Asset.objects.filter(producer=OuterRef("producer"), active=True)
+    rows = Schedule.objects.filter(producer__bundle=bundle).exclude(rule=None)
+    rows.filter(~Exists(declared)).update(next_at=None, rule=None)
 
 
 def _next_at(row: Schedule, *, is_paused: bool) -> datetime | None:

@@ -12,10 +12,21 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+import slicewise
 from assets_app.catalogue.texts import storable
+from assets_app.execution.claims import claim_found, describe
 from assets_app.execution.inputs import UpstreamInput, read_inputs
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.outlets import outlet_ids
+from assets_app.execution.outputs import (
+    Found,
+    StagedOutlet,
+    add_found,
+    found_rows,
+    keep_outlets,
+)
 from assets_app.execution.settling import (
+    published_keys,
     record_partly,
     record_success,
     release_canceled,
@@ -23,6 +34,7 @@ from assets_app.execution.settling import (
 )
 from assets_app.execution.transitions import move
 from assets_app.models import (
+    DISCOVERY,
     AttemptInput,
     AttemptOutcome,
     FailureKind,
@@ -39,11 +51,15 @@ _PLATFORM_RETRY_DELAY = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A run that this worker has just begun, with all that the runner is told."""
+    """A run that this worker has just begun, with all that the runner is told.
+
+    ``keys`` are those of its partitions: none for a run that ``is_discovering``, to find some.
+    """
 
     run: Run
     row: RunAttempt
     keys: Sequence[str]
+    is_discovering: bool = False
     # Earlier attempts whose Spark work may still go on.
     unstopped: Sequence[RunAttempt]
 
@@ -51,6 +67,10 @@ class Attempt:
     def tag(self) -> str:
         """What Spark's operations of this attempt are tagged with."""
         return f"slicewise-run-{self.run.pk}-{self.row.number}"
+
+
+class FoundKeysHeld(Exception):
+    """Other runs are making partitions that this one has found and written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +121,15 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         spark_session_id=uuid4(),
         started_at=now,
     )
-    keys = run.partitions.order_by("position").values_list("slice__key", flat=True)
+    rows = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
+    slices = list(rows.values_list("slice__key", "slice__identity"))
+    is_discovering = any(identity == DISCOVERY for _, identity in slices)
     return Attempt(
         run=run,
         row=row,
-        keys=list(keys),
+        keys=[] if is_discovering else [key for key, _ in slices],
         unstopped=unstopped_before(row),
+        is_discovering=is_discovering,
     )
 
 
@@ -140,7 +163,7 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
 
     Raises ValueError where the definitions do not say which upstream partitions are needed.
     """
-    inputs = read_inputs(attempt.run, attempt.keys)
+    inputs = read_inputs(attempt.run, attempt.keys, is_discovering=attempt.is_discovering)
     AttemptInput.objects.bulk_create(
         AttemptInput(attempt=attempt.row, slice=piece, version=piece.version)
         for upstream in inputs
@@ -151,17 +174,53 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
 
 @transaction.atomic
 def intend_to_publish(
-    attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
+    attempt: RunAttempt, outlets: Sequence[StagedOutlet], found: Found | None = None
 ) -> bool:
-    """Commit what is about to be published.
+    """Commit what is about to be published, and the keys that are about to be added.
 
-    False if the run is no longer this attempt's, or canceled.
+    Partitions that a discovering run has found become its own. False if the run is no longer this
+    attempt's, or canceled. Raises FoundKeysHeld, with nothing changed, where another run is making
+    a partition that this one has written.
     """
     if not _still_held(attempt):
         return False
     if not move(attempt.run_id, RunState.RUNNING, RunState.PUBLISHING):
         return False
-    RunAttempt.objects.filter(pk=attempt.pk).update(target_root=root, staging_root=staging)
+    keep_outlets(attempt, outlets)
+    if found:
+        RunAttempt.objects.filter(pk=attempt.pk).update(found=found)
+        _take_found(attempt.run_id, outlets, found)
+    for outlet in outlets:
+        _keep_staged(attempt.run_id, outlet)
+    return True
+
+
+def _take_found(run_id: int, outlets: Sequence[StagedOutlet], found: Found) -> None:
+    """What was found of its own set is made by the run.
+
+    A key that it only added, while another run makes its partition, is left to that one.
+    """
+    run = Run.objects.select_related("asset__partition_definition", "producer_version")
+    run = run.defer("producer_version__source").get(pk=run_id)
+    if not run.partitions.filter(slice__identity=DISCOVERY).exists():
+        return
+    spec = run.producer_version.partition_of(run.asset.name) or {}
+    rule = slicewise.PartitionDefinition.from_json(spec)
+    rows = found_rows(found, rule.name or "")
+    ids = list(outlet_ids(run.producer_version, run.asset).values())
+    held = claim_found(run_id, rows, ids, rule.identity) if rows else set()
+    written = {piece["key"] for outlet in outlets for piece in outlet.partitions}
+    if refused := sorted(held & written):
+        raise FoundKeysHeld(
+            f"Another run is making {run.asset.name} {', '.join(refused[:3])},"
+            " which this one has found and written."
+        )
+    made = [row for row in rows if row.key not in held]
+    Run.objects.filter(pk=run_id).update(selection=describe(made), partition_count=len(made))
+
+
+def _keep_staged(run_id: int, outlet: StagedOutlet) -> None:
+    staged = outlet.partitions
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -170,17 +229,18 @@ def intend_to_publish(
             FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
                      AS staged(key, path, rows, bytes),
                  assets_app_assetpartition AS slice
-            WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.key = staged.key
+            WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.asset_id = %s
+              AND slice.key = staged.key
             """,
             [
                 [piece["key"] for piece in staged],
                 [piece["path"] for piece in staged],
                 [piece["rows"] for piece in staged],
                 [piece["bytes"] for piece in staged],
-                attempt.run_id,
+                run_id,
+                outlet.asset_id,
             ],
         )
-    return True
 
 
 @transaction.atomic
@@ -193,16 +253,20 @@ def succeed(attempt: RunAttempt) -> bool:
     ):
         return False
     record_success(attempt.run_id, attempt.pk)
+    add_found(_found_by(attempt), attempt.run_id)
     _end(attempt, AttemptOutcome.SUCCEEDED)
     nudge_dispatch()
     return True
 
 
 @transaction.atomic
-def fail_publishing(attempt: RunAttempt, failure: Failure, published: Collection[str]) -> bool:
+def fail_publishing(
+    attempt: RunAttempt, failure: Failure, published: Mapping[int, Collection[str]]
+) -> bool:
     """Give up a publication that cannot go on.
 
-    What is in place by then is recorded, the rest has failed.
+    What is in place by then is recorded, by the id of its asset and its folders, the rest has
+    failed. Of keys that the run has found those are added of which data is in place.
     """
     if not _still_held(attempt):
         return False
@@ -212,6 +276,7 @@ def fail_publishing(attempt: RunAttempt, failure: Failure, published: Collection
     ):
         return False
     record_partly(attempt.run_id, attempt.pk, published)
+    add_found(_found_by(attempt), attempt.run_id, only=published_keys(attempt.run_id))
     _end(attempt, AttemptOutcome.FAILED, failure)
     nudge_dispatch()
     return True
@@ -273,6 +338,11 @@ def hand_back(attempt: RunAttempt, reason: str, *, counts: bool = False) -> bool
         _end(attempt, AttemptOutcome.LOST, Failure(error=reason, kind=FailureKind.PLATFORM))
         nudge_dispatch()
     return moved
+
+
+def _found_by(attempt: RunAttempt) -> Found:
+    found: Found = RunAttempt.objects.values_list("found", flat=True).get(pk=attempt.pk)
+    return found
 
 
 def _still_held(attempt: RunAttempt) -> bool:

@@ -2,17 +2,26 @@
 holds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, product
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.models import Asset, ProducerVersion, Run, RunGroup, RunState, Trigger
+from assets_app.execution.outlets import outlet_ids
+from assets_app.models import (
+    Asset,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunPartition,
+    RunState,
+    Trigger,
+)
 from slicewise.rows import PartitionRow
 
 # One statement: the slices are taken, or made and taken, in the order of their keys (claims in
@@ -33,13 +42,27 @@ WITH wanted AS (
     FROM wanted ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
     ON CONFLICT (asset_id, identity, key) DO UPDATE SET held_by_id = EXCLUDED.held_by_id
         WHERE slice.held_by_id IS NULL
-    RETURNING slice.id, slice.key, slice.held_by_id
+    RETURNING slice.id, slice.asset_id, slice.key, slice.held_by_id
 )
 INSERT INTO assets_app_runpartition (run_id, slice_id, position, state, path)
 SELECT claimed.held_by_id, claimed.id, wanted.position, 'pending', ''
 FROM claimed JOIN wanted
-    ON wanted.run_id = claimed.held_by_id AND wanted.key = claimed.key COLLATE "C"
+    ON wanted.run_id = claimed.held_by_id AND wanted.asset_id = claimed.asset_id
+   AND wanted.key = claimed.key COLLATE "C"
 RETURNING run_id, slice_id, position
+"""
+
+# Of several assets that are made together another run holds some: the rest is let go again, in the
+# transaction that took it.
+_GIVE_BACK = """
+WITH undone AS (
+    DELETE FROM assets_app_runpartition AS made
+    USING unnest(%s::bigint[], %s::bigint[]) AS taken(run_id, slice_id)
+    WHERE made.run_id = taken.run_id AND made.slice_id = taken.slice_id
+    RETURNING made.run_id, made.slice_id
+)
+UPDATE assets_app_assetpartition AS slice SET held_by_id = NULL
+FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_id
 """
 
 
@@ -63,9 +86,22 @@ class PlannedRun:
     rows: Sequence[PartitionRow]
 
 
+class _Wanted(NamedTuple):
+    """One slice that is to be taken."""
+
+    run_id: int
+    # Among the run's slices: the outlets of its first partition, then those of the next.
+    position: int
+    row: PartitionRow
+    asset_id: int
+    identity: str
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimedPartition:
-    """A partition that was claimed: its slice and the run that will make it."""
+    """A partition that was claimed: its slice, of the asset that was asked for, and the run that
+    will make it.
+    """
 
     row: PartitionRow
     slice_id: int
@@ -74,10 +110,14 @@ class ClaimedPartition:
 
 @dataclass(frozen=True, slots=True)
 class HeldPartition:
-    """A partition that another run holds, and what asked for it."""
+    """A partition that another run holds, and what asked for it.
+
+    Of several assets that are made together, ``asset_id`` is the first of which it is held.
+    """
 
     row: PartitionRow
     terms: RunTerms
+    asset_id: int
 
 
 def claim(
@@ -94,42 +134,99 @@ def claim_all(
     """Make the planned runs, queued, in one transaction of the caller's.
 
     Returns what was claimed, and what another run holds: that is left out, and its slices stay
-    locked until the transaction ends. A planned run of which nothing is left is not made.
+    locked until the transaction ends. A planned run of which nothing is left is not made. What is
+    made together is claimed together: a partition that is held of one outlet is left out of all.
     """
     if not planned:
         return [], []
     run_ids = _reserve_run_ids(len(planned))
-    wanted = [
-        (run, run_id, position, row)
-        for run, run_id in zip(planned, run_ids, strict=True)
-        for position, row in enumerate(run.rows)
+    outlets = _outlets(run.terms for run in planned)
+    by_run = dict(zip(run_ids, planned, strict=True))
+    groups = [
+        group
+        for run_id, run in by_run.items()
+        for group in _groups(run, run_id, outlets[run.terms.producer_version.pk])
     ]
+    slices = _take([one for group in groups for one in group])
+    claimed: list[ClaimedPartition] = []
+    held: list[HeldPartition] = []
+    halves: list[tuple[int, int]] = []
+    for group in groups:
+        run_id, terms = group[0].run_id, by_run[group[0].run_id].terms
+        taken = {one.asset_id: slices.get((run_id, one.position)) for one in group}
+        own, missing = taken[terms.asset.pk], [pk for pk, found in taken.items() if found is None]
+        if missing or own is None:
+            held.append(HeldPartition(group[0].row, terms, missing[0]))
+            halves += [(run_id, found) for found in taken.values() if found is not None]
+        else:
+            claimed.append(ClaimedPartition(group[0].row, own, run_id))
+    _give_back(halves)
+    _insert_runs(by_run, claimed)
+    return claimed, held
+
+
+def claim_found(
+    run_id: int, rows: Sequence[PartitionRow], asset_ids: Sequence[int], identity: str
+) -> set[str]:
+    """Take partitions that a run has found for that run; keys of those that another one holds.
+
+    In a transaction of the caller's.
+    """
+    free = RunPartition.objects.filter(run=run_id).count()
+    wanted = [
+        _Wanted(run_id, free + number, row, asset_id, identity)
+        for number, (row, asset_id) in enumerate(product(rows, asset_ids))
+    ]
+    slices = _take(wanted)
+    held = {one.row.key for one in wanted if (run_id, one.position) not in slices}
+    taken = [one for one in wanted if one.row.key in held and (run_id, one.position) in slices]
+    _give_back([(run_id, slices[run_id, one.position]) for one in taken])
+    return held
+
+
+def _outlets(terms: Iterable[RunTerms]) -> dict[int, list[int]]:
+    """The assets that each version of a producer makes, by its id."""
+    each = {one.producer_version.pk: one for one in terms}
+    return {
+        pk: list(outlet_ids(one.producer_version, one.asset).values()) for pk, one in each.items()
+    }
+
+
+def _groups(run: PlannedRun, run_id: int, asset_ids: Sequence[int]) -> Iterator[list[_Wanted]]:
+    """For each partition of the run, its slices: one for each outlet."""
+    identity, width = run.terms.asset.identity, len(asset_ids)
+    for number, row in enumerate(run.rows):
+        yield [
+            _Wanted(run_id, number * width + place, row, asset_id, identity)
+            for place, asset_id in enumerate(asset_ids)
+        ]
+
+
+def _take(wanted: Sequence[_Wanted]) -> dict[tuple[int, int], int]:
+    """Take those that nobody holds; their slices, by run and position."""
     with connection.cursor() as cursor:
         cursor.execute(
             _CLAIM,
             {
-                "keys": [row.key for *_, row in wanted],
-                "starts": [row.start for *_, row in wanted],
-                "ends": [row.end for *_, row in wanted],
-                "segments": [row.segment for *_, row in wanted],
-                "buckets": [row.bucket for *_, row in wanted],
-                "runs": [run_id for _, run_id, _, _ in wanted],
-                "positions": [position for _, _, position, _ in wanted],
-                "assets": [run.terms.asset.pk for run, *_ in wanted],
-                "identities": [run.terms.asset.identity for run, *_ in wanted],
+                "keys": [one.row.key for one in wanted],
+                "starts": [one.row.start for one in wanted],
+                "ends": [one.row.end for one in wanted],
+                "segments": [one.row.segment for one in wanted],
+                "buckets": [one.row.bucket for one in wanted],
+                "runs": [one.run_id for one in wanted],
+                "positions": [one.position for one in wanted],
+                "assets": [one.asset_id for one in wanted],
+                "identities": [one.identity for one in wanted],
             },
         )
-        slices = {(run, position): slice_id for run, slice_id, position in cursor.fetchall()}
-    claimed: list[ClaimedPartition] = []
-    held: list[HeldPartition] = []
-    for run, run_id, position, row in wanted:
-        slice_id = slices.get((run_id, position))
-        if slice_id is None:
-            held.append(HeldPartition(row, run.terms))
-        else:
-            claimed.append(ClaimedPartition(row, slice_id, run_id))
-    _insert_runs(dict(zip(run_ids, planned, strict=True)), claimed)
-    return claimed, held
+        return {(run, position): slice_id for run, slice_id, position in cursor.fetchall()}
+
+
+def _give_back(taken: Sequence[tuple[int, int]]) -> None:
+    if taken:
+        with connection.cursor() as cursor:
+            columns = zip(*taken, strict=True)
+            cursor.execute(_GIVE_BACK, [list(column) for column in columns])
 
 
 def _reserve_run_ids(count: int) -> list[int]:
@@ -162,7 +259,7 @@ def _run(terms: RunTerms, run_id: int, rows: Sequence[PartitionRow], now: dateti
         queue=terms.group.queue,
         state=RunState.QUEUED,
         selection=describe(rows),
-        partition_count=len(rows),
+        partition_count=0 if terms.asset.is_discovering else len(rows),
         params=dict(terms.params),
         queued_at=now,
         requested_by=terms.requested_by,
@@ -171,6 +268,8 @@ def _run(terms: RunTerms, run_id: int, rows: Sequence[PartitionRow], now: dateti
 
 def describe(rows: Sequence[PartitionRow]) -> str:
     """The partitions in one line: the only key, ``first..last``, or both ends and how many."""
+    if not rows:
+        return ""
     first, last = rows[0], rows[-1]
     if len(rows) == 1:
         return first.key

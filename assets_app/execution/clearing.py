@@ -8,7 +8,7 @@ import structlog
 from django.conf import settings
 
 from assets_app.execution.publishing import discard_staging
-from assets_app.models import RunAttempt
+from assets_app.models import ProducerVersion, RunAttempt
 from slicewise.runner.client import WarmParent, WarmParentError
 
 log = structlog.get_logger(__name__)
@@ -18,9 +18,10 @@ _CONNECT_SECONDS = 2.0
 
 
 def clear_away(
-    parent: WarmParent, attempt: RunAttempt, uri: str, *, has_session: bool = True
+    parent: WarmParent, attempt: RunAttempt, version: ProducerVersion, *, has_session: bool = True
 ) -> None:
-    """Stop the attempt's Spark session, if it may have one, and remove what it has staged.
+    """Stop the attempt's Spark session, if it may have one, and remove what it has staged for
+    whatever the version of its run makes.
 
     With the Spark server its work has gone. Raises WarmParentError where a server that is there
     does not say that the session has ended.
@@ -29,7 +30,7 @@ def clear_away(
         if has_session:
             _stop_session(parent, attempt)
     finally:
-        discard_staging(attempt, uri)
+        discard_staging(attempt, version)
 
 
 def _stop_session(parent: WarmParent, attempt: RunAttempt) -> None:

@@ -11,7 +11,9 @@ from django.utils import timezone
 
 import slicewise
 from assets_app.catalogue.refusals import scheduling_names
+from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, Run
+from partitions_app.models import PartitionDefinition
 from slicewise.keys import WHOLE
 
 
@@ -33,21 +35,23 @@ class UpstreamInput:
         return {
             "uri": self.asset.uri or None,
             "partition": None if row is None else row.spec,
-            "partitions": [piece.key for piece in self.slices],
+            "partitions": sent_keys(self.asset.definition, (piece.key for piece in self.slices)),
             "missing": list(self.missing),
         }
 
 
-def read_inputs(run: Run, keys: Sequence[str]) -> list[UpstreamInput]:
+def read_inputs(
+    run: Run, keys: Sequence[str], *, is_discovering: bool = False
+) -> list[UpstreamInput]:
     """The inlets of the run's function and what schedules it, for partitions of these keys: two
-    statements for each.
+    statements for each. A run that is there to find partitions reads as if it made the whole.
 
     The run's own version says how its partitions are cut and mapped; upstream assets are read as
     they are now. Raises ValueError where a definition does not have one of the keys.
     """
     version = run.producer_version
     spec = version.partition_of(run.asset.name)
-    downstream = None if spec is None else slicewise.PartitionDefinition.from_json(spec)
+    downstream = None if is_discovering else PartitionDefinition.rule_of(spec)
     mappings = version.definition.get("mappings") or {}
     inlets = version.definition.get("inlets") or []
     upstream = Asset.objects.select_related("partition_definition").filter(

@@ -11,6 +11,8 @@ from django.db.models import Min
 
 import slicewise
 from assets_app.execution.attempts import Attempt
+from assets_app.execution.keys import sent_keys
+from partitions_app.models import PartitionDefinition
 from slicewise.runner.past import PAST_PARTITIONS
 
 # Slices looked at for one answer. Not all of them need have been made: the next question goes on
@@ -94,7 +96,7 @@ class PastPartitions:
         rows = self._rows(after)
         last = Place(*rows[-1][2:]).to_json() if len(rows) == PAGE else None
         keys = [row[0] for row in rows if row[1] > 0 and row[0] not in self._own]
-        return {"keys": keys, "next": last}
+        return {"keys": sent_keys(self._definition, keys), "next": last}
 
     def _rows(self, after: Place) -> Sequence[tuple[Any, ...]]:
         values: dict[str, str | int | datetime] = {
@@ -114,7 +116,7 @@ class PastPartitions:
     def _definition(self) -> slicewise.PartitionDefinition | None:
         run = self._attempt.run
         spec = run.producer_version.partition_of(run.asset.name)
-        return None if spec is None else slicewise.PartitionDefinition.from_json(spec)
+        return PartitionDefinition.rule_of(spec)
 
     @property
     def _identity(self) -> str:

@@ -4,7 +4,7 @@ Whoever finds a run half published finishes it here.
 """
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -13,8 +13,9 @@ import structlog
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Failure, lease_end
+from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
-from assets_app.models import FailureKind, RunAttempt, RunPartition, RunState
+from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
 from slicewise import storage
 from slicewise.uris import uri_path
 
@@ -31,18 +32,18 @@ _PASSING = frozenset(
 )
 
 
-def publish(
-    attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
-) -> None:
+def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
     """Swap the staged partitions in and record them. The intent has been committed before.
 
-    An error of the file system that may pass leaves the run in ``publishing``, to be finished by a
-    sweep; where what was staged is gone, or cannot be put in place, the run fails with what is
-    published by then.
+    What is made together is put in place together as far as file systems allow: nothing of it
+    while it can be seen that some cannot be, and whoever takes over finishes all of it. An error of
+    the file system that may pass leaves the run in ``publishing``, to be finished by a sweep; where
+    what was staged is gone, or cannot be put in place, the run fails with what is published by
+    then.
     """
     try:
-        refusal = _put_in_place(attempt, root, staging, staged)
-        published = _published(attempt, root, staged) if refusal else []
+        refusal = _put_in_place(attempt, outlets)
+        published = {one.asset_id: _published(attempt, one) for one in outlets} if refusal else {}
     except OSError as error:
         log.warning("not published yet", run=attempt.run_id, error=str(error))
         RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
@@ -54,19 +55,29 @@ def publish(
         return
     failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
     if attempts.fail_publishing(attempt, failure, published):
-        _discard(attempt, root)
+        for outlet in outlets:
+            _discard(attempt, outlet.root, outlet.name_on_disk)
 
 
-def _put_in_place(
-    attempt: RunAttempt, root: str, staging: str, staged: Sequence[Mapping[str, Any]]
-) -> Exception | None:
+def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Exception | None:
     """What keeps the data from its place for good, if anything does; raises OSError for what may
     pass.
     """
-    names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.name_on_disk}
+    wanted = [outlet for outlet in outlets if outlet.partitions]
     try:
-        if staged:
-            storage.publish(root, staging, staged, token=str(attempt.token), **names)
+        if len(wanted) > 1:
+            for outlet in wanted:
+                storage.check(
+                    outlet.root, outlet.staging, outlet.partitions, **_names(attempt, outlet)
+                )
+        for outlet in wanted:
+            storage.publish(
+                outlet.root,
+                outlet.staging,
+                outlet.partitions,
+                token=str(attempt.token),
+                **_names(attempt, outlet),
+            )
     except storage.StorageError as error:
         return error
     except OSError as error:
@@ -76,13 +87,17 @@ def _put_in_place(
     return None
 
 
-def _published(attempt: RunAttempt, root: str, staged: Sequence[Mapping[str, Any]]) -> list[str]:
+def _names(attempt: RunAttempt, outlet: StagedOutlet) -> dict[str, Any]:
+    return {"run_id": attempt.run_id, "attempt": outlet.name_on_disk}
+
+
+def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
     """The folders in which the attempt's data is. One that may not be looked at counts as none."""
-    names: dict[str, Any] = {"run_id": attempt.run_id, "attempt": attempt.name_on_disk}
+    names = _names(attempt, outlet)
     published = []
-    for piece in staged:
+    for piece in outlet.partitions:
         try:
-            published += storage.published(root, [piece["path"]], **names)
+            published += storage.published(outlet.root, [piece["path"]], **names)
         except OSError as error:
             if error.errno in _PASSING:
                 raise
@@ -104,29 +119,27 @@ def finish_publishing(attempt_id: int, token: str) -> None:
     if not taken.update(token=fresh, lease_until=lease_end(), gateway=current().gateway):
         return
     attempt = RunAttempt.objects.get(pk=attempt_id)
-    staged = [
-        {"key": key, "path": path, "rows": rows, "bytes": size}
-        for key, path, rows, size in RunPartition.objects.filter(run=attempt.run_id)
-        .exclude(rows=None)
-        .values_list("slice__key", "path", "rows", "bytes")
-    ]
-    publish(attempt, attempt.target_root, attempt.staging_root, staged)
+    publish(attempt, kept_outlets(attempt))
 
 
-def discard_staging(attempt: RunAttempt, uri: str) -> None:
-    """Remove what the attempt has written and will not publish; failing to is no reason to fail."""
-    if not uri:
-        return
+def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> None:
+    """Remove what the attempt has written for any of its outlets and will not publish; failing to
+    is no reason to fail.
+    """
+    names = attempt.disk_names(version)
+    for outlet, uri in version.outlets.items():
+        if not uri:
+            continue
+        try:
+            root = str(uri_path(uri))
+        except ValueError as error:
+            log.warning("staging not removed", run=attempt.run_id, uri=uri, error=str(error))
+        else:
+            _discard(attempt, root, names[outlet])
+
+
+def _discard(attempt: RunAttempt, root: str, name_on_disk: str) -> None:
     try:
-        root = str(uri_path(uri))
-    except ValueError as error:
-        log.warning("staging not removed", run=attempt.run_id, uri=uri, error=str(error))
-    else:
-        _discard(attempt, root)
-
-
-def _discard(attempt: RunAttempt, root: str) -> None:
-    try:
-        storage.discard(root, run_id=attempt.run_id, attempt=attempt.name_on_disk)
+        storage.discard(root, run_id=attempt.run_id, attempt=name_on_disk)
     except OSError as error:
         log.warning("staging not removed", run=attempt.run_id, root=root, error=str(error))

@@ -94,11 +94,11 @@ def clear_lost_attempt(attempt_id: int) -> None:
 
 def _clear_away(lost: RunAttempt) -> bool:
     """Whether nothing of the attempt goes on, nor of those that it had not cleared away yet."""
-    uri = lost.run.producer_version.uri_of(lost.run.asset.name)
+    version = lost.run.producer_version
     parent = current().parent
     try:
         for attempt in (lost, *attempts.unstopped_before(lost)):
-            clear_away(parent, attempt, uri)
+            clear_away(parent, attempt, version)
     except WarmParentError as error:
         log.warning("session not interrupted", run=lost.run_id, error=str(error))
         return False

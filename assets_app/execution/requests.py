@@ -27,7 +27,8 @@ Strategy = str | int
 class MaterializeRequest:
     """Which partitions of which asset.
 
-    ``selection`` is empty only for an asset that is not partitioned.
+    ``selection`` is empty only for an asset that is not partitioned, and for a run that is to find
+    partitions of an asset of which they are found at run time.
     """
 
     asset: Asset
@@ -45,7 +46,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
     ``strategy``, and PermissionDenied.
     """
     policy.require(user, policy.Action.MATERIALIZE)
-    asset = request.asset
+    asset = _taken(request)
     version = require_producer(asset)
     params = checked_params(version, request.params)
     strategy = checked_strategy(request.strategy, default=version.strategy)
@@ -80,6 +81,12 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
         )
         nudge_dispatch()
     return group
+
+
+def _taken(request: MaterializeRequest) -> Asset:
+    """The asset as the request takes it: asked for no partition, a run finds some (AIP-76)."""
+    asks_for_none = request.asset.finds_partitions and not request.selection.strip()
+    return request.asset.discovering if asks_for_none else request.asset
 
 
 def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:

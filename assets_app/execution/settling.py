@@ -1,6 +1,6 @@
 """What a run's end means for the slices it held: released, counted, and told to whoever listens."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.db import connection
 
@@ -81,18 +81,26 @@ def record_success(run_id: int, attempt_id: int) -> None:
     runs_ended.send(sender=None, run_ids=[run_id])
 
 
-def record_partly(run_id: int, attempt_id: int, published: Collection[str]) -> None:
-    """Only these folders of the run were published, and no more will be: the other slices have
-    failed.
+def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]) -> None:
+    """Only these folders of the run were published, by the id of their asset, and no more will be:
+    the other slices have failed.
     """
     made = RunPartition.objects.filter(run_id=run_id)
-    made.filter(path__in=published).update(state=RunPartition.State.SUCCEEDED)
-    made.exclude(path__in=published).update(state=RunPartition.State.FAILED)
+    made.update(state=RunPartition.State.FAILED)
+    for asset_id, paths in published.items():
+        there = made.filter(slice__asset=asset_id, path__in=paths)
+        there.update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
     _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
-    if published:
+    if any(published.values()):
         _tell_downstream(run_id)
     runs_ended.send(sender=None, run_ids=[run_id])
+
+
+def published_keys(run_id: int) -> set[str]:
+    """Keys of the partitions of a run that are recorded."""
+    made = RunPartition.objects.filter(run_id=run_id, state=RunPartition.State.SUCCEEDED)
+    return set(made.values_list("slice__key", flat=True))
 
 
 def _tell_downstream(run_id: int) -> None:

@@ -15,14 +15,17 @@ from django.conf import settings
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.attempts import Attempt, Failure, FoundKeysHeld
 from assets_app.execution.clearing import clear_away
 from assets_app.execution.inputs import UpstreamInput
+from assets_app.execution.keys import sent_keys
 from assets_app.execution.logs import LogKeeper
+from assets_app.execution.outputs import Output
 from assets_app.execution.past import PastPartitions
 from assets_app.execution.publishing import discard_staging, publish
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
+from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess, WarmParentError
 
 log = structlog.get_logger(__name__)
@@ -71,18 +74,15 @@ def _launch(
     for earlier in attempt.unstopped:
         if not attempts.renew(attempt.row):
             return None
-        clear_away(worker.parent, earlier, _uri(attempt))
+        clear_away(worker.parent, earlier, attempt.run.producer_version)
     worker.parent.start()
     return worker.parent.launch(request) if attempts.renew(attempt.row) else None
 
 
-def _uri(attempt: Attempt) -> str:
-    return attempt.run.producer_version.uri_of(attempt.run.asset.name)
-
-
 def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any]:
     run, row = attempt.run, attempt.row
-    version = run.producer_version
+    version, names = run.producer_version, row.disk_names(run.producer_version)
+    spec = version.partition_of(run.asset.name)
     return {
         "run_id": run.pk,
         "attempt": row.number,
@@ -97,9 +97,12 @@ def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any
         },
         "file": version.file,
         "asset": run.asset.name,
-        "uri": _uri(attempt) or None,
-        "partition": version.partition_of(run.asset.name),
-        "partitions": list(attempt.keys),
+        "outlets": [
+            {"name": name, "uri": uri or None, "attempt_name": names[name]}
+            for name, uri in version.outlets.items()
+        ],
+        "partition": spec,
+        "partitions": sent_keys(PartitionDefinition.rule_of(spec), attempt.keys),
         "strategy": version.strategy,
         "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
         "spark": {
@@ -142,10 +145,9 @@ class _Supervision:
         self.watched = Watched(attempt.row, process)
         self.log = LogKeeper(attempt.row)
         self.past = PastPartitions(attempt)
-        self.uri = _uri(attempt)
+        self.version = attempt.run.producer_version
         self.deadline = _deadline(attempt)
-        self.root = self.staging = ""
-        self.staged: list[dict[str, Any]] = []
+        self.output = Output(attempt.run, attempt.row)
         self.failure: Failure | None = None
         self.finished = False
         self.session_opened = False
@@ -173,9 +175,8 @@ class _Supervision:
                 self._keep_application(message)
             case "ask":
                 self.process.answer(self.past.answer(message))
-            case "staged":
-                self.root, self.staging = message["root"], message["staging"]
-                self.staged += message["partitions"]
+            case "staged" | "discovered":
+                self._take_output(message)
             case "failed":
                 self.failure = Failure(
                     error=message["error"],
@@ -188,6 +189,13 @@ class _Supervision:
                 self.exited = message
             case _:
                 self.log.flush_if_due()
+
+    def _take_output(self, message: dict[str, Any]) -> None:
+        take = self.output.take_staged if message["type"] == "staged" else self.output.take_found
+        try:
+            take(message)
+        except (ValueError, TypeError, KeyError) as error:  # user code shares the runner's channel
+            self.failure = self.failure or Failure(error=str(error))
 
     def _keep_application(self, message: dict[str, Any]) -> None:
         if not message["application_id"]:
@@ -212,7 +220,7 @@ class _Supervision:
         if self.watched.lease_lost.is_set():
             # Somebody else has the run. Its Spark session is theirs to interrupt; the staging is
             # not.
-            discard_staging(self.attempt, self.uri)
+            discard_staging(self.attempt, self.version)
         elif self.watched.cancel_requested.is_set():
             # Else its lease runs out, and recovery has it tried again.
             if self._clear_away():
@@ -225,12 +233,18 @@ class _Supervision:
             self._fail(self.failure or self._unexplained_end())
 
     def _publish(self) -> None:
-        if attempts.intend_to_publish(self.attempt, self.root, self.staging, self.staged):
-            publish(self.attempt, self.root, self.staging, self.staged)
+        outlets = self.output.outlets()
+        try:
+            intended = attempts.intend_to_publish(self.attempt, outlets, self.output.found)
+        except FoundKeysHeld as error:
+            self._fail(Failure(error=str(error), kind=FailureKind.PLATFORM))
+            return
+        if intended:
+            publish(self.attempt, outlets)
         else:
             # Canceled at the last moment, or taken over.
             attempts.cancel(self.attempt)
-            discard_staging(self.attempt, self.uri)
+            discard_staging(self.attempt, self.version)
 
     def _hand_back(self) -> None:
         # In any case: what could not be stopped is stopped by the next attempt.
@@ -249,7 +263,7 @@ class _Supervision:
         """Whether nothing of the attempt goes on any more."""
         try:
             clear_away(
-                self.worker.parent, self.attempt, self.uri, has_session=self._may_have_session()
+                self.worker.parent, self.attempt, self.version, has_session=self._may_have_session()
             )
         except WarmParentError as error:
             log.warning("session not interrupted", run=self.attempt.run_id, error=str(error))

@@ -14,7 +14,9 @@ class Migration(migrations.Migration):
     dependencies = [("assets_app", "0003_slices_by_making")]
     operations = [
         migrations.AddField(
-            "asset", "file", models.CharField(blank=True, max_length=1000, default=""),
+            "asset",
+            "file",
+            models.CharField(blank=True, max_length=1000, default=""),
             preserve_default=False,
         ),
         migrations.AddField("asset", "warnings", models.JSONField(default=list)),

@@ -1,6 +1,7 @@
 """What is declared, which slices are there, and the runs that make them."""
 
 from assets_app.models.catalogue import (
+    DISCOVERY,
     Asset,
     AssetDependency,
     Bundle,
@@ -9,7 +10,15 @@ from assets_app.models.catalogue import (
     ProducerVersion,
 )
 from assets_app.models.gateways import Gateway
-from assets_app.models.runs import AttemptInput, Run, RunAttempt, RunGroup, RunLog, RunPartition
+from assets_app.models.runs import (
+    AttemptInput,
+    AttemptOutlet,
+    Run,
+    RunAttempt,
+    RunGroup,
+    RunLog,
+    RunPartition,
+)
 from assets_app.models.scheduling import Outbox, Schedule, ScheduleTick
 from assets_app.models.slices import AssetPartition, Materialization, PartitionCount
 from assets_app.models.states import (
@@ -29,6 +38,7 @@ from assets_app.models.states import (
 
 __all__ = [
     "ACTIVE_STATES",
+    "DISCOVERY",
     "TERMINAL_STATES",
     "TRANSITIONS",
     "Asset",
@@ -36,6 +46,7 @@ __all__ = [
     "AssetPartition",
     "AttemptInput",
     "AttemptOutcome",
+    "AttemptOutlet",
     "Bundle",
     "BundleVersion",
     "FailureKind",

@@ -1,11 +1,17 @@
 """What is declared: bundles and their versions, producers, assets, and what depends on what."""
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from django.db import models
 
 from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
+from slicewise import PartitionAtRuntime
+
+# The identity of the one slice that a run holds which covers no partition: it finds some. It is
+# no partition itself: lists and counts, which go by the identity of the definition, leave it out.
+DISCOVERY = "discovery"
 
 
 class Bundle(models.Model):
@@ -83,18 +89,18 @@ class ProducerVersion(models.Model):
         strategy: str | int = self.definition["strategy"]
         return strategy
 
-    def uri_of(self, asset: str) -> str:
-        """Where this version writes one of its outlets; empty if it says nowhere."""
-        return self._outlet(asset).get("uri") or ""
+    @property
+    def outlets(self) -> dict[str, str]:
+        """Names of the assets that it makes, in order, each with its URI; empty for nowhere."""
+        outlets: list[dict[str, Any]] = self.definition["outlets"]
+        return {outlet["name"]: outlet.get("uri") or "" for outlet in outlets}
 
     def partition_of(self, asset: str) -> dict[str, Any] | None:
         """How this version cuts one of its outlets, as JSON; None if it is not partitioned."""
-        spec: dict[str, Any] | None = self._outlet(asset).get("partition")
-        return spec or self.definition.get("partition")
-
-    def _outlet(self, asset: str) -> dict[str, Any]:
         outlets: list[dict[str, Any]] = self.definition["outlets"]
-        return next((outlet for outlet in outlets if outlet["name"] == asset), {})
+        outlet = next((outlet for outlet in outlets if outlet["name"] == asset), {})
+        spec: dict[str, Any] | None = outlet.get("partition")
+        return spec or self.definition.get("partition")
 
 
 class Asset(models.Model):
@@ -126,6 +132,7 @@ class Asset(models.Model):
     activated_at = models.DateTimeField(auto_now_add=True)
 
     objects = AssetQuerySet.as_manager()
+    is_discovering = False
 
     class Meta:
         ordering = ("name",)
@@ -136,16 +143,33 @@ class Asset(models.Model):
     @property
     def definition(self) -> Any:
         """The partition definition with its arithmetic, or None for an asset that is not
-        partitioned.
+        partitioned. Found at run time, it has the keys that were known when the row was read.
         """
-        row = self.partition_definition
+        row = None if self.is_discovering else self.partition_definition
         return None if row is None else row.definition
 
     @property
     def identity(self) -> str:
         """The identity its slices are kept under; ``"whole"`` where it is not partitioned."""
+        if self.is_discovering:
+            return DISCOVERY
         row = self.partition_definition
         return "whole" if row is None else row.identity
+
+    @property
+    def finds_partitions(self) -> bool:
+        """Whether its partitions are found at run time."""
+        row = self.partition_definition
+        return row is not None and row.kind == PartitionAtRuntime.kind
+
+    @property
+    def discovering(self) -> Self:
+        """The asset as a run that finds its partitions takes it: not partitioned, with one slice
+        of its own, so that one such run goes on at a time.
+        """
+        taken = copy(self)
+        taken.is_discovering = True
+        return taken
 
 
 class AssetDependency(models.Model):

@@ -62,7 +62,7 @@ class Run(models.Model):
     producer_version = models.ForeignKey(
         ProducerVersion, on_delete=models.PROTECT, related_name="+"
     )
-    # The first outlet, for lists and titles; all of them are among the run's slices.
+    # The outlet that was asked for, for lists and titles; all are among the run's slices.
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="runs", db_index=False)
     trigger = models.CharField(max_length=10, choices=Trigger)
     queue = models.CharField(max_length=10, choices=Queue)
@@ -137,9 +137,9 @@ class RunAttempt(models.Model):
     traceback = models.TextField(blank=True)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    # Where the data is to go and where it waits: with the run's slices, the intent to publish.
-    target_root = models.TextField(blank=True)
-    staging_root = models.TextField(blank=True)
+    # Part of the intent to publish, like the places of its outlets: the keys that it has found, as
+    # [{"set": name, "key": the key's JSON}].
+    found = models.JSONField(default=list)
 
     class Meta:
         ordering = ("number",)
@@ -172,6 +172,34 @@ class RunAttempt(models.Model):
         """
         session = self.spark_session_id
         return f"{self.number}-{session.hex[:12]}" if session else str(self.number)
+
+    def disk_names(self, version: ProducerVersion) -> dict[str, str]:
+        """The same for each outlet by name: two of them may stage in one folder."""
+        own = self.name_on_disk
+        return {name: f"{own}.{place}" if place else own
+                for place, name in enumerate(version.outlets)}  # fmt: skip
+
+
+class AttemptOutlet(models.Model):
+    """Where the data of one outlet of an attempt is to go, and where it waits: written with the
+    intent to publish.
+    """
+
+    attempt = models.ForeignKey(
+        RunAttempt, on_delete=models.CASCADE, related_name="outlets", db_index=False
+    )
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+")
+    name_on_disk = models.CharField(max_length=100)
+    root = models.TextField()
+    staging = models.TextField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "asset"), name="attempt_outlet_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id} {self.asset_id}"
 
 
 class RunPartition(models.Model):

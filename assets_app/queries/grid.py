@@ -12,13 +12,11 @@ from partitions_app.grid import GridRequest, Layout, draw, layout
 from partitions_app.grid_cells import Bucketed, Grid, SliceFact
 from partitions_app.grid_time import Clock, midnight
 
-_MOST_FOUND_AT_RUNTIME = 1000
-
 
 def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
     """One page of the asset's grid."""
     clock = clock_of(asset, now)
-    page = layout(asset.definition, request, clock, _found_at_runtime(asset))
+    page = layout(asset.definition, request, clock)
     if page.counts_unit:
         return draw(page, {}, _counts(asset, page))
     return draw(page, slice_facts(asset, page.keys), {})
@@ -86,21 +84,11 @@ def _slices(asset: Asset) -> QuerySet[AssetPartition]:
     return AssetPartition.objects.filter(asset=asset, identity=asset.identity)
 
 
-def _found_at_runtime(asset: Asset) -> list[str]:
-    definition = asset.definition
-    if definition is None or definition.kind != "runtime":
-        return []
-    keys = _slices(asset).order_by("key").values_list("key", flat=True)
-    return list(keys[:_MOST_FOUND_AT_RUNTIME])
-
-
 def expected_count(asset: Asset, now: datetime, since: datetime | None = None) -> int | None:
-    """How many partitions should exist by now; None where only runs can know. Arithmetic alone."""
+    """How many partitions should exist by now. Arithmetic alone."""
     definition = asset.definition
     if definition is None:
         return 1
-    if definition.kind == "runtime":
-        return None
     rule = definition.time_dimension
     if rule is None or rule.start is not None:
         total: int = definition.count(until=now) if rule is not None else definition.count()

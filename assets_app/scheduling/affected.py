@@ -39,15 +39,16 @@ def affected(
         return slicewise.PartitionSet.of(None, [WHOLE] if made else [])
     found = slicewise.PartitionSet(downstream, ())
     if downstream.time_dimension is None or _has_time(upstream):
-        keys = [_key(upstream, piece.key) for piece in made]
+        keys = _keys(upstream, made)
         return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
     for piece in made:
+        keys = _keys(upstream, [piece])
         ended = ended_between(downstream, max(piece.before or since, since), piece.at)
         if ended.hull is not None:
             found |= ended & slicewise.downstream_partitions(
                 upstream,
                 downstream,
-                [_key(upstream, piece.key)],
+                keys,
                 mapping,
                 since=ended.hull.start,
                 until=ended.hull.end,
@@ -64,5 +65,16 @@ def _has_time(definition: slicewise.PartitionDefinition | None) -> bool:
     return definition is not None and definition.time_dimension is not None
 
 
-def _key(definition: slicewise.PartitionDefinition | None, text: str) -> slicewise.PartitionKey:
-    return WHOLE if definition is None else definition.parse(text)
+def _keys(
+    definition: slicewise.PartitionDefinition | None, made: Sequence[Made]
+) -> list[slicewise.PartitionKey]:
+    """The keys of what was made; those that the definition has no more are left out."""
+    if definition is None:
+        return [WHOLE] if made else []
+    keys = []
+    for piece in made:
+        try:
+            keys.append(definition.parse(piece.key))
+        except slicewise.PartitionKeyError:
+            continue
+    return keys

@@ -43,7 +43,9 @@ def queue_again(now: datetime) -> int:
     for asset, pieces in by_asset.items():
         schedule = schedules.get(asset.producer_id or 0)
         if schedule is not None and schedule.rule is not None and asset.active:
-            _queue(schedule, asset, [p for p in pieces if p.identity == asset.identity], now)
+            for taken in (asset, asset.discovering):
+                ours = [piece for piece in pieces if piece.identity == taken.identity]
+                _queue(schedule, taken, ours, now)
     nudge_dispatch()
     return len(released)
 

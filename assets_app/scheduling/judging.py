@@ -76,26 +76,49 @@ def _touched(made: Sequence[Made], now: datetime) -> list[Touched]:
     by_upstream: dict[int, list[Made]] = {}
     for piece in made:
         by_upstream.setdefault(piece.asset_id, []).append(piece)
+    # By producer: of what is made together one asset is asked for, and the others come with it.
     touched: dict[int, Touched] = {}
     for edge in scheduling_edges().filter(upstream__in=by_upstream):
         producer = edge.downstream.producer
         schedule = None if producer is None else getattr(producer, "schedule", None)
-        if schedule is None or schedule.rule is None or edge.downstream.paused:
+        if producer is None or schedule is None or schedule.rule is None or edge.downstream.paused:
             continue
-        one = touched.setdefault(edge.downstream_id, Touched(schedule, edge.downstream))
+        if producer.pk not in touched:
+            touched[producer.pk] = Touched(schedule, taken_by_schedule(edge.downstream))
+        one = touched[producer.pk]
+        if one.asset != edge.downstream:
+            continue
+        edge.downstream = one.asset
         found = affected(edge, by_upstream[edge.upstream_id], since=schedule.handled_until, now=now)
         one.partitions = found if one.partitions is None else one.partitions | found
     return list(touched.values())
 
 
+def taken_by_schedule(asset: Asset) -> Asset:
+    """How a schedule by assets takes an asset whose partitions are found at run time.
+
+    Scheduled by an asset of the same set it is made key by key; else a run finds its partitions.
+    """
+    if not asset.finds_partitions:
+        return asset
+    same_set = scheduling_edges().filter(
+        downstream=asset, upstream__partition_definition=asset.partition_definition_id
+    )
+    return asset if same_set.exists() else asset.discovering
+
+
 def scheduling_edges() -> QuerySet[AssetDependency]:
     """Dependencies that schedule, with all that judging them reads."""
-    return AssetDependency.objects.select_related(
-        "upstream__partition_definition",
-        "downstream__partition_definition",
-        "downstream__producer__current_version",
-        "downstream__producer__schedule__group",
-    ).filter(scheduling=True, downstream__active=True)
+    return (
+        AssetDependency.objects.select_related(
+            "upstream__partition_definition",
+            "downstream__partition_definition",
+            "downstream__producer__current_version",
+            "downstream__producer__schedule__group",
+        )
+        .filter(scheduling=True, downstream__active=True)
+        .order_by("downstream_id", "id")
+    )
 
 
 def queue_due(touched: Touched, made: set[tuple[int, str]] | None, now: datetime) -> int:
@@ -121,6 +144,8 @@ def _queue(
 ) -> int:
     asset = touched.asset
     edges = list(scheduling_edges().filter(downstream=asset))
+    for edge in edges:
+        edge.downstream = asset
     verdicts = judge(asset, edges, rows, made=made, now=now)
     due = [verdict.row for verdict in verdicts if verdict.is_due]
     planned: list[PlannedRun] = list(

@@ -99,8 +99,12 @@ def mark_due_again(held: Sequence[HeldPartition]) -> None:
     """
     if held:
         with connection.cursor() as cursor:
-            pairs = [(partition.terms.asset, partition.row.key) for partition in held]
-            cursor.execute(_DUE_AGAIN, _columns(pairs))
+            columns = [
+                [partition.asset_id for partition in held],
+                [partition.terms.asset.identity for partition in held],
+                [partition.row.key for partition in held],
+            ]
+            cursor.execute(_DUE_AGAIN, columns)
 
 
 def mark_due_later(asset: Asset, rows: Sequence[PartitionRow]) -> None:

@@ -67,9 +67,20 @@ def handle_ticks(now: datetime) -> int:
 def _ticks(schedule: Schedule, now: datetime) -> Iterator[_Tick]:
     rule = time_rule(schedule.rule or {})
     at = rule.last_until(now)
-    for asset in schedule.producer.assets.all():
-        if at is not None and asset.active:
-            yield _tick(schedule, rule, at, asset)
+    asset = _asked_of(schedule)
+    if at is not None and asset is not None:
+        yield _tick(schedule, rule, at, asset)
+
+
+def _asked_of(schedule: Schedule) -> Asset | None:
+    """The asset that a tick asks for: of those that are made together one, with which the others
+    come; of one whose partitions are found at run time a run that finds some.
+    """
+    declared = [asset for asset in schedule.producer.assets.all() if asset.active]
+    if not declared:
+        return None
+    asset = min(declared, key=lambda one: one.pk)
+    return asset.discovering if asset.finds_partitions else asset
 
 
 def _tick(schedule: Schedule, rule: TimeRule, at: datetime, asset: Asset) -> _Tick:

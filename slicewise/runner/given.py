@@ -50,7 +50,8 @@ class Given:
 
     def _outlet(self, outlet: Mapping[str, Any]) -> OwnAssetHandle:
         request = self._request
-        run_id, attempt = int(request["run_id"]), str(request["attempt_name"])
+        run_id = int(request["run_id"])
+        attempt = str(outlet.get("attempt_name") or request["attempt_name"])
         own = OwnAssetHandle(
             str(outlet["name"]),
             uri=outlet["uri"],

@@ -11,12 +11,20 @@ from slicewise.storage.layout import (
     staging_path,
     unescape,
 )
-from slicewise.storage.publishing import StagingLostError, StorageError, discard, publish, published
+from slicewise.storage.publishing import (
+    StagingLostError,
+    StorageError,
+    check,
+    discard,
+    publish,
+    published,
+)
 
 __all__ = [
     "STAGING_PREFIX",
     "StagingLostError",
     "StorageError",
+    "check",
     "discard",
     "escape",
     "marker_name",

@@ -56,6 +56,27 @@ def publish(
     _remove(mine)
 
 
+def check(
+    root: str,
+    staging: str,
+    partitions: Sequence[Mapping[str, Any]],
+    *,
+    run_id: int,
+    attempt: str,
+) -> None:
+    """Raises what `publish` would, as far as that can be seen before anything is exchanged."""
+    asset, marker = Path(root), marker_name(run_id, attempt)
+    homes = _staging_folders(Path(staging).parent, run_id, attempt)
+    for partition in partitions:
+        path = str(partition["path"])
+        _refuse_path_out(path)
+        if (asset / path / marker).exists():
+            continue
+        if not any((home / path / marker).exists() for home in homes):
+            raise StagingLostError(f"{asset / path} was not published and what was staged is gone")
+        _refuse_foreign_folders(asset / path)
+
+
 def published(root: str, paths: Sequence[str], *, run_id: int, attempt: str) -> list[str]:
     """Those of the folders below ``root`` in which this attempt's data is in place."""
     marker = marker_name(run_id, attempt)

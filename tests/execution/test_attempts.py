@@ -28,7 +28,7 @@ from assets_app.models import (
     RunState,
 )
 from partitions_app.models import PartitionDefinition
-from tests.cast import AIRPORTS, DAILY_2013, asset
+from tests.cast import AIRPORTS, DAILY_2013, asset, outlet_of
 
 
 def begun(
@@ -49,7 +49,7 @@ def staged(attempt: Attempt) -> list[dict[str, Any]]:
 
 
 def publish(attempt: Attempt) -> None:
-    assert attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     assert attempts.succeed(attempt.row)
 
 
@@ -217,7 +217,7 @@ def test_what_is_not_partitioned_is_counted_as_well(alice: User, gateway: Gatewa
 
 def test_what_is_being_published_can_no_longer_be_canceled(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
-    attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     with pytest.raises(ConflictingRequest, match="publishing"):
         cancel_run(attempt.run, user=alice)
 
@@ -225,13 +225,13 @@ def test_what_is_being_published_can_no_longer_be_canceled(alice: User, gateway:
 def test_a_canceled_run_publishes_nothing(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     cancel_run(attempt.run, user=alice)
-    assert not attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    assert not attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
 
 
 def test_who_has_lost_the_token_changes_nothing(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     RunAttempt.objects.update(token=uuid4())
-    assert not attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    assert not attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     assert not attempts.fail(attempt.row, Failure(error="late"))
     assert not attempts.hand_back(attempt.row, "late")
     assert Run.objects.get().state == RunState.RUNNING
@@ -256,9 +256,11 @@ def test_a_publication_that_stops_half_way_records_just_what_is_in_place(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
-    attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged(attempt))
+    attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     assert attempts.fail_publishing(
-        attempt.row, Failure(error="a folder is in the way"), ["partition=2013-01-02"]
+        attempt.row,
+        Failure(error="a folder is in the way"),
+        {flights.pk: ["partition=2013-01-02"]},
     )
     states = dict(AssetPartition.objects.values_list("key", "state"))
     assert states == {

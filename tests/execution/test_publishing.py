@@ -17,7 +17,7 @@ from assets_app.execution.attempts import Attempt, intend_to_publish
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
-from tests.cast import DAILY_2013, asset
+from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, staged
 
 
@@ -34,10 +34,11 @@ class Ready:
             folder = self.staging / piece["path"]
             folder.mkdir(parents=True)
             (folder / storage.marker_name(*names)).touch()
-        assert intend_to_publish(attempt.row, str(root), str(self.staging), self.staged)
+        self.outlet = outlet_of(attempt, self.staged, root=str(root), staging=str(self.staging))
+        assert intend_to_publish(attempt.row, [self.outlet])
 
     def publish(self) -> None:
-        publishing.publish(self.attempt, str(self.root), str(self.staging), self.staged)
+        publishing.publish(self.attempt, [self.outlet])
 
     def finish(self, gateway: Gateway) -> None:
         """What a gateway does when it is asked to, the worker being lost."""

@@ -14,7 +14,7 @@ from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.recovery import recover
 from assets_app.models import Gateway, Run, RunAttempt, RunState
-from tests.cast import DAILY_2013, asset
+from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import begun, staged
 
 Sent = list[tuple[str, tuple[Any, ...], str]]
@@ -42,7 +42,7 @@ def test_a_lost_run_is_begun_again_and_knows_which_session_to_stop(
     again = attempts.begin(lost.run.pk, gateway)
     assert again is not None
     assert again.unstopped == [lost.row]
-    assert not attempts.intend_to_publish(lost.row, "/lake", "/lake/_s", staged(lost))
+    assert not attempts.intend_to_publish(lost.row, [outlet_of(lost, staged(lost))])
 
 
 def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
@@ -84,7 +84,7 @@ def test_a_lost_publication_is_for_a_gateway_to_finish(
 ) -> None:
     lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     with transaction.atomic():
-        attempts.intend_to_publish(lost.row, "/lake", "/lake/_s", staged(lost))
+        attempts.intend_to_publish(lost.row, [outlet_of(lost, staged(lost))])
     lose_the_worker()
     with django_capture_on_commit_callbacks(execute=True):
         recover()

@@ -12,7 +12,7 @@ from assets_app.execution.attempts import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
-from tests.cast import asset
+from tests.cast import asset, outlet_of
 
 
 def at(*parts: int) -> datetime:
@@ -86,7 +86,7 @@ def make(run: Run, gateway: Gateway) -> None:
     """Bring a queued run to its success."""
     attempt = begin(run, gateway)
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged)
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
     assert attempts.succeed(attempt.row)
 
 

@@ -12,7 +12,7 @@ from assets_app.models import Asset, AssetPartition, Gateway, Outbox, Run, Trigg
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.cast import asset
+from tests.cast import asset, outlet_of
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -329,5 +329,5 @@ def _made_at(of: Asset, moment: datetime, version: int = 1) -> None:
 
 def _finish(attempt: attempts.Attempt) -> None:
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
-    assert attempts.intend_to_publish(attempt.row, "/lake", "/lake/_s", staged)
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
     assert attempts.succeed(attempt.row)

@@ -1,0 +1,149 @@
+"""What an attempt has made: data that is staged for each outlet, and keys that it has found."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import slicewise
+from assets_app.catalogue.texts import storable_json
+from assets_app.execution.outlets import outlet_ids
+from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
+from partitions_app.labels import label_of_key
+from partitions_app.models import PartitionDefinition
+from slicewise.discovery import runtime_key
+from slicewise.key_json import key_from_json, key_to_json
+from slicewise.rows import PartitionRow
+
+Found = list[dict[str, Any]]
+"""Keys that a run has added to sets: ``{"set": name, "key": the key's JSON}`` each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedOutlet:
+    """Data of one outlet, as it waits below ``staging`` to be put below ``root``."""
+
+    asset_id: int
+    name_on_disk: str
+    root: str
+    staging: str
+    # {"key", "path", "rows", "bytes"}
+    partitions: Sequence[Mapping[str, Any]]
+
+
+class Output:
+    """What a runner has said of its output so far. User code shares its process: all is checked."""
+
+    def __init__(self, run: Run, attempt: RunAttempt) -> None:
+        self._run, self._names = run, attempt.disk_names(run.producer_version)
+        self._staged: dict[str, tuple[str, str, list[dict[str, Any]]]] = {}
+        self._found: dict[tuple[str, str], Any] = {}
+
+    def take_staged(self, message: Mapping[str, Any]) -> None:
+        """Partitions of one outlet are written. Raises ValueError for no outlet of the run."""
+        name = message.get("asset", self._run.asset.name)
+        if name not in self._names:
+            raise ValueError(f"The run wrote {name!r:.200}, which it does not make.")
+        _, _, pieces = self._staged.setdefault(name, (message["root"], message["staging"], []))
+        pieces += message["partitions"]
+
+    def take_found(self, message: Mapping[str, Any]) -> None:
+        """Keys were added to a set. Raises ValueError for what is no key of it."""
+        name = message["set"]
+        rule = PartitionDefinition.rule_of({"kind": "runtime", "name": name})
+        if not isinstance(rule, slicewise.PartitionAtRuntime):
+            raise TypeError(f"{name!r:.200} is no set found at run time")
+        for content in message["keys"]:
+            key = runtime_key(rule, key_from_json(storable_json(content)))
+            _refuse_another_of_its_text(rule, key)
+            self._found[name, key.text] = key_to_json(key)
+
+    @property
+    def found(self) -> Found:
+        """The keys, in the order in which they were found, set by set."""
+        names = sorted({name for name, _ in self._found})
+        return [
+            {"set": name, "key": content}
+            for name in names
+            for (of, _), content in self._found.items()
+            if of == name
+        ]
+
+    def outlets(self) -> list[StagedOutlet]:
+        """The data, by outlet, in the order of the outlets."""
+        ids = outlet_ids(self._run.producer_version, self._run.asset)
+        return [
+            StagedOutlet(
+                asset_id=ids[name],
+                name_on_disk=self._names[name],
+                root=root,
+                staging=staging,
+                partitions=pieces,
+            )
+            for name in ids
+            if name in self._staged
+            for root, staging, pieces in [self._staged[name]]
+        ]
+
+
+def found_rows(found: Found, name: str) -> list[PartitionRow]:
+    """The keys of one set as rows."""
+    texts = [key_from_json(entry["key"]).text for entry in found if entry["set"] == name]
+    return [PartitionRow(text, None, None, text, None) for text in texts]
+
+
+def add_found(found: Found, run_id: int, *, only: Collection[str] | None = None) -> None:
+    """Add the keys to their sets, in the transaction that records the run; ``only`` those texts."""
+    for name, entries in groupby(found, key=lambda entry: entry["set"]):
+        keys = [key_from_json(entry["key"]) for entry in entries]
+        wanted = [key for key in keys if only is None or key.text in only]
+        if wanted:
+            row = PartitionDefinition.of({"kind": "runtime", "name": name})
+            row.add_keys(((key, label_of_key(key)) for key in wanted), run_id=run_id)
+
+
+def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
+    """Write down where the data waits; with the run's partitions, that is all of it."""
+    AttemptOutlet.objects.bulk_create(
+        AttemptOutlet(
+            attempt=attempt,
+            asset_id=outlet.asset_id,
+            name_on_disk=outlet.name_on_disk,
+            root=outlet.root,
+            staging=outlet.staging,
+        )
+        for outlet in outlets
+    )
+
+
+def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
+    """What `keep_outlets` wrote, with the partitions that wait."""
+    pieces: dict[int, list[dict[str, Any]]] = {}
+    rows = RunPartition.objects.filter(run=attempt.run_id).exclude(rows=None)
+    for asset_id, key, path, count, size in rows.values_list(
+        "slice__asset", "slice__key", "path", "rows", "bytes"
+    ):
+        piece = {"key": key, "path": path, "rows": count, "bytes": size}
+        pieces.setdefault(asset_id, []).append(piece)
+    return [
+        StagedOutlet(
+            asset_id=outlet.asset_id,
+            name_on_disk=outlet.name_on_disk,
+            root=outlet.root,
+            staging=outlet.staging,
+            partitions=pieces.get(outlet.asset_id, []),
+        )
+        for outlet in AttemptOutlet.objects.filter(attempt=attempt).order_by("pk")
+    ]
+
+
+def _refuse_another_of_its_text(
+    rule: slicewise.PartitionAtRuntime, key: slicewise.PartitionKey
+) -> None:
+    place = rule.values.places.get(key.text)
+    known = None if place is None else rule.values.keys[place]
+    if known is not None and known != key:
+        raise ValueError(
+            f"{known.value!r} and {key.value!r} would be one partition of {rule.name!r}:"
+            f" both have the key text {key.text!r}"
+        )
