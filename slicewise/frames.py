@@ -17,7 +17,8 @@ from slicewise.keys import PartitionKey
 from slicewise.storage import unescape
 from slicewise.storage.layout import NULL_FOLDER_VALUE
 
-_OUTSIDE = "_slicewise-outside"
+# No key holds a control character, so that none is taken for it.
+_OUTSIDE = "\x01outside"
 _EXAMPLES = 3
 _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # the marker says more

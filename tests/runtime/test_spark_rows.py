@@ -132,6 +132,22 @@ def test_a_run_writes_the_keys_that_it_finds_one_by_one(spark_runs: Runs) -> Non
         assert said in line
 
 
+def test_no_key_is_taken_for_the_mark_of_rows_outside(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        TEXTS = PartitionBySequence(["_slicewise-outside", "outside", "a"], name="part")
+        @asset(uri=f"{LAKE}/marks", partition=TEXTS, strategy="range")
+        def marks(spark, context):
+            extra = ["nothing"] if context["params"].get("wrong") else []
+            found = [(1, key) for key in [*context["partition"].keys, *extra]]
+            return spark.createDataFrame(found, "n int, part string")
+    """)
+    keys = ["_slicewise-outside", "outside", "a"]
+    made = spark_runs.make("marks", keys)
+    assert {key: one["rows"] for key, one in made.staged.items()} == dict.fromkeys(keys, 1)
+    wrong = spark_runs.run("marks", keys, params={"wrong": True})
+    assert "the column 'part' holds 'nothing'" in str(wrong.messages)
+
+
 def test_a_run_of_several_partitions_may_write_them_one_by_one(spark_runs: Runs) -> None:
     spark_runs.define("""
         DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-09")
