@@ -99,7 +99,8 @@ def test_outlets_of_another_file_are_made_again_after_an_error(tmp_path: Path) -
     assert [error["path"] for error in report["errors"]] == ["a.py"]
     assert [entry["name"] for entry in report["assets"]] == ["x"]
     assert report["producers"] == []
-    # Imported once more, by a file that is loaded after it: told as the same error.
+    # Imported once more, by a file that is loaded after it: the same error, and where it arose.
     (tmp_path / "b.py").write_text("import a\n")
     report = load_bundle(tmp_path)
-    assert [error["message"] for error in report["errors"]] == ["ValueError: no"] * 2
+    messages = [error["message"] for error in report["errors"]]
+    assert messages == ["ValueError: no", "ValueError: no (a.py:5)"]
