@@ -27,7 +27,7 @@ def decode(line: bytes) -> Message:
     """The message of one line. Raises WireError."""
     try:
         message = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(message, dict):
         raise WireError(f"not an object: {line[:80]!r}")

@@ -3,9 +3,12 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
+from slicewise import spark
 from slicewise.errors import DefinitionError
+from slicewise.tracebacks import file_lines, one_line
 from slicewise.validations.rule import CannotEvaluateError, Facts, Rule, Verdict
 
 __all__ = ["FunctionRule", "check_function"]
@@ -39,6 +42,12 @@ class FunctionRule(Rule):
             said = self.function(facts.frame)
         except AssertionError as error:
             return Verdict(False, str(error) or f"An assertion of {self.name()} failed.")
+        except Exception as error:
+            if spark.is_platform_failure(error):
+                raise
+            raise CannotEvaluateError(
+                f"{self.name()} raised {one_line(error)}{self._place(error)}"
+            ) from error
         if isinstance(said, str) and said.strip():
             return Verdict(False, said)
         if said is None or isinstance(said, str) or (_is_truth_value(said) and said):
@@ -49,6 +58,12 @@ class FunctionRule(Rule):
             f"{self.name()} returned {_a(type(said).__name__)}; it returns whether the data is"
             " right, or a text of what is wrong with it"
         )
+
+    def _place(self, error: Exception) -> str:
+        """Where in the function's file it came from."""
+        file = Path(self.function.__code__.co_filename)
+        lines = file_lines(error, file)
+        return f" ({file.name}, line {lines[-1]})" if lines else ""
 
 
 def check_function(function: object) -> None:

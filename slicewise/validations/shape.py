@@ -168,7 +168,8 @@ class FreshWithin(Rule):
         age = now - newest
         passed = age <= self.span
         observed = {"newest": newest.isoformat(), "age_seconds": age.total_seconds()}
-        end = "." if passed else f", {age} ago instead of at most {self.span}."
+        shown = timedelta(seconds=round(age.total_seconds()))
+        end = "." if passed else f", {shown} ago instead of at most {self.span}."
         return Verdict(passed, f"{subject} {newest:%Y-%m-%d %H:%M:%S} UTC{end}", observed)
 
 
