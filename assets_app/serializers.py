@@ -7,9 +7,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
-from assets_app.models import Asset, Run, RunAttempt
+from assets_app.models import Asset, Run, RunAttempt, ValidationResult
+from assets_app.queries.pages import validations_of
 from slicewise.selection import LONGEST_SELECTION
-from slicewise.uris import masked_uri
+from slicewise.uris import masked_text, masked_uri
+
+MOST_VALIDATIONS = 1000
 
 
 @extend_schema_field(
@@ -185,15 +188,50 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         read_only_fields: tuple[str, ...] = fields
 
 
+class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
+    """What a validation saw of one asset. With ``passed`` false and ``severity`` error the run has
+    failed; with ``evaluated`` false it could not be asked, and has not passed for that.
+    """
+
+    attempt = serializers.IntegerField(source="attempt.number")
+    asset = serializers.CharField(source="asset.name")
+    description = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
+    observed = serializers.DictField()
+
+    class Meta:
+        model = ValidationResult
+        fields: tuple[str, ...] = (
+            "attempt", "when", "asset", "name", "description", "severity", "passed", "evaluated",
+            "message", "observed",
+        )  # fmt: skip
+        read_only_fields: tuple[str, ...] = fields
+
+    def get_description(self, result: ValidationResult) -> str:
+        return masked_text(result.description)
+
+    def get_message(self, result: ValidationResult) -> str:
+        return masked_text(result.message)
+
+
 class RunDetailSerializer(RunSerializer):
-    """A run with its attempts, and its partitions by state."""
+    """A run with its attempts, its partitions by state, and what its validations saw: the last
+    attempt's first, at most a thousand.
+    """
 
     attempts = AttemptSerializer(many=True)
     partitions = serializers.SerializerMethodField()
+    validations = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
-        fields: tuple[str, ...] = (*RunSerializer.Meta.fields, "attempts", "partitions")
+        fields: tuple[str, ...] = (
+            *RunSerializer.Meta.fields, "attempts", "partitions", "validations",
+        )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
+
+    @extend_schema_field(ValidationResultSerializer(many=True))
+    def get_validations(self, run: Run) -> Any:
+        return ValidationResultSerializer(validations_of(run, MOST_VALIDATIONS), many=True).data
 
     def get_partitions(self, run: Run) -> dict[str, int]:
         states = run.partitions.order_by().values_list("state").annotate(Count("id"))

@@ -51,6 +51,10 @@ _LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
     "creating": Look("queued", "Creating", "clock", "info"),
     "scheduled": Look("queued", "Scheduled", "clock", "info"),
     "paused": Look("queued", "Paused", "clock", "warn"),
+    "passed": Look("passed", "Passed", "check", "good"),
+    "warned": Look("warned", "Failed, a warning", "alert-triangle", "warn"),
+    "not_evaluated": Look("failed", "Not evaluated", "help-circle", "bad"),
+    "not_evaluated_warned": Look("warned", "Not evaluated, a warning", "help-circle", "warn"),
     "partially_failed": Look("failed", "Partially failed", "alert-triangle", "bad"),
 }
 _HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})

@@ -102,11 +102,25 @@ def _place_of(version: ProducerVersion | None) -> str:
 def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
     for entry in declared["producers"]:
         asked = list(_asked_in_vain(entry))
+        unread = _unreadable(entry)
         if asked:
             yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
-    for entry in declared["assets"]:
-        if entry.get("outlet_validations"):
-            yield entry, "outlet_validations cannot be acted on yet; leave it out"
+        elif unread:
+            yield (
+                entry,
+                f"outlet_validations of {unread!r} ask what a run has written below the asset's"
+                " uri, and it has none of the scheme file:; give it one, or validate in the"
+                " function",
+            )
+
+
+def _unreadable(entry: Declared) -> str | None:
+    """The first outlet that is validated and whose data no run can read back."""
+    for outlet in entry["outlets"]:
+        is_file = (outlet.get("canonical_uri") or "").startswith("file:")
+        if outlet.get("outlet_validations") and not is_file:
+            return str(outlet["name"])
+    return None
 
 
 def _asked_in_vain(entry: Declared) -> Iterator[str]:
@@ -117,10 +131,6 @@ def _asked_in_vain(entry: Declared) -> Iterator[str]:
     for name in _NOT_CALLED:
         if entry.get(name):
             yield f"{name}={entry[name]}"
-    if entry.get("inlet_validations"):
-        yield "inlet_validations"
-    if any(outlet.get("outlet_validations") for outlet in entry["outlets"]):
-        yield "outlet_validations"
 
 
 def _cycles(bundle_id: int, producers: Iterable[Declared]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from partitions_app.models import PartitionDefinition
 
 _ASSET_COLUMNS = [
     *["bundle", "producer", "partition_definition", "uri", "canonical_uri", "kind", "group"],
-    *["owners", "tags", "columns", "description", "schedule", "file"],
+    *["owners", "tags", "columns", "outlet_validations", "description", "schedule", "file"],
     *["warnings", "active"],
 ]
 
@@ -149,6 +149,7 @@ def _asset(
         owners=entry.get("owners") or [],
         tags=entry.get("tags") or [],
         columns=outlet.get("columns"),
+        outlet_validations=outlet.get("outlet_validations") or [],
         description=entry.get("description") or outlet.get("description") or "",
         schedule=entry.get("schedule"),
         file=outlet["file"],

@@ -12,7 +12,7 @@ from django.utils import timezone
 import slicewise
 from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.keys import sent_keys
-from assets_app.models import Asset, AssetPartition, Run
+from assets_app.models import Asset, AssetPartition, ProducerVersion, Run
 from partitions_app.models import PartitionDefinition
 from slicewise.keys import WHOLE
 
@@ -28,6 +28,9 @@ class UpstreamInput:
     missing: Sequence[str]
     # False for an asset that only schedules: its versions are kept, its data is not read.
     is_inlet: bool = True
+    # The file of the run's own bundle in which an asset that something else writes says what its
+    # data has to fulfil, so that the run asks that of what it reads; empty where nothing does.
+    declared_in: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As the runner is told."""
@@ -37,7 +40,14 @@ class UpstreamInput:
             "partition": None if row is None else row.spec,
             "partitions": sent_keys(self.asset.definition, (piece.key for piece in self.slices)),
             "missing": list(self.missing),
+            "materialized_at": self._materialized_at(),
+            "declared_in": self.declared_in or None,
         }
+
+    def _materialized_at(self) -> str | None:
+        """When the oldest of the slices was made."""
+        moments = [made for piece in self.slices if (made := piece.materialized_at)]
+        return min(moments).isoformat() if moments else None
 
 
 def read_inputs(
@@ -59,10 +69,19 @@ def read_inputs(
     )
     return [
         replace(
-            _input(downstream, asset, keys, mappings.get(asset.name)), is_inlet=asset.name in inlets
+            _input(downstream, asset, keys, mappings.get(asset.name)),
+            # What is validated is read, too.
+            is_inlet=asset.name in [*inlets, *(version.definition.get("inlet_validations") or {})],
+            declared_in=_declared_in(asset, version),
         )
         for asset in upstream
     ]
+
+
+def _declared_in(asset: Asset, version: ProducerVersion) -> str:
+    validated = asset.producer_id is None and asset.outlet_validations
+    in_own_bundle = asset.bundle_id == version.bundle_version.bundle_id
+    return asset.file if validated and in_own_bundle else ""
 
 
 def _input(

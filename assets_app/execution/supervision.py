@@ -23,6 +23,7 @@ from assets_app.execution.logs import LogKeeper
 from assets_app.execution.outputs import Output
 from assets_app.execution.past import PastPartitions
 from assets_app.execution.publishing import discard_staging, publish
+from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
 from partitions_app.models import PartitionDefinition
@@ -145,6 +146,7 @@ class _Supervision:
         self.watched = Watched(attempt.row, process)
         self.log = LogKeeper(attempt.row)
         self.past = PastPartitions(attempt)
+        self.validations = ResultKeeper(attempt)
         self.version = attempt.run.producer_version
         self.deadline = _deadline(attempt)
         self.output = Output(attempt.run, attempt.row)
@@ -175,6 +177,8 @@ class _Supervision:
                 self._keep_application(message)
             case "ask":
                 self.process.answer(self.past.answer(message))
+            case "validated":
+                self.validations.hear(message)
             case "staged" | "discovered":
                 self._take_output(message)
             case "failed":

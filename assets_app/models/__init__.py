@@ -35,6 +35,7 @@ from assets_app.models.states import (
     TickReason,
     Trigger,
 )
+from assets_app.models.validations import ValidationResult
 
 __all__ = [
     "ACTIVE_STATES",
@@ -70,4 +71,5 @@ __all__ = [
     "SkipReason",
     "TickReason",
     "Trigger",
+    "ValidationResult",
 ]

@@ -121,6 +121,8 @@ class Asset(models.Model):
     owners = models.JSONField(default=list)
     tags = models.JSONField(default=list)
     columns = models.JSONField(null=True)
+    # What its data has to fulfil once it is written, as the loader reported it.
+    outlet_validations = models.JSONField(default=list)
     description = models.TextField(blank=True)
     schedule = models.JSONField(null=True)
     # Where in the bundle it is declared, and what the loader found odd about it.

@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 from django.db import connection
 from django.db.models import Count, OuterRef, Subquery, Sum
 
-from assets_app.models import Asset, AssetPartition, PartitionCount, Run, RunState
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    AttemptOutcome,
+    PartitionCount,
+    Run,
+    RunState,
+    ValidationResult,
+)
 from assets_app.queries.grid import expected_count
 from partitions_app.looks import Look, look_of_partition
 
@@ -35,6 +43,8 @@ class Standing:
     expected: int | None
     last_success: datetime | None
     strip: list[tuple[Look, str]]
+    # The last run that made something of it, where a validation of that run failed as a warning.
+    warned: int | None = None
 
     @property
     def materialized(self) -> int:
@@ -75,6 +85,7 @@ def standings(assets: Sequence[Asset]) -> list[Standing]:
             expected_count(asset, now, moments[asset.pk][0]),
             moments[asset.pk][1],
             strips.get(asset.pk, []),
+            moments[asset.pk][2],
         )
         for asset in assets
     ]
@@ -100,8 +111,12 @@ def _held(assets: Sequence[Asset]) -> dict[int, int]:
     return dict(rows.order_by().values_list("asset").annotate(number=Count("pk")))
 
 
-def _moments(assets: Sequence[Asset]) -> dict[int, tuple[datetime | None, datetime | None]]:
-    """The start of the earliest partition, and when the last run succeeded: by index each."""
+def _moments(
+    assets: Sequence[Asset],
+) -> dict[int, tuple[datetime | None, datetime | None, int | None]]:
+    """The start of the earliest partition, when the last run succeeded, and that run if one of its
+    validations warned: by index each.
+    """
     slices = AssetPartition.objects.filter(
         asset=OuterRef("pk"),
         identity=OuterRef("partition_definition__identity"),
@@ -110,8 +125,14 @@ def _moments(assets: Sequence[Asset]) -> dict[int, tuple[datetime | None, dateti
     runs = Run.objects.filter(asset=OuterRef("pk"), state=RunState.SUCCEEDED)
     first = Subquery(slices.order_by("window_start").values("window_start")[:1])
     success = Subquery(runs.order_by("-id").values("ended_at")[:1])
-    rows = Asset.objects.filter(pk__in=[asset.pk for asset in assets])
-    return {pk: (start, at) for pk, start, at in rows.values_list("pk", first, success)}
+    last = Subquery(runs.order_by("-id").values("pk")[:1])
+    warned = ValidationResult.objects.filter(
+        attempt__run=OuterRef("last"), attempt__outcome=AttemptOutcome.SUCCEEDED, passed=False
+    )
+    rows = Asset.objects.filter(pk__in=[asset.pk for asset in assets]).annotate(last=last)
+    run = Subquery(warned.order_by().values("attempt__run")[:1])
+    found = rows.values_list("pk", first, success, run)
+    return {pk: (start, at, warned_in) for pk, start, at, warned_in in found}
 
 
 def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[Look, str]]]:

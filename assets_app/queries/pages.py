@@ -15,6 +15,7 @@ from assets_app.models import (
     Run,
     RunLog,
     RunPartition,
+    ValidationResult,
 )
 
 LOG_PIECES_PER_PAGE = 200
@@ -79,6 +80,13 @@ def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:
     return list(
         part.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]
     )
+
+
+def validations_of(run: Run, most: int = 200) -> list[ValidationResult]:
+    """What the run's validations saw: the last attempt's first, and what failed before the rest."""
+    rows = ValidationResult.objects.filter(attempt__run=run).select_related("asset", "attempt")
+    rows = rows.defer("attempt__error", "attempt__traceback")
+    return list(rows.order_by("-attempt__number", "passed", "severity", "position")[:most])
 
 
 def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:

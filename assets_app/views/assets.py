@@ -125,6 +125,14 @@ def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     return {"upstream": upstream, "downstream": downstream}
 
 
+def _declared_validations(asset: Asset) -> list[tuple[str, str, dict[str, Any]]]:
+    """When each is asked, of which asset, and what the loader reported of it."""
+    version = asset.producer.current_version if asset.producer else None
+    inlets = (version.definition.get("inlet_validations") or {}) if version else {}
+    before = [("inlet", name, one) for name, listed in inlets.items() for one in listed]
+    return [*before, *(("outlet", asset.name, one) for one in asset.outlet_validations)]
+
+
 def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     producer = asset.producer
     version = producer.current_version if producer else None
@@ -135,6 +143,7 @@ def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
         # Decorators are part of the source, and so are the URIs in them.
         "source": masked_text(version.source) if version else "",
         "rule": repr(asset.definition) if asset.partition_definition else "",
+        "validations": _declared_validations(asset),
         "sharing": same_place.exclude(pk=asset.pk) if asset.canonical_uri else [],
     }
 

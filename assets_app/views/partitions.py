@@ -15,7 +15,7 @@ from accounts_app.models import User
 from accounts_app.policy import Action, may
 from assets_app.execution.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
-from assets_app.models import Asset, RunGroup
+from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages
 from assets_app.views.assets import can_be_made, declared
 from partitions_app.labels import example_selection, label_of, label_of_key
@@ -30,6 +30,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     row = pages.slice_of(asset, key)
     window = _window(asset, key) if row is None else None
     made = pages.materializations_of(row) if row else []
+    last_run = row.last_run if row else None
     context = {
         "asset": asset,
         "key": key,
@@ -42,6 +43,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "materializations": made,
         "inputs": pages.inputs_of(made[0]) if made else [],
         "runs": pages.runs_of_slice(row) if row else [],
+        "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
     }
     return render(request, "assets_app/partition.html", context)
@@ -121,6 +123,10 @@ def _selected(asset: Asset, selection: str) -> dict[str, Any] | None:
         "first_label": label_of_key(first),
         "last_label": label_of_key(last),
     }
+
+
+def _of_last_attempt(results: list[ValidationResult]) -> list[ValidationResult]:
+    return [one for one in results if one.attempt_id == results[0].attempt_id]
 
 
 def _person(request: HttpRequest) -> User:

@@ -21,6 +21,7 @@ from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 
 MOST_PARTITIONS = 200
+MOST_VALIDATIONS = 200
 FILTERS = ("asset", "state", "trigger", "group")
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
 
@@ -129,15 +130,21 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     rows = rows.defer("slice__asset__partition_definition__spec")
     parts = list(rows[: MOST_PARTITIONS + 1])
     failed = next((one for one in reversed(attempts) if one.traceback), None)
+    validations = pages.validations_of(run, MOST_VALIDATIONS + 1)
+    last = attempts[-1].pk if attempts else None
     return {
         "run": run,
         "attempts": attempts,
         "partitions": parts[:MOST_PARTITIONS],
         "partitions_cut": len(parts) > MOST_PARTITIONS,
+        "validations": validations[:MOST_VALIDATIONS],
+        "validations_cut": len(validations) > MOST_VALIDATIONS,
+        "validations_tried": len({one.attempt_id for one in validations}) > 1,
+        "stopped_by_data": any(one.blocks and one.attempt_id == last for one in validations),
         "traceback": failed.traceback if failed else "",
         "application": next((one for one in reversed(attempts) if one.application_id), None),
         "ended": run.state in TERMINAL_STATES,
-        "version": f"{run.state}-{run.attempt_count}-{len(attempts)}",
+        "version": f"{run.state}-{run.attempt_count}-{len(attempts)}-{len(validations)}",
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
     }
 

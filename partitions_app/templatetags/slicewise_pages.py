@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from partitions_app.labels import label_of, selection_label
 from partitions_app.looks import Look, look_of
 from slicewise import PartitionDefinition
+from slicewise.uris import masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"
@@ -91,6 +92,12 @@ def lasted(started: datetime | None, ended: datetime | None) -> str:
     if started is None:
         return NONE
     return duration((ended or datetime.now(UTC)) - started)
+
+
+@register.filter
+def masked(text: str) -> str:
+    """A text that people wrote, without the passwords of URIs in it."""
+    return masked_text(text)
 
 
 @register.filter

@@ -36,12 +36,8 @@ def active() -> list[str]:
         ("on_success=print", "on_success=print cannot be acted on yet"),
         ("on_failure=print", "on_failure=print cannot be acted on yet"),
         (
-            "outlet_validations=[AssetValidation.has_columns('a')]",
-            "outlet_validations cannot be acted on yet",
-        ),
-        (
-            "schedule=Asset.ref('raw'),inlet_validations={'raw': AssetValidation.has_columns('a')}",
-            "inlet_validations cannot be acted on yet",
+            "uri='s3://bucket/x', outlet_validations=[AssetValidation.has_columns('a')]",
+            "outlet_validations of 'flights' ask what a run has written below the asset's uri",
         ),
         (
             'write_mode="version", depends_on_past=True',
@@ -67,10 +63,21 @@ def test_several_assets_of_one_function_cannot_be_run_yet(bundle: Bundle) -> Non
     assert active() == ["fine"]
 
 
-def test_checks_of_what_something_else_writes_are_refused_as_well(bundle: Bundle) -> None:
-    raw = "Asset('raw', outlet_validations=[AssetValidation.has_columns('a')])\n"
-    assert told(synced(bundle, a=FINE + raw)) == [("a.py", 4, "raw")]
-    assert active() == ["fine"]
+def test_validations_are_kept_with_the_asset_and_with_what_reads_it(bundle: Bundle) -> None:
+    text = (
+        "raw = Asset('raw', outlet_validations=[AssetValidation.has_columns('a')])\n"
+        "@asset(uri='file:///lake/x', outlet_validations=[AssetValidation.unique('b')],\n"
+        "       inlet_validations={raw: AssetValidation.not_null('a')})\n"
+        "def reads(raw): ...\n"
+    )
+    assert synced(bundle, a=text).errors == []
+    raw, reads = Asset.objects.get(name="raw"), Asset.objects.get(name="reads")
+    assert [one["name"] for one in raw.outlet_validations] == ["has_columns(a)"]
+    assert [one["name"] for one in reads.outlet_validations] == ["unique(b)"]
+    assert reads.producer is not None
+    assert reads.producer.current_version is not None
+    version = reads.producer.current_version
+    assert version.definition["inlet_validations"]["raw"][0]["name"] == "not_null(a)"
 
 
 def test_what_can_be_acted_on_is_put_in_force(bundle: Bundle) -> None:

@@ -1,0 +1,90 @@
+"""Keeps what a runner says of validations, which is no more to be trusted than the code in it."""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import structlog
+
+from assets_app.catalogue.refusals import scheduling_names
+from assets_app.catalogue.texts import storable, storable_json
+from assets_app.execution.attempts import Attempt
+from assets_app.models import Asset, ValidationResult
+
+log = structlog.get_logger(__name__)
+
+MOST_RESULTS = 1000
+_NAME_LENGTH, _TEXT_LENGTH, _OBSERVED_LENGTH = 200, 2000, 8000
+_MOST_BRACKETS = 200
+
+
+class ResultKeeper:
+    """The results of one attempt, stored as they come: also those of a run that fails later."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._count = 0
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Store the results of one message ``validated``; what cannot be one is left out."""
+        rows = []
+        for content in message["results"] if isinstance(message["results"], list) else []:
+            if self._count == MOST_RESULTS:
+                log.warning("validation results left out", run=self._attempt.run.pk)
+                break
+            row = self._row(message, content)
+            if row is not None:
+                rows.append(row)
+                self._count += 1
+        ValidationResult.objects.bulk_create(rows)
+
+    def _row(self, message: Mapping[str, Any], content: Any) -> ValidationResult | None:
+        match content:
+            case {
+                "name": str(name),
+                "severity": str(severity),
+                "passed": bool(passed),
+                "evaluated": bool(evaluated),
+                "message": str(said),
+                "description": str(description),
+            } if severity in ValidationResult.Severity:
+                found = content
+            case _:
+                return None
+        asset = self._assets.get(str(message["asset"]))
+        if asset is None or message["when"] not in ValidationResult.When.values:
+            return None
+        return ValidationResult(
+            attempt=self._attempt.row,
+            position=self._count,
+            asset_id=asset,
+            when=message["when"],
+            name=storable(name)[:_NAME_LENGTH],
+            description=storable(description)[:_TEXT_LENGTH],
+            severity=severity,
+            passed=passed,
+            evaluated=evaluated,
+            message=storable(said)[:_TEXT_LENGTH],
+            observed=_observed(found.get("observed")),
+        )
+
+    @cached_property
+    def _assets(self) -> dict[str, int]:
+        """The assets of which a run of this function can say anything, by name."""
+        definition = self._attempt.run.producer_version.definition
+        names = [outlet["name"] for outlet in definition["outlets"]]
+        names += definition.get("inlets") or []
+        names += scheduling_names(definition.get("schedule"))
+        return dict(Asset.objects.filter(name__in=names).values_list("name", "pk"))
+
+
+def _observed(value: Any) -> Any:
+    """The facts, unless they are none, or more than anybody would read."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return {}
+    # Brackets bound the depth, which those who read it again may not survive.
+    is_small = len(text) <= _OBSERVED_LENGTH and text.count("[") + text.count("{") < _MOST_BRACKETS
+    return storable_json(value) if isinstance(value, dict) and is_small else {}

@@ -1,0 +1,63 @@
+"""What validations saw of the data that attempts read and wrote."""
+
+from django.db import models
+from django.db.models import Q
+
+from assets_app.models.catalogue import Asset
+from assets_app.models.runs import RunAttempt
+
+
+class ValidationResult(models.Model):
+    """One validation of one asset, as an attempt evaluated it; kept whatever became of it."""
+
+    class When(models.TextChoices):
+        INLET = "inlet", "Before, of what it read"
+        OUTLET = "outlet", "After, of what it wrote"
+
+    class Severity(models.TextChoices):
+        ERROR = "error", "Error"
+        WARN = "warn", "Warning"
+
+    attempt = models.ForeignKey(
+        RunAttempt, on_delete=models.CASCADE, related_name="validations", db_index=False
+    )
+    position = models.PositiveIntegerField()
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+")
+    when = models.CharField(max_length=10, choices=When)
+    name = models.CharField(max_length=200)
+    # What is expected, as a sentence.
+    description = models.TextField(blank=True)
+    severity = models.CharField(max_length=10, choices=Severity)
+    passed = models.BooleanField()
+    # False when it could not be evaluated, and failed for that.
+    evaluated = models.BooleanField()
+    # What was seen, as a sentence, and as facts: {"rows", "failing", "examples": [...], ...}.
+    message = models.TextField(blank=True)
+    observed = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "position"), name="validation_position"),
+            models.CheckConstraint(
+                condition=Q(when__in=("inlet", "outlet"), severity__in=("error", "warn")),
+                name="validation_words_known",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt_id} {self.name}"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it stopped its run."""
+        return not self.passed and self.severity == self.Severity.ERROR
+
+    @property
+    def outcome(self) -> str:
+        """The word whose look it has: passed, warned, failed, not_evaluated."""
+        if self.passed:
+            return "passed"
+        if not self.evaluated:
+            return "not_evaluated" if self.blocks else "not_evaluated_warned"
+        return "failed" if self.blocks else "warned"

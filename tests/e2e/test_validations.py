@@ -1,0 +1,61 @@
+"""Validations in runs on real workers: what passes is published, and nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended, log_of, run_of
+
+
+def warmest(lake: Path) -> int:
+    """The highest temperature that readers of the checked asset find."""
+    files = (lake / "trials" / "checked").glob("*.parquet")
+    tables = [parquet.read_table(path) for path in files]
+    return max(celsius for table in tables for celsius in table["celsius"].to_pylist())
+
+
+def passed(run: dict[str, Any]) -> dict[str, bool]:
+    return {one["name"]: one["passed"] for one in run["validations"]}
+
+
+def read_anew(api: Client, **params: int) -> tuple[str, dict[str, Any]]:
+    """Makes the readings, then the asset that checks them: its run."""
+    assert ended(api, run_of(api, "readings", params=params))["state"] == "succeeded"
+    run = run_of(api, "checked")
+    return run, ended(api, run)
+
+
+def test_only_data_that_passes_takes_the_place_of_the_old(api: Client, lake: Path) -> None:
+    _, fine = read_anew(api, warmest=20)
+    assert fine["state"] == "succeeded"
+    assert passed(fine) == {
+        "not_null(name)": False,
+        "row_count": True,
+        "fresh_within": True,
+        "unique(id)": True,
+        "weather_on_earth": True,
+    }
+    warned = fine["validations"][0]
+    assert (warned["severity"], warned["when"]) == ("warn", "outlet")
+    assert warned["message"] == "1 of 3 rows hold a null: 1 in 'name'."
+    assert warmest(lake) == 20
+
+    run, hot = read_anew(api, warmest=80)
+    assert (hot["state"], hot["error_kind"]) == ("failed", "code")
+    assert hot["error"] == "checked does not pass weather_on_earth: 3 thermometers are on fire"
+    assert not passed(hot)["weather_on_earth"]
+    assert "the function runs" in log_of(api, run)
+    assert warmest(lake) == 20
+    (whole,) = api.every("/assets/checked/partitions/")
+    assert (whole["state"], whole["version"]) == ("failed", 1)
+    assert not list((lake / "trials").glob("_slicewise-staging-*"))
+
+    run, empty = read_anew(api, rows=0)
+    assert empty["error"] == (
+        "readings does not pass row_count: There are 0 rows instead of at least 1 row."
+    )
+    assert passed(empty) == {"row_count": False, "fresh_within": True}
+    assert "the function runs" not in log_of(api, run)
+    assert warmest(lake) == 20

@@ -1,0 +1,128 @@
+"""What validations are declared, and what they saw, as people see it."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from assets_app.models import Asset, AssetPartition, Run, RunAttempt, RunGroup, ValidationResult
+from tests.cast import DAILY_2013, asset
+
+pytestmark = pytest.mark.django_db
+CHECK = {
+    "kind": "not_null",
+    "name": "not_null(shop)",
+    "severity": "warn",
+    "description": "No row has a null in 'shop'.",
+    "columns": ["shop"],
+}
+
+
+@pytest.fixture
+def sales(db: None) -> Asset:
+    asset("raw")
+    return asset(
+        "sales",
+        DAILY_2013,
+        upstream={"raw": None},
+        options={"inlet_validations": {"raw": [CHECK | {"severity": "error"}]}},
+        outlet_validations=[CHECK],
+        uri="file:///lake/sales",
+    )
+
+
+def run_of(made: Asset, *results: dict[str, Any], state: str = "succeeded") -> Run:
+    """A run that has ended, and what its validations saw."""
+    assert made.producer is not None
+    version, now = made.producer.current_version, timezone.now()
+    assert version is not None
+    failed = state == "failed"
+    run = Run.objects.create(
+        group=RunGroup.objects.create(kind="manual"), producer_version=version, asset=made,
+        trigger="manual", queue="scheduled", state=state, partition_count=1, attempt_count=1,
+        created_at=now, ended_at=now, error="sales does not pass it" if failed else "",
+        error_kind="code" if failed else "",
+    )  # fmt: skip
+    attempt = RunAttempt.objects.create(
+        run=run, number=1, token=uuid4(), lease_until=now, started_at=now, ended_at=now,
+        outcome=state,
+    )  # fmt: skip
+    shown = {"when": "outlet", "severity": "warn", "passed": True, "evaluated": True}
+    ValidationResult.objects.bulk_create(
+        ValidationResult(**{
+            "attempt": attempt, "position": place, "asset": made, "name": f"rule {place}",
+            "description": f"Expected {place}.", "message": f"Seen {place}.", **shown, **result,
+        })
+        for place, result in enumerate(results)
+    )  # fmt: skip
+    return run
+
+
+def text_of(browser: Client, address: str) -> str:
+    answer = browser.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset) -> None:
+    run = run_of(
+        sales,
+        {"when": "inlet", "asset": Asset.objects.get(name="raw")},
+        {"passed": False, "message": "such as '<b>pankow</b>'"},
+        {"passed": False, "severity": "error", "message": "see postgres://bob:secret@host/db"},
+        {"passed": False, "severity": "error", "evaluated": False},
+        state="failed",
+    )
+    page = text_of(browser, f"/runs/{run.pk}/")
+    assert "The data does not pass its validations" in page
+    assert "the data from before is still in place" in page
+    places = [page.index(f"Expected {place}.") for place in (2, 3, 1, 0)]
+    assert places == sorted(places)
+    for words in ("Passed", "Failed, a warning", "Not evaluated", "Read, before the run:"):
+        assert words in page
+    assert "such as &#x27;&lt;b&gt;pankow&lt;/b&gt;&#x27;" in page
+    assert "secret" not in page
+
+
+def test_a_run_without_validations_says_nothing_of_them(browser: Client, sales: Asset) -> None:
+    page = text_of(browser, f"/runs/{run_of(sales, state='failed').pk}/")
+    assert "Validations" not in page
+    assert "The asset&#x27;s code failed" in page or "The asset's code failed" in page
+
+
+def test_the_page_of_a_partition_shows_what_its_last_run_saw(browser: Client, sales: Asset) -> None:
+    run_of(sales, {"message": "Seen by an earlier run."})
+    AssetPartition.objects.create(
+        asset=sales, identity=sales.identity, key="2013-01-01", state="materialized", version=2,
+        last_run=run_of(sales, {"passed": False}),
+    )  # fmt: skip
+    page = text_of(browser, "/assets/sales/partitions/2013-01-01/")
+    assert "Seen 0." in page
+    assert "Seen by an earlier run." not in page
+
+
+def test_the_definition_lists_what_is_declared(browser: Client, sales: Asset) -> None:
+    page = text_of(browser, "/assets/sales/?tab=definition")
+    assert page.count("No row has a null in &#x27;shop&#x27;.") == 2
+    assert "Read, before a run:" in page
+    assert "Written by a run:" in page
+
+
+def test_an_asset_whose_last_run_warned_says_so_in_the_list(browser: Client, sales: Asset) -> None:
+    run = run_of(sales, {"passed": False})
+    with CaptureQueriesContext(
+        connection,
+    ) as warned:
+        page = text_of(browser, "/assets/")
+    assert f'href="/runs/{run.pk}/"' in page
+    assert "Last run warned" in page
+    assert "Last run warned" in text_of(browser, "/assets/sales/")
+    run_of(sales, {"passed": True})
+    with CaptureQueriesContext(connection) as fine:
+        page = text_of(browser, "/assets/")
+    assert "Last run warned" not in page
+    assert len(warned) == len(fine)
