@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from slicewise.definitions import PartitionDefinition
-from slicewise.partition_set import PartitionSet, Slab
+from slicewise.partition_set import PartitionSet
+from slicewise.slabs import Slab
 from slicewise.zones import to_instant
 
 

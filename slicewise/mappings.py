@@ -11,9 +11,10 @@ from slicewise.key_json import key_from_json, key_to_json
 from slicewise.keys import PartitionKey, ProductKey
 from slicewise.mapping import PartitionMapping, WindowMapping
 from slicewise.overlap import Ranges, Span, overlapping
-from slicewise.partition_set import Nonexistent, PartitionSet, Slab
+from slicewise.partition_set import Nonexistent, PartitionSet
 from slicewise.relation import Bounds, matching_segments
 from slicewise.segments import refuse_no_list
+from slicewise.slabs import Slab
 from slicewise.snapshots import Definition, lists_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
@@ -123,7 +124,7 @@ class Latest(PartitionMapping, kind="latest"):
         return PartitionSet(downstream, [slab], Nonexistent((), missing))
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Keys(PartitionMapping, kind="keys"):
     """The same upstream partitions for every downstream one, by key, plain value or key text."""
 
@@ -135,6 +136,11 @@ class Keys(PartitionMapping, kind="keys"):
             object.__setattr__(self, "keys", frozenset(map(PartitionKey.of, keys)))
         except PartitionKeyError as error:
             raise DefinitionError(str(error)) from error
+
+    def __repr__(self) -> str:
+        # In an order of their own: that of a frozenset differs from process to process.
+        shown = (repr(key.value) for key in sorted(self.keys))
+        return f"Keys([{', '.join(shown)}])"
 
     def check(self, downstream: Definition, upstream: Definition) -> None:
         """Raise DefinitionError where the upstream has no keys to name."""

@@ -2,28 +2,17 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
 from typing import Any, NamedTuple, overload
 
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError
 from slicewise.intervals import Interval, make_interval
+from slicewise.slabs import Pick, Slab, combined, disjoint, merged
 from slicewise.snapshots import is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import WindowSequence
-
-Segments = frozenset[int]
-NO_SEGMENTS: Segments = frozenset()
-
-
-class Slab(NamedTuple):
-    """Windows numbered first to stop - 1, each with the same segments."""
-
-    first: int
-    stop: int
-    segments: Segments
 
 
 class PartitionRange(NamedTuple):
@@ -68,7 +57,7 @@ class PartitionSet(Collection[Any]):
         vars(self).update(
             definition=definition,
             space=space,
-            slabs=tuple(_merged(space, _disjoint(list(slabs)))),
+            slabs=tuple(merged(space, disjoint(list(slabs)))),
             nonexistent=nonexistent or Nonexistent(),
         )
 
@@ -209,14 +198,16 @@ class PartitionSet(Collection[Any]):
         return self._with(other, lambda left, right: left - right)
 
     def _with(
-        self, other: "PartitionSet", pick: Callable[[Segments, Segments], Segments]
+        self,
+        other: "PartitionSet",
+        pick: Pick,
     ) -> "PartitionSet":
         if not isinstance(other, PartitionSet):
             return NotImplemented
         if self.definition != other.definition:
             raise PartitionKeyError("sets of different partition definitions cannot be combined")
         one, two = self._alike(other)
-        return PartitionSet(one.definition, _combined(one.slabs, two.slabs, pick))
+        return PartitionSet(one.definition, combined(one.slabs, two.slabs, pick))
 
     def _alike(self, other: "PartitionSet") -> "tuple[PartitionSet, PartitionSet]":
         """Both sets with their keys numbered alike: snapshots may list them in different orders."""
@@ -253,67 +244,3 @@ class PartitionSet(Collection[Any]):
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"
         return f"<PartitionSet of {len(self)}: {shown}>"
-
-
-def _combined(
-    left: Iterable[Slab], right: Iterable[Slab], pick: Callable[[Segments, Segments], Segments]
-) -> Iterator[Slab]:
-    """Walk both lists edge by edge; between two edges each side has one set of segments."""
-    left, right = list(left), list(right)
-    edges = sorted({edge for slab in chain(left, right) for edge in slab[:2]})
-    sides = _segments_at(left, edges), _segments_at(right, edges)
-    for (low, high), one, two in zip(pairwise(edges), *sides, strict=False):
-        if picked := pick(one, two):
-            yield Slab(low, high, picked)
-
-
-def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[Segments]:
-    """The segments that disjoint slabs have from each edge on."""
-    coming = iter(slabs)
-    slab = next(coming, None)
-    for edge in edges:
-        while slab is not None and slab.stop <= edge:
-            slab = next(coming, None)
-        yield slab.segments if slab is not None and slab.first <= edge else NO_SEGMENTS
-
-
-def _disjoint(slabs: list[Slab]) -> Iterable[Slab]:
-    """The same partitions as slabs in order that do not overlap."""
-    slabs = [slab for slab in slabs if slab.first < slab.stop and slab.segments]
-    if all(before.stop <= after.first for before, after in pairwise(slabs)):
-        return slabs
-    if all(slab.segments == slabs[0].segments for slab in slabs):
-        return _flattened(sorted(slabs))
-    half = len(slabs) // 2
-    halves = _disjoint(slabs[:half]), _disjoint(slabs[half:])
-    return list(_combined(*halves, lambda left, right: left | right))
-
-
-def _flattened(slabs: list[Slab]) -> list[Slab]:
-    """Slabs of equal segments, ordered by their first window, without overlap."""
-    flat = [slabs[0]]
-    for slab in slabs[1:]:
-        if slab.first <= flat[-1].stop:
-            flat[-1] = flat[-1]._replace(stop=max(flat[-1].stop, slab.stop))
-        else:
-            flat.append(slab)
-    return flat
-
-
-def _merged(space: Space, slabs: Iterable[Slab]) -> Iterator[Slab]:
-    """The one way to write a set: no excluded window at an edge, neighbours of a kind in one."""
-    held: Slab | None = None
-    for slab in slabs:
-        if space.windows is not None:
-            slab = Slab(*space.windows.trim(slab.first, slab.stop), slab.segments)
-            if slab.first == slab.stop:
-                continue
-        if held is None:
-            held = slab
-        elif held.segments == slab.segments and not space.count(held.stop, slab.first):
-            held = held._replace(stop=slab.stop)
-        else:
-            yield held
-            held = slab
-    if held is not None:
-        yield held

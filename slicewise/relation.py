@@ -7,7 +7,8 @@ from itertools import product
 from slicewise.intervals import Interval, make_interval
 from slicewise.keys import SEPARATOR
 from slicewise.overlap import Ranges, overlapping
-from slicewise.partition_set import NO_SEGMENTS, Nonexistent, PartitionSet, Segments, Slab
+from slicewise.partition_set import Nonexistent, PartitionSet
+from slicewise.slabs import NO_SEGMENTS, SegmentNumbers, Slab
 from slicewise.snapshots import Definition, is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
@@ -60,14 +61,14 @@ def _all_windows(target: Space, source: Space, bounds: Bounds) -> list[Span]:
     return [target.between(*bounds)] if source.windows is None else []
 
 
-def _by_segments(slabs: Sequence[Slab]) -> Iterable[tuple[Segments, Ranges]]:
+def _by_segments(slabs: Sequence[Slab]) -> Iterable[tuple[SegmentNumbers, Ranges]]:
     """Ranges of windows that have the same segments, as two columns: firsts and stops."""
     if not slabs:
         return ()
     firsts, stops, segments = zip(*slabs, strict=True)
     if len(set(segments)) == 1:
         return [(segments[0], (firsts, stops))]
-    groups: dict[Segments, tuple[list[int], list[int]]] = {}
+    groups: dict[SegmentNumbers, tuple[list[int], list[int]]] = {}
     for first, stop, each in slabs:
         columns = groups.setdefault(each, ([], []))
         columns[0].append(first)
@@ -108,7 +109,7 @@ def _merged(spans: Iterable[Span], target: Space) -> Iterator[Interval]:
             yield make_interval(start, end, target.time.zone)
 
 
-MapSegments = Callable[[Segments], tuple[Segments, tuple[str, ...]]]
+MapSegments = Callable[[SegmentNumbers], tuple[SegmentNumbers, tuple[str, ...]]]
 
 
 def matching_segments(source: Definition, target: Definition, space: Space) -> MapSegments:
@@ -119,7 +120,7 @@ def matching_segments(source: Definition, target: Definition, space: Space) -> M
     whole = [range(len(each)) for each in theirs.lists]
 
     @lru_cache(maxsize=256)
-    def mapped(segments: Segments) -> tuple[Segments, tuple[str, ...]]:
+    def mapped(segments: SegmentNumbers) -> tuple[SegmentNumbers, tuple[str, ...]]:
         if not pairs:
             return theirs.all if segments else NO_SEGMENTS, ()
         shares = {

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from slicewise.definitions import PartitionDefinition
 from slicewise.intervals import window_text
 from slicewise.keys import SEPARATOR, WHOLE
-from slicewise.partition_set import PartitionSet, Slab
+from slicewise.partition_set import PartitionSet
+from slicewise.slabs import Slab
 from slicewise.windows import Windows
 from slicewise.zones import DAY, EPOCH, to_datetime
 

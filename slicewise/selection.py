@@ -20,8 +20,9 @@ from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError, SelectionError, UnboundedPartitionsError
 from slicewise.keys import PartitionKey
 from slicewise.moments import Span, read_time
-from slicewise.partition_set import PartitionSet, Segments, Slab
+from slicewise.partition_set import PartitionSet
 from slicewise.segments import SegmentList
+from slicewise.slabs import SegmentNumbers, Slab
 from slicewise.snapshots import is_runtime, lists_keys
 from slicewise.space import Space
 from slicewise.windows import Bound, Windows
@@ -223,7 +224,7 @@ class _Times:
         return self._windows.window(number).text
 
 
-def _read_segments(space: Space, pieces: dict[str, Piece]) -> Segments:
+def _read_segments(space: Space, pieces: dict[str, Piece]) -> SegmentNumbers:
     places = [
         _read_places(each, pieces[name]) if name in pieces else list(range(len(each)))
         for name, each in zip(space.segment_names, space.segments.lists, strict=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from slicewise.partition_set import PartitionSet, Segments
+from slicewise.partition_set import PartitionSet
 from slicewise.segments import SegmentList
+from slicewise.slabs import SegmentNumbers
 from slicewise.snapshots import is_runtime
 from slicewise.space import Space
 
@@ -20,7 +21,7 @@ def selection_text(partitions: PartitionSet) -> str:
     space = partitions.space
     # What a pattern or range names would change with the keys that runs find.
     one_by_one = is_runtime(partitions.definition)
-    groups: dict[Segments, list[tuple[int, int]]] = {}
+    groups: dict[SegmentNumbers, list[tuple[int, int]]] = {}
     for slab in partitions.slabs:
         groups.setdefault(slab.segments, []).append((slab.first, slab.stop))
     return "; ".join(

@@ -299,3 +299,8 @@ def test_what_an_offset_needs_beyond_the_calendar_is_not_spoken_of() -> None:
     assert str(before.end.date()) == "2024-01-01"
     assert not upstream_partitions(DAILY, bounded, "2024-01-05", Offset(-(10**9))).nonexistent
     assert DAILY.parse("2024-01-05") in far
+
+
+def test_named_keys_are_shown_in_one_order() -> None:
+    shown = "Keys([1, 'a', 'b', datetime.date(2024, 1, 5)])"
+    assert repr(Keys({"b", date(2024, 1, 5), 1, "a"})) == shown

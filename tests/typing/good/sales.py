@@ -30,7 +30,13 @@ BY_LIST = PartitionByProduct([WORKDAYS, SHOPS])
 CUSTOMERS = PartitionAtRuntime(name="customers")
 
 suppliers = Asset("suppliers", uri=Path("/lake/suppliers"), columns={"name": "string"})
-prices = Asset("prices", uri="s3://bucket/prices", kind="table", columns=["sku", "price"])
+prices = Asset(
+    "prices",
+    uri="s3://bucket/prices",
+    kind="table",
+    columns=["sku", "price"],
+    partition=SHOPS,
+)
 elsewhere = Asset.ref("elsewhere")
 
 
