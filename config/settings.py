@@ -15,6 +15,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
+from config.pairs import pairs
 
 # Lets `ModelAdmin[User]` and the like be written; at run time Django's classes are not generic.
 django_stubs_ext.monkeypatch()
@@ -27,6 +28,11 @@ SECRET_KEY = env.str("SECRET_KEY")
 DATABASES = {"default": env.db("DATABASE_URL")}
 REDIS_URL = env.str("REDIS_URL")
 SPARK_REMOTE = env.str("SPARK_REMOTE")
+# For assets with engine="submit", each run a Spark application; refused where there is no master.
+SPARK_MASTER = env.str("SPARK_MASTER", default="")
+SPARK_SUBMIT_CONF = pairs("SPARK_SUBMIT_CONF", env.str("SPARK_SUBMIT_CONF", default=""))
+SPARK_HOME = env.str("SPARK_HOME", default="")
+JAVA_HOME = env.str("JAVA_HOME", default="")
 # Where people find Spark's own pages; shown with each run.
 SPARK_UI_URL = env.str("SPARK_UI_URL", default="")
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()

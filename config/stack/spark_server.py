@@ -6,23 +6,14 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 
 from config.stack import machine, ports
 from config.stack.errors import StackError
 from config.stack.folder import DataFolder
+from config.stack.java import java_home
 from config.stack.process import Process, scrubbed, write_private
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-# Spark's launcher always asks for this module, which the carried Java was built without.
-MISSING_MODULE = "--add-modules=jdk.incubator.vector"
-JAVA_WRAPPER = """#!/bin/sh
-for word do
-    shift
-    [ "$word" = "{module}" ] || set -- "$@" "$word"
-done
-exec "{java}" "$@"
-"""
 
 
 class SparkServer:
@@ -69,7 +60,7 @@ class SparkServer:
             env={
                 **scrubbed(os.environ),
                 **self._passed,
-                "JAVA_HOME": str(self._java_home()),
+                "JAVA_HOME": str(java_home(self.folder, os.environ)),
                 "SPARK_HOME": str(home),
                 "SPARK_LOCAL_IP": ports.HOST,
                 "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
@@ -109,18 +100,3 @@ class SparkServer:
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "WARN",
         }
-
-    def _java_home(self) -> Path:
-        java = machine.find_java(os.environ)
-        if java is None:
-            raise StackError(
-                f"There is no Java {machine.OLDEST_JAVA} or newer. Install one, set JAVA_HOME to "
-                "it, or set SPARK_REMOTE to a Spark Connect server."
-            )
-        if not java.from_wheel:
-            return java.home
-        wrapper = self.folder / "java" / "bin" / "java"
-        wrapper.parent.mkdir(parents=True, exist_ok=True)
-        wrapper.write_text(JAVA_WRAPPER.format(module=MISSING_MODULE, java=java.binary))
-        wrapper.chmod(0o755)
-        return wrapper.parent.parent

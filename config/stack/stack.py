@@ -12,6 +12,7 @@ from config.stack import machine, ports
 from config.stack.commands import COMMANDS, PREPARE
 from config.stack.errors import StackError
 from config.stack.folder import PROJECT, DataFolder
+from config.stack.java import java_home
 from config.stack.process import Process
 from config.stack.services import START_SECONDS, Services
 from config.stack.supervision import wait_for
@@ -92,6 +93,9 @@ class Stack:
         }
         if runner_env := env.get("SLICEWISE_RUNNER_ENV"):
             settings["SLICEWISE_RUNNER_ENV"] = runner_env
+        if env.get("SPARK_MASTER"):
+            settings["SPARK_MASTER"] = env["SPARK_MASTER"]
+            settings["JAVA_HOME"] = str(java_home(self.services.folder.path / "spark", env))
         return {**settings, **self.services.passed()}
 
     def pid_of(self, name: str) -> int:

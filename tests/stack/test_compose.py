@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from config.pairs import pairs
 from config.stack.commands import COMMANDS, PREPARE
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -41,3 +42,21 @@ def test_no_secret_stands_in_the_file_itself(containers: dict[str, Any]) -> None
         for name, value in container.get("environment", {}).items():
             if name.endswith(("PASSWORD", "SECRET_KEY")):
                 assert value.startswith("${")
+
+
+def test_every_process_of_ours_knows_the_clusters_it_may_submit_to(
+    containers: dict[str, Any],
+) -> None:
+    command = containers["spark-master"]["command"]
+    port = command[command.index("--port") + 1]
+    for name in ("prepare", *COMMANDS):
+        environment = containers[name]["environment"]
+        assert environment["SPARK_MASTER"] == f"spark://spark-master:{port}"
+        conf = pairs("SPARK_SUBMIT_CONF", environment["SPARK_SUBMIT_CONF"])
+        assert all(setting.startswith("spark.") for setting in conf)
+
+
+def test_the_shared_spark_server_leaves_cores_to_applications(containers: dict[str, Any]) -> None:
+    worker, server = containers["spark-worker"]["command"], containers["spark-connect"]["command"]
+    (taken,) = [int(word.partition("=")[2]) for word in server if "cores.max" in word]
+    assert taken < int(worker[worker.index("--cores") + 1])

@@ -47,3 +47,21 @@ def test_a_server_that_is_named_and_does_not_answer_is_reported() -> None:
     assert not finding.good
     assert f"127.0.0.1:{closed}" in finding.advice
     assert "secret" not in finding.found + finding.advice
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("local[2]", ""),
+        ("yarn", ""),
+        ("mesos://host:5050", "SPARK_MASTER is local[…], spark://host:port, yarn or k8s://"),
+        ("spark://127.0.0.1:1", "Nothing answers at spark://127.0.0.1:1"),
+        ("spark://somewhere", "Nothing answers at spark://somewhere"),
+    ],
+)
+def test_a_spark_master_that_is_named_is_looked_at(master: str, said: str) -> None:
+    finding = {f.name: f for f in doctor.examine({**os.environ, "SPARK_MASTER": master})}[
+        "Spark master"
+    ]
+    assert finding.good is not bool(said)
+    assert said in finding.advice
