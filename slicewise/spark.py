@@ -82,9 +82,10 @@ _ADVICE = {
         ),
         f"This run reaches Spark by Spark Connect. {_OWN_APPLICATION}",
     ),
-    "CANNOT_MODIFY_STATIC_CONFIG": (
+    **dict.fromkeys(
+        ("CANNOT_MODIFY_STATIC_CONFIG", "CANNOT_MODIFY_CONFIG"),
         "It belongs to the Spark server that runs share. Say it in spark_conf of an asset with"
-        ' engine="submit", which has a Spark application of its own.'
+        ' engine="submit", which has a Spark application of its own.',
     ),
     "PATH_NOT_FOUND": (
         "Paths are opened by the Spark server that runs share: a relative one lies below that"

@@ -27,7 +27,7 @@ def sdk_archive(cache: Path) -> Path:
                 for source in sources:
                     name = f"{_PACKAGE.name}/{source.relative_to(_PACKAGE).as_posix()}"
                     out.write(source, name)
-                    _compile(source, name, compiled)
+                    _compile(source, f"{archive}/{name}", compiled)
                     out.write(compiled, f"{name}c")
     return archive
 
@@ -43,10 +43,10 @@ def bundle_archive(cache: Path, root: Path, digest: str) -> Path:
     return archive
 
 
-def _compile(source: Path, name: str, target: Path) -> None:
+def _compile(source: Path, place: str, target: Path) -> None:
     # Unchecked: times in an archive are rounded, and the name of the archive says what is in it.
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(source), str(target), dfile=name, doraise=True, invalidation_mode=mode)
+    py_compile.compile(str(source), str(target), dfile=place, doraise=True, invalidation_mode=mode)
 
 
 def _digest(sources: Iterable[Path]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner.client import WarmParent
+from tests.runtime.cluster import Cluster, running_cluster, submission
 from tests.runtime.runs import Runs
 
 _START_SECONDS = 90
@@ -32,3 +33,29 @@ def runs(warm_parent: WarmParent, tmp_path: Path) -> Runs:
 def spark_runs(warm_parent: WarmParent, tmp_path: Path, spark_remote: str) -> Runs:
     """Runs with Spark, of bundles that the test writes."""
     return Runs(warm_parent, tmp_path, remote=spark_remote)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A Spark standalone cluster of a master and two workers."""
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture
+def submitted_runs(warm_parent: WarmParent, tmp_path: Path, cluster: Cluster) -> Runs:
+    """Runs that have a Spark application each, on a core of the cluster."""
+    return Runs(
+        warm_parent, tmp_path, submit=submission(cluster.master, **{"spark.cores.max": "1"})
+    )
+
+
+@pytest.fixture(params=["connect", "local", "cluster"])
+def engine_runs(request: pytest.FixtureRequest, warm_parent: WarmParent, tmp_path: Path) -> Runs:
+    """Runs by each of the engines: on the shared server, in one process, on a cluster."""
+    if request.param == "connect":
+        return Runs(warm_parent, tmp_path, remote=request.getfixturevalue("spark_remote"))
+    if request.param == "local":
+        return Runs(warm_parent, tmp_path, submit=submission("local[2]"))
+    cluster: Cluster = request.getfixturevalue("cluster")
+    return Runs(warm_parent, tmp_path, submit=submission(cluster.master))

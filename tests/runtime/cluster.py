@@ -1,0 +1,134 @@
+"""A Spark standalone cluster of a master and two workers, from the pyspark wheel."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from config.stack import machine, ports
+from config.stack.process import scrubbed
+from slicewise import spark
+from slicewise.runner.processes import die_with_parent
+
+_START_SECONDS = 90
+_DEPLOY = "org.apache.spark.deploy"
+# Processes that live for seconds: compiling them well takes longer than it saves.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def spark_home() -> Path:
+    """The Spark of the wheel."""
+    found = machine.find_spark()
+    assert found is not None
+    return found
+
+
+def submission(master: str, **conf: str) -> dict[str, Any]:
+    """What a worker tells a runner of the engine ``submit``, but for what differs by run."""
+    java = machine.find_java(os.environ)
+    assert java is not None
+    session = {name: str(value) for name, value in spark.SESSION_CONF.items()}
+    brief = {
+        "spark.log.level": "WARN",
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.driver.extraJavaOptions": BRIEF,
+        "spark.executor.extraJavaOptions": BRIEF,
+        "spark.sql.shuffle.partitions": "2",
+    }
+    return {
+        "engine": "submit",
+        "spark_home": str(spark_home()),
+        "master": master,
+        "conf": {**brief, **session, **conf},
+        "env": {
+            "JAVA_HOME": str(java.home),
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": ports.HOST,
+            "SPARK_LAUNCHER_OPTS": BRIEF,
+            "PYSPARK_PYTHON": machine.python(),
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster."""
+
+    master: str
+    page: str
+
+    def state(self) -> dict[str, Any]:
+        """What the master says of workers and applications."""
+        with urllib.request.urlopen(f"{self.page}/json/", timeout=5) as answer:
+            state: dict[str, Any] = json.load(answer)
+            return state
+
+    def applications(self) -> set[str]:
+        """The names of the applications that it runs."""
+        return {application["name"] for application in self.state()["activeapps"]}
+
+
+@contextmanager
+def running_cluster(folder: Path) -> Iterator[Cluster]:
+    """A master and two workers of a core each, on the loopback address."""
+    port, page, *pages = ports.pick(4)
+    cluster = Cluster(f"spark://{ports.HOST}:{port}", f"http://{ports.HOST}:{page}")
+    where = ["--host", ports.HOST, "--webui-port"]
+    master = ["master.Master", *where, str(page), "--port", str(port)]
+    size = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work")]
+    workers = [["worker.Worker", *where, str(each), *size, cluster.master] for each in pages]
+    processes = [_start(command, folder) for command in (master, *workers)]
+    try:
+        _wait_for_workers(cluster, len(workers))
+        yield cluster
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+
+
+def _start(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":
+    name, *arguments = command
+    java = machine.find_java(os.environ)
+    assert java is not None
+    env = {
+        **scrubbed(os.environ),
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": ports.HOST,
+        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+        "SPARK_DAEMON_JAVA_OPTS": BRIEF,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LAUNCHER_OPTS": BRIEF,
+    }
+    with (folder / f"{name}.log").open("ab") as log:
+        return subprocess.Popen(
+            ["/bin/bash", str(spark_home() / "bin/spark-class"), f"{_DEPLOY}.{name}", *arguments],
+            env=env,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        )
+
+
+def _wait_for_workers(cluster: Cluster, count: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if cluster.state()["aliveworkers"] == count:
+                return
+        except OSError:
+            pass  # not yet
+        time.sleep(0.1)
+    raise AssertionError(f"the cluster has not come up within {_START_SECONDS} s")
