@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from assets_app.views import assets, bundles, partitions, runs
+from assets_app.views import assets, bundles, gateways, partitions, retrying, runs
 
 app_name = "assets"
 urlpatterns = [
@@ -14,10 +14,15 @@ urlpatterns = [
     path("assets/<str:name>/partitions/<path:key>/", partitions.partition, name="partition"),
     path("runs/", runs.runs, name="runs"),
     path("runs/listed/", runs.runs_listed, name="runs-listed"),
+    path("runs/retry/", retrying.runs_retry, name="runs-retry"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/status/", runs.run_status, name="run-status"),
     path("runs/<int:pk>/log/", runs.run_log, name="run-log"),
     path("runs/<int:pk>/log/file/", runs.run_log_file, name="run-log-file"),
     path("runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),
+    path("runs/<int:pk>/retry/", retrying.run_retry, name="run-retry"),
+    path("runs/<int:pk>/rerun/", retrying.run_rerun, name="run-rerun"),
+    path("gateways/", gateways.gateways, name="gateways"),
+    path("gateways/listed/", gateways.gateways_listed, name="gateways-listed"),
     path("bundles/", bundles.bundles, name="bundles"),
 ]

@@ -4,7 +4,7 @@ from django.urls import include, path, re_path
 
 from accounts_app.api.base import NoSuchAddress
 from accounts_app.api.tokens import TokensView
-from assets_app.api import assets, runs
+from assets_app.api import assets, gateways, retrying, runs
 from backfills_app import api as backfills
 from config.api_docs import DocsView, SchemaView
 from config.api_health import HealthView
@@ -18,6 +18,10 @@ v1 = [
     path("runs/<int:pk>/", runs.RunView.as_view(), name="run"),
     path("runs/<int:pk>/log/", runs.RunLogView.as_view(), name="run-log"),
     path("runs/<int:pk>/cancel/", runs.RunCancelView.as_view(), name="run-cancel"),
+    path("runs/<int:pk>/retry/", retrying.RunRetryView.as_view(), name="run-retry"),
+    path("runs/<int:pk>/rerun/", retrying.RunRerunView.as_view(), name="run-rerun"),
+    path("runs/retry/", retrying.RunsRetryView.as_view(), name="runs-retry"),
+    path("gateways/", gateways.GatewaysView.as_view(), name="gateways"),
     path("backfills/", backfills.BackfillsView.as_view(), name="backfills"),
     path("backfills/preview/", backfills.BackfillPreviewView.as_view(), name="backfill-preview"),
     path("backfills/<int:pk>/", backfills.BackfillView.as_view(), name="backfill"),

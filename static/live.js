@@ -26,8 +26,15 @@ function placeIn(part) {
     row: row?.id,
     top: row?.getBoundingClientRect().top,
     href: focused?.getAttribute("href"),
+    ticked: [...part.querySelectorAll("input:checked")].map((box) => box.value),
+    box: focused?.matches("input") ? focused.value : null,
     sideways: [...part.querySelectorAll(".table-responsive")].map((box) => box.scrollLeft),
   };
+}
+
+function stayAt(place) {
+  const row = place.row && document.getElementById(place.row);
+  if (row) window.scrollBy({ top: row.getBoundingClientRect().top - place.top, behavior: "instant" });
 }
 
 function putBack(place) {
@@ -36,8 +43,11 @@ function putBack(place) {
   part.querySelectorAll(".table-responsive").forEach((box, at) => {
     box.scrollLeft = place.sideways[at] ?? 0;
   });
-  const row = place.row && document.getElementById(place.row);
-  if (row) window.scrollBy({ top: row.getBoundingClientRect().top - place.top, behavior: "instant" });
+  stayAt(place);
+  for (const box of part.querySelectorAll("input[type=checkbox]")) {
+    box.checked = place.ticked.includes(box.value);
+    if (box.value === place.box) box.focus({ preventScroll: true });
+  }
   const links = place.href ? [...part.querySelectorAll("a[href]")] : [];
   links.find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
 }
@@ -57,6 +67,10 @@ export function keepAlive() {
   });
   document.addEventListener("htmx:afterSwap", () => {
     if (place) putBack(place);
+  });
+  // Times are told in the reader's zone by then, which may make rows lower or higher.
+  document.addEventListener("htmx:afterSettle", () => {
+    if (place) stayAt(place);
     place = null;
   });
   document.addEventListener("visibilitychange", () => {

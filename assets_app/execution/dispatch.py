@@ -8,8 +8,8 @@ from django.utils import timezone
 from assets_app.execution import messages
 from assets_app.execution.transitions import move_all
 from assets_app.models import ACTIVE_STATES, Gateway, Queue, Run, RunState
+from assets_app.models.gateways import GATEWAY_SILENCE
 
-GATEWAY_SILENCE = timedelta(seconds=10)
 RESEND_AFTER = timedelta(seconds=10)
 # Runs sent beyond the free slots, per slot: a worker that ends one finds the next one waiting.
 AHEAD_PER_SLOT = 1

@@ -193,6 +193,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     locked = _with_code(Run.objects.filter(pk__in=run_ids)).select_for_update(of=("self",))
     runs = {run.pk: run for run in locked.order_by("id")}
     retried = Retried()
+    retried.refused = {pk: f"There is no run {pk}." for pk in run_ids if pk not in runs}
     renewed: dict[int, tuple[ProducerVersion, Mapping[str, Any]]] = {}
     for run in runs.values():
         try:

@@ -49,6 +49,7 @@ class GatewayWorker:
         )
         self.parent.start()
         self.going_down = threading.Event()
+        self._closed = threading.Event()
         self._watched: dict[int, Watched] = {}
         self._lock = threading.Lock()
         self.gateway = self._register(name, queue, slots)
@@ -72,6 +73,7 @@ class GatewayWorker:
     def close(self) -> None:
         """The process ends: its row says so, and the warm parent goes."""
         self.drain()
+        self._closed.set()
         try:
             Gateway.objects.filter(pk=self.gateway.pk).update(draining=True)
         except DatabaseError as error:
@@ -95,7 +97,10 @@ class GatewayWorker:
         return gateway
 
     def _beat(self) -> None:
-        while not self.going_down.wait(_HEARTBEAT_SECONDS):
+        while not self._closed.is_set():
+            # Who is asked to end says so at once, and goes on renewing what it brings to an end.
+            awaited = self._closed if self.going_down.is_set() else self.going_down
+            awaited.wait(_HEARTBEAT_SECONDS)
             try:
                 close_old_connections()
                 self._renew(timezone.now())

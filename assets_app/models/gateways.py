@@ -1,8 +1,22 @@
 """Where runs are executed."""
 
+from datetime import datetime, timedelta
+
 from django.db import models
 
 from assets_app.models.states import Queue
+
+# A worker tells of itself every second. One that has not for so long gets nothing more.
+GATEWAY_SILENCE = timedelta(seconds=10)
+
+
+class GatewayState(models.TextChoices):
+    """How a worker stands: derived from its row and the time, never stored."""
+
+    WORKING = "working", "Working"
+    DRAINING = "draining", "Draining"
+    STOPPED = "stopped", "Stopped"
+    LOST = "lost", "Lost"
 
 
 class Gateway(models.Model):
@@ -25,3 +39,9 @@ class Gateway(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def state_at(self, now: datetime) -> GatewayState:
+        """How it stands: one that signed off before it fell silent has stopped, else it is lost."""
+        if self.last_seen > now - GATEWAY_SILENCE:
+            return GatewayState.DRAINING if self.draining else GatewayState.WORKING
+        return GatewayState.STOPPED if self.draining else GatewayState.LOST

@@ -12,15 +12,17 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.errors import InvalidRequest
-from accounts_app.models import User
+from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, may
 from assets_app.execution.control import cancel_run
+from assets_app.execution.retrying import can_retry
 from assets_app.models import TERMINAL_STATES, Run, RunGroup, RunState, Trigger
 from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 
 MOST_PARTITIONS = 200
+MOST_ENTRIES = 20
 MOST_VALIDATIONS = 200
 FILTERS = ("asset", "state", "trigger", "group")
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
@@ -146,12 +148,29 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "ended": run.state in TERMINAL_STATES,
         "version": f"{run.state}-{run.attempt_count}-{len(attempts)}-{len(validations)}",
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
+        **_once_more(request, run),
+    }
+
+
+def _once_more(request: HttpRequest, run: Run) -> dict[str, Any]:
+    may_make = may(request.user, Action.MATERIALIZE)
+    trail = AuditEntry.objects.filter(subject_type="run", subject=str(run.pk))
+    return {
+        "may_retry": may_make and can_retry(run),
+        # Also of what cannot be retried, since a backfill counts it.
+        "may_rerun": may_make and run.state in TERMINAL_STATES,
+        "trail": list(trail[:MOST_ENTRIES]),
     }
 
 
 def _listed(request: HttpRequest) -> dict[str, Any]:
     page = paged(request, _matching(request))
+    may_make = may(request.user, Action.MATERIALIZE)
+    retryable = [run.pk for run in page.items if can_retry(run)] if may_make else []
+    group = request.GET.get("group", "")
     return {
+        "retryable": retryable,
+        "again_group": group if retryable and _is_id(group) else "",
         "page": page,
         "version": _version(page.items, page.has_next),
         "filtered": any(request.GET.get(name) for name in FILTERS),

@@ -1,14 +1,17 @@
-"""``runs``: what runs, what it prints, and stopping it."""
+"""``runs``: what runs, what it prints, stopping it, and trying it once more."""
 
 import time
+from collections.abc import Sequence
 
 from django.core.management.base import CommandParser
 
 from accounts_app.api.pages import decode_cursor
-from accounts_app.management.command import Refused, SlicewiseCommand, at_least_zero
-from assets_app.api.assets import asset_named
+from accounts_app.management.command import Failed, Refused, SlicewiseCommand, at_least_zero
+from assets_app.api.assets import asset_named, request_detail
+from assets_app.api.retrying import group_numbered, retried_detail
 from assets_app.api.runs import LARGEST_ID, log_page, run_numbered
 from assets_app.execution.control import cancel_run
+from assets_app.execution.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
 from assets_app.serializers import RunDetailSerializer, RunSerializer
 
@@ -16,7 +19,7 @@ FOLLOW_SECONDS = 1.0
 
 
 class Command(SlicewiseCommand):
-    help = "List, show and cancel runs, and read their logs."
+    help = "List, show, cancel and retry runs, and read their logs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
@@ -30,8 +33,19 @@ class Command(SlicewiseCommand):
         logs = self.add_verb(verbs, "logs", self.logs, "Print what a run printed.")
         logs.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
         cancel = self.add_verb(verbs, "cancel", self.cancel, "Stop a run.")
-        for one in (show, logs, cancel):
+        retry = self.add_verb(verbs, "retry", self.retry, "Queue ended runs again.")
+        retry.add_argument("runs", type=int, nargs="*", metavar="RUN")
+        retry.add_argument("--group", type=int, help="all failed runs of a request, by its number")
+        again = self.add_verb(verbs, "rerun", self.rerun, "Run an ended run's partitions again.")
+        for one in (show, logs, cancel, again):
             one.add_argument("run", type=int, metavar="RUN")
+        for one in (retry, again):
+            one.add_argument(
+                "--code",
+                choices=[code.value for code in Code],
+                default=Code.SAME.value,
+                help="the version that it had, or the newest",
+            )
 
     def list(self, asset: str | None, state: str | None, limit: int) -> None:
         runs = Run.objects.listed().order_by("-id")
@@ -94,6 +108,34 @@ class Command(SlicewiseCommand):
             self.print_json(RunDetailSerializer(_run(canceled.pk)).data)
         else:
             self.stdout.write(f"Run {canceled.pk} is {canceled.state}.")
+
+    def retry(self, runs: Sequence[int], group: int | None, code: str) -> None:
+        if bool(runs) == (group is not None):
+            raise Refused("Say which runs: either by number, or a group by --group.")
+        if group is None:
+            retried = retry_runs([_run(pk).pk for pk in runs], code=code, user=self.actor)
+        elif not 0 < group <= LARGEST_ID:
+            raise Refused(f"There is no group {group}.")
+        else:
+            retried = retry_group(group_numbered(group), code=code, user=self.actor)
+        for said in retried.refused.values():
+            self.note(said)
+        if self.json:
+            self.print_json(retried_detail(retried))
+        else:
+            for pk in retried.runs:
+                self.stdout.write(f"Run {pk} is queued again.")
+        if retried.refused:
+            raise Failed(f"{len(retried.refused)} of the runs could not be retried.")
+
+    def rerun(self, run: int, code: str) -> None:
+        group = rerun(_run(run), code=code, user=self.actor)
+        if self.json:
+            self.print_json(request_detail(group))
+            return
+        self.stdout.write(f"Run {group.runs.get().pk} makes the partitions of run {run} again.")
+        if group.in_flight:
+            self.note(f"Left out, since another run is making them: {', '.join(group.in_flight)}")
 
     def _print_log(self, text: str) -> None:
         # As it came: a piece may end in the middle of a line.

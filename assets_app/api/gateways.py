@@ -1,0 +1,65 @@
+"""Gateways: the workers that execute runs."""
+
+from typing import Any
+
+import django_filters
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiList
+from accounts_app.api.schema import problems
+from assets_app.models import Gateway, Queue
+from assets_app.models.gateways import GatewayState
+from assets_app.queries.gateways import GatewayStanding, gateway_standings
+
+
+class GatewaySerializer(serializers.Serializer[Any]):
+    """A worker, how it stands, and what it does."""
+
+    name = serializers.CharField(source="gateway.name")
+    host = serializers.CharField(source="gateway.host")
+    process_id = serializers.IntegerField(source="gateway.process_id")
+    queue = serializers.ChoiceField(source="gateway.queue", choices=Queue.choices)
+    state = serializers.ChoiceField(
+        choices=GatewayState.choices,
+        help_text="`draining` takes nothing more; `stopped` ended in good order; `lost` fell"
+        " silent at `last_seen`.",
+    )
+    slots = serializers.IntegerField(source="gateway.slots")
+    used = serializers.IntegerField()
+    free = serializers.IntegerField()
+    runs = serializers.SerializerMethodField()
+    started_at = serializers.DateTimeField(source="gateway.started_at")
+    last_seen = serializers.DateTimeField(source="gateway.last_seen")
+
+    def get_runs(self, standing: GatewayStanding) -> list[int]:
+        return [attempt.run_id for attempt in standing.attempts]
+
+
+class GatewayFilter(django_filters.FilterSet):
+    """What the list of gateways can be narrowed by."""
+
+    queue = django_filters.ChoiceFilter(choices=Queue.choices)
+
+
+class GatewaysView(ApiList[Gateway]):
+    """The workers that execute runs."""
+
+    queryset = Gateway.objects.all()
+    serializer_class = GatewaySerializer
+    filterset_class = GatewayFilter
+    page_order = "name"
+
+    @extend_schema(
+        operation_id="gateways_list",
+        summary="List gateways",
+        responses={200: GatewaySerializer(many=True)} | problems(400, 401),
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All that have ever registered, by name."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+        standings = gateway_standings(page, timezone.now())
+        return self.get_paginated_response(GatewaySerializer(standings, many=True).data)

@@ -1,0 +1,161 @@
+"""Ended runs once more, through the API."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView, signed_in
+from accounts_app.api.idempotency import once
+from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from accounts_app.errors import InvalidRequest
+from accounts_app.serializers import StrictSerializer, Whole
+from assets_app.api.assets import request_detail
+from assets_app.api.runs import LARGEST_ID, run_numbered
+from assets_app.execution.retrying import Code, Retried, rerun, retry_group, retry_run, retry_runs
+from assets_app.models import RunGroup
+from assets_app.serializers import RequestSerializer, RunDetailSerializer
+
+_PROBLEMS = (400, 401, 403, 404, 409, 413, 422)
+
+
+class CodeSerializer(StrictSerializer):
+    """Which version of the code runs."""
+
+    code = serializers.ChoiceField(
+        choices=[code.value for code in Code],
+        default=Code.SAME.value,
+        help_text="`same`: the version that the run had; `newest`: the one in force now.",
+    )
+
+
+class RetrySerializer(CodeSerializer):
+    """Which runs: by number, or all of a group that have failed."""
+
+    runs = serializers.ListField(
+        child=Whole(min_value=1, max_value=LARGEST_ID), required=False, allow_empty=False
+    )
+    group = Whole(required=False, min_value=1, max_value=LARGEST_ID)
+
+
+class RefusedSerializer(serializers.Serializer[Any]):
+    """A run that stays as it is."""
+
+    run = serializers.IntegerField()
+    reason = serializers.CharField()
+
+
+class RetriedSerializer(serializers.Serializer[Any]):
+    """The runs that are queued again, and why the others are not."""
+
+    runs = serializers.ListField(child=serializers.IntegerField())
+    refused = RefusedSerializer(many=True)
+
+
+def retried_detail(retried: Retried) -> dict[str, Any]:
+    """What came of a request to retry several runs."""
+    refused = [{"run": run, "reason": reason} for run, reason in sorted(retried.refused.items())]
+    return RetriedSerializer({"runs": retried.runs, "refused": refused}).data
+
+
+class RunRetryView(ApiView):
+    """Another attempt at a run."""
+
+    @extend_schema(
+        operation_id="runs_retry",
+        summary="Retry a run",
+        parameters=[IDEMPOTENCY_KEY],
+        request=CodeSerializer,
+        responses={200: RunDetailSerializer} | problems(*_PROBLEMS),
+        examples=[OpenApiExample("By the newest code", {"code": "newest"}, request_only=True)],
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """A run that failed, was canceled or skipped is queued again, with its history. If another
+        run makes one of its partitions, the answer is 409."""
+        run, code = run_numbered(pk), _code(request)
+
+        def act() -> Response:
+            retry_run(run, code=code, user=signed_in(request))
+            return Response(RunDetailSerializer(run_numbered(pk)).data)
+
+        return once(request, act)
+
+
+class RunRerunView(ApiView):
+    """A new run of an ended one's partitions."""
+
+    @extend_schema(
+        operation_id="runs_rerun",
+        summary="Run an ended run again",
+        parameters=[IDEMPOTENCY_KEY],
+        request=CodeSerializer,
+        responses={201: RequestSerializer} | problems(*_PROBLEMS),
+        examples=[OpenApiExample("By the newest code", {"code": "newest"}, request_only=True)],
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """A new run of the same partitions with the same params; the ended one stays as it is.
+        Partitions that another run is making are left out and named; if that is all of them, the
+        answer is 409."""
+        run, code = run_numbered(pk), _code(request)
+
+        def act() -> Response:
+            detail = request_detail(rerun(run, code=code, user=signed_in(request)))
+            return Response(detail, status=201, headers={"Location": detail["runs_url"]})
+
+        return once(request, act)
+
+
+class RunsRetryView(ApiView):
+    """Another attempt at several runs."""
+
+    @extend_schema(
+        operation_id="runs_retry_several",
+        summary="Retry several runs",
+        parameters=[IDEMPOTENCY_KEY],
+        request=RetrySerializer,
+        responses={200: RetriedSerializer} | problems(*_PROBLEMS),
+        examples=[
+            OpenApiExample("By number", {"runs": [12, 13]}, request_only=True),
+            OpenApiExample("All of a request", {"group": 7, "code": "newest"}, request_only=True),
+            OpenApiExample(
+                "Retried",
+                {"runs": [12], "refused": [{"run": 13, "reason": "Run 13 has succeeded: …"}]},
+                response_only=True,
+            ),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """Those that can be retried are; the others stay as they are and are named. If that is all
+        of them, the answer is 409."""
+        asked = RetrySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+
+        def act() -> Response:
+            return Response(retried_detail(_retry(asked.validated_data, signed_in(request))))
+
+        return once(request, act)
+
+
+def _retry(asked: dict[str, Any], user: Any) -> Retried:
+    if ("runs" in asked) == ("group" in asked):
+        raise InvalidRequest({"": "Say which runs: either runs, by number, or a group."})
+    if "runs" in asked:
+        return retry_runs(asked["runs"], code=asked["code"], user=user)
+    return retry_group(group_numbered(asked["group"]), code=asked["code"], user=user)
+
+
+def group_numbered(pk: int) -> RunGroup:
+    """The group of this number; InvalidRequest on ``group`` without one."""
+    group = RunGroup.objects.filter(pk=pk).first()
+    if group is None:
+        raise InvalidRequest({"group": f"There is no group {pk}."})
+    return group
+
+
+def _code(request: Request) -> str:
+    asked = CodeSerializer(data=request.data)
+    asked.is_valid(raise_exception=True)
+    code: str = asked.validated_data["code"]
+    return code

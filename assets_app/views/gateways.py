@@ -1,0 +1,63 @@
+"""The workers that execute runs: which there are, what they do, and when they were last heard."""
+
+from typing import Any
+from zlib import crc32
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from assets_app.models import Gateway, Queue, Run, RunState
+from assets_app.models.gateways import GatewayState
+from assets_app.queries.gateways import GatewayStanding, gateway_standings
+from assets_app.views.listing import unchanged
+
+
+@login_required
+@require_safe
+def gateways(request: HttpRequest) -> HttpResponse:
+    """All workers that have ever registered, by name."""
+    return render(request, "assets_app/gateways.html", _standing())
+
+
+@login_required
+@require_safe
+def gateways_listed(request: HttpRequest) -> HttpResponse:
+    """The part that changes by itself: all of it but the frame."""
+    context = _standing()
+    if answer := unchanged(request, context["version"]):
+        return answer
+    return render(request, "assets_app/gateways.html#listed", context)
+
+
+def _standing() -> dict[str, Any]:
+    rows = gateway_standings(list(Gateway.objects.all()), timezone.now())
+    queued = Run.objects.filter(state=RunState.QUEUED)
+    queues = [
+        {
+            "label": queue.label,
+            "slots": sum(row.gateway.slots for row in _working(rows, queue)),
+            "free": sum(row.free for row in _working(rows, queue)),
+            "waiting": queued.filter(queue=queue).count(),
+        }
+        for queue in Queue
+    ]
+    shown = [
+        (row.gateway.pk, row.state, row.gateway.slots, row.gateway.started_at, _runs(row))
+        for row in rows
+    ]
+    return {
+        "rows": rows,
+        "queues": queues,
+        "version": f"{crc32(repr((shown, queues)).encode()):08x}",
+    }
+
+
+def _working(rows: list[GatewayStanding], queue: Queue) -> list[GatewayStanding]:
+    return [row for row in rows if row.gateway.queue == queue and row.state == GatewayState.WORKING]
+
+
+def _runs(row: GatewayStanding) -> list[int]:
+    return [attempt.run_id for attempt in row.attempts]

@@ -1,0 +1,117 @@
+"""Pages that ask whether ended runs are to be tried once more, and by which code."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from assets_app.execution.retrying import Code, rerun, retry_run, retry_runs
+from assets_app.models import Run, RunState
+
+MOST_SHOWN = 50
+MOST_SAID = 5
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Asks, then queues the run again."""
+    run = get_object_or_404(_listed(), pk=pk)
+    if request.method != "POST":
+        return render(request, "assets_app/run_retry.html", {"run": run, **_versions(run)})
+    try:
+        retry_run(run, code=_code(request), user=_user(request))
+        messages.success(request, f"Run {pk} is queued again.")
+    except InvalidRequest as refused:
+        messages.error(request, str(refused))
+    return redirect("assets:run", pk)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
+    """Asks, then makes a new run of the same partitions and shows it."""
+    run = get_object_or_404(_listed(), pk=pk)
+    if request.method != "POST":
+        return render(request, "assets_app/run_rerun.html", {"run": run, **_versions(run)})
+    try:
+        group = rerun(run, code=_code(request), user=_user(request))
+    except InvalidRequest as refused:
+        messages.error(request, str(refused))
+        return redirect("assets:run", pk)
+    again = group.runs.get()
+    messages.success(request, f"Run {again.pk} makes the partitions of run {pk} again.")
+    if group.in_flight:
+        left = ", ".join(group.in_flight[:MOST_SAID])
+        messages.warning(request, f"Left out, since another run is making them: {left}.")
+    return redirect("assets:run", again.pk)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def runs_retry(request: HttpRequest) -> HttpResponse:
+    """The same for several: those that are named, or all of a group that have failed."""
+    ids = _asked_for(request)
+    if not ids:
+        messages.error(request, "No run to retry: select some in the list first.")
+        return redirect("assets:runs")
+    if request.method != "POST":
+        runs = list(_listed().filter(pk__in=ids).order_by("-id")[: MOST_SHOWN + 1])
+        context = {"runs": runs[:MOST_SHOWN], "ids": ids, "runs_cut": len(runs) > MOST_SHOWN}
+        return render(request, "assets_app/runs_retry.html", context)
+    try:
+        retried = retry_runs(ids, code=_code(request), user=_user(request))
+    except InvalidRequest as refused:
+        messages.error(request, str(refused))
+        return redirect("assets:runs")
+    number = len(retried.runs)
+    messages.success(request, f"{number} run{' is' if number == 1 else 's are'} queued again.")
+    for said in list(retried.refused.values())[:MOST_SAID]:
+        messages.warning(request, said)
+    if len(retried.refused) > MOST_SAID:
+        more = len(retried.refused) - MOST_SAID
+        messages.warning(request, f"{more} more could not be retried either.")
+    return redirect(f"{reverse('assets:runs')}?{request.GET.urlencode()}")
+
+
+def _asked_for(request: HttpRequest) -> list[int]:
+    source = request.POST if request.method == "POST" else request.GET
+    named = [int(text) for text in source.getlist("run") if _is_id(text)]
+    group = request.GET.get("group", "")
+    if named or not _is_id(group):
+        return named
+    failed = Run.objects.filter(group=int(group), state=RunState.FAILED).order_by("id")
+    return list(failed.values_list("id", flat=True))
+
+
+def _listed() -> QuerySet[Run]:
+    rows = Run.objects.listed().select_related(
+        "producer_version", "asset__producer__current_version"
+    )
+    return rows.defer("producer_version__source", "asset__producer__current_version__source")
+
+
+def _versions(run: Run) -> dict[str, Any]:
+    producer = run.asset.producer
+    newest = producer.current_version if producer else None
+    return {"newest": newest if newest and newest.pk != run.producer_version_id else None}
+
+
+def _code(request: HttpRequest) -> str:
+    return request.POST.get("code", Code.SAME.value)
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    return request.user
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19

@@ -1,0 +1,183 @@
+"""Pages on which ended runs are tried once more, and the page of the workers."""
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.policy import Role
+from assets_app.execution.control import cancel_run
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, Gateway, GroupKind, Run, RunGroup, RunState
+from tests.api.test_retrying import put_on, worker
+from tests.cast import DAILY_2013, asset, person
+from tests.pages.test_live import polled
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def flights() -> Asset:
+    return asset("raw_flights", DAILY_2013)
+
+
+def canceled(flights: Asset, selection: str = "2013-01-01") -> list[Run]:
+    """Runs of one request that a person has stopped."""
+    ada = person(f"ada{Run.objects.count()}", is_superuser=True)
+    group = materialize(MaterializeRequest(asset=flights, selection=selection), user=ada)
+    return [cancel_run(run, user=ada) for run in group.runs.order_by("id")]
+
+
+def page_of(browser: Client, address: str) -> str:
+    answer = browser.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def follow(browser: Client, address: str, data: dict[str, Any] | None = None) -> str:
+    return browser.post(address, data or {}, follow=True).content.decode()
+
+
+def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: Asset) -> None:
+    run = canceled(flights)[0]
+    address = f"/runs/{run.pk}/retry/"
+    assert f'href="{address}"' in page_of(browser, f"/runs/{run.pk}/")
+    asked = page_of(browser, address)
+    assert "queued again, as another attempt" in asked
+    assert "Its code has not changed since." in asked
+    run.refresh_from_db()
+    assert run.state == RunState.CANCELED
+    text = follow(browser, address)
+    assert f"Run {run.pk} is queued again." in text
+    assert "was: canceled" in text
+    assert f'href="{address}"' not in text
+    assert "it has not ended yet" in follow(browser, address)
+
+
+def test_the_code_is_chosen_where_it_has_changed(browser: Client, flights: Asset) -> None:
+    run = canceled(flights)[0]
+    assert flights.producer
+    version = flights.producer.current_version
+    assert version
+    version.pk, version.digest = None, "f" * 64
+    version.save()
+    flights.producer.current_version = version
+    flights.producer.save()
+    assert "ffffffffffff" in page_of(browser, f"/runs/{run.pk}/retry/")
+    follow(browser, f"/runs/{run.pk}/retry/", {"code": "newest"})
+    run.refresh_from_db()
+    assert run.producer_version == version
+    assert "none of same, newest" in follow(browser, f"/runs/{run.pk}/rerun/", {"code": "older"})
+
+
+def test_what_a_backfill_counts_is_run_again_instead(browser: Client, flights: Asset) -> None:
+    run = canceled(flights)[0]
+    RunGroup.objects.update(kind=GroupKind.BACKFILL)
+    text = page_of(browser, f"/runs/{run.pk}/")
+    assert f"/runs/{run.pk}/retry/" not in text
+    assert f'href="/runs/{run.pk}/rerun/"' in text
+    assert "the partition" in page_of(browser, f"/runs/{run.pk}/rerun/")
+    answer = browser.post(f"/runs/{run.pk}/rerun/")
+    new = Run.objects.order_by("-id").first()
+    assert new
+    assert answer["Location"] == f"/runs/{new.pk}/"
+    assert new.pk != run.pk
+
+
+def test_runs_that_can_be_retried_are_selected_in_the_list(browser: Client, flights: Asset) -> None:
+    first, second = canceled(flights, "2013-01-01..2013-01-02")
+    going_on = materialize(
+        MaterializeRequest(asset=flights, selection="2013-02-01"),
+        user=person("eve", is_superuser=True),
+    ).runs.get()
+    text = page_of(browser, "/runs/")
+    assert set(re.findall(r'name="run" value="(\d+)"', text)) == {str(first.pk), str(second.pk)}
+    assert "Retry all 2 on this page" in text
+    asked = page_of(browser, f"/runs/retry/?run={first.pk}&run={going_on.pk}")
+    assert "Retry 2 runs?" in asked
+    text = follow(browser, "/runs/retry/", {"run": [first.pk, going_on.pk]})
+    assert "1 run is queued again." in text
+    assert f"Run {going_on.pk} is queued: it has not ended yet." in text
+
+
+def test_the_failed_runs_of_a_request_are_retried_from_its_list(
+    browser: Client, flights: Asset
+) -> None:
+    runs = canceled(flights, "2013-01-01..2013-01-03")
+    for run in runs[:2]:
+        Run.objects.filter(pk=run.pk).update(state=RunState.QUEUED, ended_at=None)
+        Run.objects.filter(pk=run.pk).update(state=RunState.FAILED, ended_at=run.ended_at)
+    group = runs[0].group_id
+    address = f"/runs/retry/?group={group}"
+    assert f'href="{address}"' in page_of(browser, f"/runs/?group={group}")
+    assert "Retry 2 runs?" in page_of(browser, address)
+    assert "2 runs are queued again." in follow(browser, address)
+    assert "select some in the list first" in follow(browser, address)
+
+
+@pytest.mark.parametrize("query", ["", "?run=x", "?group=999999", "?group=x", "?run="])
+def test_nothing_selected_leads_back_to_the_list(browser: Client, query: str) -> None:
+    answer = browser.get(f"/runs/retry/{query}", follow=True)
+    assert answer.redirect_chain == [("/runs/", 302)]
+    assert "select some in the list first" in answer.content.decode()
+
+
+def test_a_viewer_is_offered_nothing_and_refused(flights: Asset) -> None:
+    run = canceled(flights)[0]
+    client = Client()
+    client.force_login(
+        person("ulf", Role.VIEWER), backend="django.contrib.auth.backends.ModelBackend"
+    )
+    assert "retry" not in page_of(client, f"/runs/{run.pk}/")
+    assert "retry" not in page_of(client, "/runs/")
+    for address in (f"/runs/{run.pk}/retry/", f"/runs/{run.pk}/rerun/", "/runs/retry/"):
+        assert client.post(address, {"run": [run.pk]}).status_code == 403
+    run.refresh_from_db()
+    assert run.state == RunState.CANCELED
+
+
+def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
+    browser: Client, flights: Asset
+) -> None:
+    def statements(address: str) -> int:
+        with CaptureQueriesContext(connection) as found:
+            page_of(browser, address)
+        return len(found)
+
+    few = canceled(flights)
+    counts = [statements("/runs/"), statements(f"/runs/retry/?run={few[0].pk}")]
+    many = canceled(flights, "2013-02")
+    named = "&".join(f"run={run.pk}" for run in many)
+    assert [statements("/runs/"), statements(f"/runs/retry/?{named}")] == counts
+
+
+def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
+    assert "No worker has registered" in page_of(browser, "/gateways/")
+    run = canceled(flights)[0]
+    put_on(worker("fine"), run)
+    worker("going", draining=True)
+    worker("gone", heard=60)
+    worker("ended", heard=60, draining=True)
+    text = page_of(browser, "/gateways/")
+    assert f'<a href="/runs/{run.pk}/">{run.pk}</a> of raw_flights' in text
+    for word in ("Working", "Draining", "Lost", "Stopped", "takes nothing more"):
+        assert word in text
+    assert "<b>2</b> of 3 slots free" in text
+    assert "No worker takes these runs" in text
+    assert 'href="/gateways/" aria-current="page"' in text
+
+
+def test_the_page_of_workers_answers_nothing_until_something_has_changed(
+    browser: Client, flights: Asset
+) -> None:
+    worker("fine")
+    again = polled(page_of(browser, "/gateways/"))
+    Gateway.objects.update(process_id=8)
+    assert browser.get(again).status_code == 204
+    Gateway.objects.update(draining=True)
+    answer = browser.get(again)
+    assert answer.status_code == 200
+    assert "<html" not in answer.content.decode()
