@@ -71,7 +71,10 @@ def read_time(text: str, zone: Zone) -> Span:
     for pattern, read in _DATES:
         if match := pattern.fullmatch(text):
             first, stop = read(*map(int, match.groups()))
-            return Span(_midnight(first, zone), _midnight(stop, zone))
+            span = Span(_midnight(first, zone), _midnight(stop, zone))
+            if span.start == span.end:
+                raise ValueError(f"the clock of {zone.name} never showed {text}")
+            return span
     return _read_clock(text, zone)
 
 

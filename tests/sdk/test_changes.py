@@ -10,6 +10,8 @@ from slicewise import (
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
+    PartitionKeyError,
+    SelectionError,
     downstream_partitions,
     upstream_partitions,
 )
@@ -185,8 +187,13 @@ def test_apia_has_no_30th_of_december_2011() -> None:
     daily = PartitionByInterval("@daily", timezone="Pacific/Apia")
     texts = [str(key) for key in daily.select("2011-12-28..2012-01-01")]
     assert texts == ["2011-12-28", "2011-12-29", "2011-12-31", "2012-01-01"]
-    with pytest.raises(ValueError, match="2011-12-30"):
+    said = "the clock of Pacific/Apia never showed 2011-12-30"
+    with pytest.raises(PartitionKeyError, match=said):
         daily.parse("2011-12-30")
+    for definition in (daily, PartitionByInterval("@hourly", timezone="Pacific/Apia")):
+        for text in ("2011-12-30", "2011-12-29..2011-12-30", "2011-12-30..2012-01-01"):
+            with pytest.raises(SelectionError, match=said):
+                definition.select(text)
 
 
 def test_where_a_fold_crosses_midnight_the_repeated_minutes_go_to_the_new_date() -> None:
