@@ -7,6 +7,8 @@ last good version stays in force, and what else the file declares is put in forc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from django.conf import settings
+
 from assets_app.models import Asset, Producer, ProducerVersion
 from slicewise.schedules import cycle_from
 
@@ -15,7 +17,6 @@ Declared = dict[str, Any]
 # The values that change nothing, by the option's name in the loader's report.
 _NOT_ASKED = {
     "write_mode": "replace",
-    "engine": "connect",
     "on_partial": "discard",
     "depends_on_past": False,
 }
@@ -105,6 +106,12 @@ def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
         unread = _unreadable(entry)
         if asked:
             yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
+        elif entry.get("engine") == "submit" and not settings.SPARK_MASTER:
+            yield (
+                entry,
+                'engine="submit" needs a Spark master, and this server has none; its setting'
+                " SPARK_MASTER names one",
+            )
         elif unread:
             yield (
                 entry,

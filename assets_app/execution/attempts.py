@@ -118,6 +118,7 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         gateway=gateway,
         token=uuid4(),
         lease_until=lease_end(),
+        engine=run.producer_version.definition.get("engine") or "connect",
         spark_session_id=uuid4(),
         started_at=now,
     )

@@ -9,9 +9,9 @@ from django.utils import timezone
 from assets_app.execution import attempts, messages
 from assets_app.execution.attempts import Failure
 from assets_app.execution.clearing import clear_away
+from assets_app.execution.engines import MayGoOn
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, RunAttempt, RunState
-from slicewise.runner.client import WarmParentError
 
 log = structlog.get_logger(__name__)
 
@@ -99,7 +99,7 @@ def _clear_away(lost: RunAttempt) -> bool:
     try:
         for attempt in (lost, *attempts.unstopped_before(lost)):
             clear_away(parent, attempt, version)
-    except WarmParentError as error:
-        log.warning("session not interrupted", run=lost.run_id, error=str(error))
+    except MayGoOn as error:
+        log.warning("work on Spark not stopped", run=lost.run_id, error=str(error))
         return False
     return True

@@ -17,6 +17,7 @@ from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt, Failure, FoundKeysHeld
 from assets_app.execution.clearing import clear_away
+from assets_app.execution.engines import MayGoOn, engine_of
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.logs import LogKeeper
@@ -27,7 +28,7 @@ from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
 from partitions_app.models import PartitionDefinition
-from slicewise.runner.client import RunnerProcess, WarmParentError
+from slicewise.runner.client import RunnerProcess
 
 log = structlog.get_logger(__name__)
 
@@ -43,13 +44,15 @@ def execute(run_id: int) -> None:
     if attempt is None:
         return
     try:
+        spark = engine_of(attempt.row).facts(attempt)
         inputs = attempts.take_inputs(attempt)
     except ValueError as error:
-        # Definitions that do not fit each other, or the keys: another try would say the same.
+        # No such engine here, definitions that do not fit each other, or the keys: another try
+        # would say the same.
         attempts.fail(attempt.row, Failure(error=str(error)))
         return
     try:
-        process = _launch(worker, attempt, inputs)
+        process = _launch(worker, attempt, inputs, spark)
     except Exception as error:  # whatever kept the runner from starting is the platform's
         log.exception("runner not started", run=run_id)
         attempts.fail(
@@ -64,14 +67,17 @@ def execute(run_id: int) -> None:
 
 
 def _launch(
-    worker: GatewayWorker, attempt: Attempt, inputs: Sequence[UpstreamInput]
+    worker: GatewayWorker,
+    attempt: Attempt,
+    inputs: Sequence[UpstreamInput],
+    spark: dict[str, Any],
 ) -> RunnerProcess | None:
     """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
 
     The heartbeat renews the lease of what runs. What comes before may take as long as the lease
     lasts, so that it is renewed here.
     """
-    request = _request(attempt, inputs)
+    request = _request(attempt, inputs, spark)
     for earlier in attempt.unstopped:
         if not attempts.renew(attempt.row):
             return None
@@ -80,7 +86,9 @@ def _launch(
     return worker.parent.launch(request) if attempts.renew(attempt.row) else None
 
 
-def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any]:
+def _request(
+    attempt: Attempt, inputs: Sequence[UpstreamInput], spark: dict[str, Any]
+) -> dict[str, Any]:
     run, row = attempt.run, attempt.row
     version, names = run.producer_version, row.disk_names(run.producer_version)
     spec = version.partition_of(run.asset.name)
@@ -106,11 +114,7 @@ def _request(attempt: Attempt, inputs: Sequence[UpstreamInput]) -> dict[str, Any
         "partitions": sent_keys(PartitionDefinition.rule_of(spec), attempt.keys),
         "strategy": version.strategy,
         "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
-        "spark": {
-            "remote": settings.SPARK_REMOTE,
-            "session_id": str(row.spark_session_id),
-            "tag": attempt.tag,
-        },
+        "spark": spark,
         "log_limit": settings.LOG_LIMIT_BYTES,
         # The code ends before its lease can: it never runs beside the attempt that takes over.
         "watchdog": settings.LEASE_SECONDS * 2 / 3,
@@ -167,6 +171,7 @@ class _Supervision:
         finally:
             self.worker.unwatch(self.attempt)
             self.process.kill()
+            engine_of(self.attempt).tidy(self.attempt)
 
     def _hear(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -267,10 +272,13 @@ class _Supervision:
         """Whether nothing of the attempt goes on any more."""
         try:
             clear_away(
-                self.worker.parent, self.attempt, self.version, has_session=self._may_have_session()
+                self.worker.parent,
+                self.attempt,
+                self.version,
+                has_session=self._may_have_session(),
             )
-        except WarmParentError as error:
-            log.warning("session not interrupted", run=self.attempt.run_id, error=str(error))
+        except MayGoOn as error:
+            log.warning("work on Spark not stopped", run=self.attempt.run_id, error=str(error))
             return False
         return True
 

@@ -30,7 +30,7 @@ def active() -> list[str]:
     ("arguments", "said"),
     [
         ('write_mode="append"', "write_mode='append' cannot be acted on yet"),
-        ('engine="submit"', "engine='submit' cannot be acted on yet"),
+        ('engine="submit"', "its setting SPARK_MASTER names one"),
         ('on_partial="publish"', "on_partial='publish' cannot be acted on yet"),
         ("depends_on_past=True", "depends_on_past=True cannot be acted on yet"),
         ("on_success=print", "on_success=print cannot be acted on yet"),
@@ -91,6 +91,14 @@ def test_what_can_be_acted_on_is_put_in_force(bundle: Bundle) -> None:
     flights = Asset.objects.get(name="flights")
     assert flights.definition.kind == "interval"
     assert active() == ["carriers", "flights"]
+
+
+def test_an_asset_may_have_applications_of_its_own_where_there_is_a_spark_master(
+    bundle: Bundle, settings: Any
+) -> None:
+    settings.SPARK_MASTER = "local[2]"
+    assert synced(bundle, a="@asset(engine='submit')\ndef flights(): ...\n").errors == []
+    assert active() == ["flights"]
 
 
 def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle) -> None:

@@ -1,0 +1,193 @@
+"""How a run reaches Spark, and how what is left of its work there is stopped.
+
+`connect` shares one Spark Connect server, each run a session of its own; `submit` gives each run
+an application of its own. A worker launches and follows runners of both in the same way.
+"""
+
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import structlog
+from django.conf import settings
+
+from assets_app.catalogue.loading import user_code_environment
+from assets_app.execution.attempts import Attempt
+from assets_app.models import RunAttempt
+from slicewise import spark
+from slicewise.runner.client import WarmParent, WarmParentError
+from slicewise.runner.session import SUBMIT
+from slicewise.runner.submit import kill_command
+
+log = structlog.get_logger(__name__)
+
+_SPARK_PORT = 15002
+_CONNECT_SECONDS = 2.0
+_KILL_SECONDS = 30.0
+# What is said of an application that is not there any more.
+_NO_SUCH_APPLICATION = ("ApplicationNotFoundException", "doesn't exist in RM")
+
+# What a driver needs to know of its cluster, beside what all user code may see.
+_CLUSTER_VARIABLES = (
+    *("SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS"),
+    *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_PYTHON"),
+)
+_QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
+
+
+class MayGoOn(Exception):
+    """What an attempt has begun on Spark could not be seen to have ended."""
+
+
+class Engine(Protocol):
+    """One way to reach Spark."""
+
+    def facts(self, attempt: Attempt) -> dict[str, Any]:
+        """What the runner is told; ValueError where this server cannot offer the engine."""
+
+    def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
+        """End the attempt's work on Spark, wherever its worker was. Raises MayGoOn."""
+
+    def tidy(self, attempt: RunAttempt) -> None:
+        """Remove what the attempt keeps on this host, once its processes have ended."""
+
+
+def engine_of(attempt: RunAttempt) -> Engine:
+    """The engine of an attempt."""
+    return _Submit() if attempt.engine == SUBMIT else _Connect()
+
+
+class _Connect:
+    """A session on the Spark Connect server, which others share."""
+
+    def facts(self, attempt: Attempt) -> dict[str, Any]:
+        session = str(attempt.row.spark_session_id)
+        return {"remote": settings.SPARK_REMOTE, "session_id": session, "tag": attempt.tag}
+
+    def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
+        # Asked before as well: an interruption takes its whole time to find that nobody is there.
+        if not _is_server_gone():
+            try:
+                parent.interrupt(settings.SPARK_REMOTE, str(attempt.spark_session_id))
+                return
+            except WarmParentError as error:
+                if not _is_server_gone():
+                    raise MayGoOn(str(error)) from error
+        log.warning(
+            "no Spark server to stop a session of", run=attempt.run_id, attempt=attempt.number
+        )
+
+    def tidy(self, attempt: RunAttempt) -> None:
+        """Nothing is kept here."""
+
+
+class _Submit:
+    """An application of its own: its driver runs on the gateway, and it ends with its driver."""
+
+    def facts(self, attempt: Attempt) -> dict[str, Any]:
+        if not settings.SPARK_MASTER:
+            raise ValueError(
+                f'The asset {attempt.run.asset.name} says engine="submit", and this server has no'
+                " Spark master: its setting SPARK_MASTER names one."
+            )
+        asked = attempt.run.producer_version.definition.get("spark_conf") or {}
+        return {
+            "engine": SUBMIT,
+            "master": settings.SPARK_MASTER,
+            "name": attempt.tag,
+            "tag": attempt.tag,
+            "conf": submit_conf(asked),
+            "spark_home": str(spark_home()),
+            "env": submit_environment(),
+            "folder": str(_folder(attempt.row)),
+        }
+
+    def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
+        self.tidy(attempt)
+        # Said by the runner after the attempt was read.
+        rows = RunAttempt.objects.filter(pk=attempt.pk)
+        application = rows.values_list("application_id", flat=True).get()
+        command = kill_command(settings.SPARK_MASTER, application, settings.SPARK_SUBMIT_CONF)
+        if application and command is not None:
+            _kill(command)
+
+    def tidy(self, attempt: RunAttempt) -> None:
+        shutil.rmtree(_folder(attempt), ignore_errors=True)
+
+
+def submit_conf(asked: Mapping[str, str]) -> dict[str, str]:
+    """What an application is configured with: what an asset asks for wins."""
+    session = {name: str(value) for name, value in spark.SESSION_CONF.items()}
+    return {**_QUIET, **settings.SPARK_SUBMIT_CONF, **session, **asked}
+
+
+def submit_environment() -> dict[str, str]:
+    """What spark-submit needs beside the environment that all user code gets."""
+    names = (*_CLUSTER_VARIABLES, *settings.RUNNER_ENV)
+    env = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if settings.JAVA_HOME:
+        env["JAVA_HOME"] = settings.JAVA_HOME
+    if settings.SPARK_MASTER.startswith("local"):
+        env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody elsewhere has to reach the driver
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        **env,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(spark_home()),
+    }
+
+
+def spark_home() -> Path:
+    """The Spark that is submitted with: that of the setting, else the one of the pyspark wheel."""
+    if settings.SPARK_HOME:
+        return Path(settings.SPARK_HOME)
+    found = find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise ValueError("The package pyspark is not installed; set SPARK_HOME.")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def _folder(attempt: RunAttempt) -> Path:
+    folder: Path = settings.DATA_FOLDER / "submitted" / str(attempt.token)
+    return folder
+
+
+def _kill(command: list[str]) -> None:
+    """Have the cluster end an application. Raises MayGoOn."""
+    env = {**user_code_environment(), **submit_environment()}
+    try:
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=_KILL_SECONDS, check=False
+        )
+    except FileNotFoundError:
+        # Not every gateway has its cluster's tools, and the end of the driver ends it anyhow.
+        log.warning("no command to end an application with", command=command[0])
+        return
+    except subprocess.TimeoutExpired as error:
+        raise MayGoOn(f"{command[0]} did not answer within {_KILL_SECONDS:g} s") from error
+    said = done.stdout + done.stderr
+    if done.returncode != 0 and not any(words in said for words in _NO_SUCH_APPLICATION):
+        raise MayGoOn(f"{command[0]} ended with status {done.returncode}: {said[-500:].strip()}")
+
+
+def _is_server_gone() -> bool:
+    """Whether nobody listens at the server's address. One that only keeps silent may be at work."""
+    address = urlsplit(settings.SPARK_REMOTE)
+    host, port = address.hostname or "localhost", address.port or _SPARK_PORT
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except (ConnectionRefusedError, ConnectionResetError):
+        return True
+    except socket.gaierror as error:
+        return error.errno == socket.EAI_NONAME  # a container's name goes with it
+    except OSError as error:
+        return error.errno == errno.EHOSTUNREACH
+    return False

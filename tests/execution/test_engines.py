@@ -1,0 +1,186 @@
+"""How a run is told of Spark, and how what it has left there is stopped."""
+
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, patch
+from uuid import uuid4
+
+import pytest
+
+from accounts_app.models import User
+from assets_app.execution import attempts, engines, supervision
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.engines import MayGoOn, engine_of
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
+from tests.cast import DAILY_2013, asset
+
+STOPS = '#!/bin/sh\necho "$@" > {said}\necho {answer} >&2\nexit {status}\n'
+
+
+@pytest.fixture
+def run(alice: User, gateway: Gateway, settings: Any, tmp_path: Path) -> Run:
+    """Of an asset that wants an application for each run."""
+    settings.SPARK_MASTER, settings.SPARK_SUBMIT_CONF = "yarn", {"spark.yarn.queue": "etl"}
+    settings.DATA_FOLDER = tmp_path
+    flights = asset("raw_flights", DAILY_2013)
+    version = ProducerVersion.objects.get()
+    version.definition |= {"engine": "submit", "spark_conf": {"spark.executor.memory": "3g"}}
+    version.save()
+    request = MaterializeRequest(asset=flights, selection="2013-01-01")
+    made: Run = materialize(request, user=alice).runs.get()
+    dispatch()
+    return made
+
+
+@pytest.fixture
+def attempt(run: Run, gateway: Gateway) -> Attempt:
+    begun = attempts.begin(run.pk, gateway)
+    assert begun is not None
+    return begun
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder with commands."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def command(folder: Path, name: str, *, answer: str = "done", status: int = 0) -> Path:
+    """A command that keeps what it was asked in the file that is returned."""
+    said = folder / f"{name}.said"
+    (folder / name).write_text(STOPS.format(said=said, answer=answer, status=status))
+    (folder / name).chmod(0o755)
+    return said
+
+
+def test_the_runner_is_told_of_the_application_that_its_asset_wants(attempt: Attempt) -> None:
+    assert attempt.row.engine == "submit"
+    facts = engine_of(attempt.row).facts(attempt)
+    assert (facts["engine"], facts["master"]) == ("submit", "yarn")
+    assert facts["name"] == f"slicewise-run-{attempt.run.pk}-1"
+    assert facts["conf"]["spark.yarn.queue"] == "etl"
+    assert facts["conf"]["spark.executor.memory"] == "3g"
+    assert facts["conf"]["spark.sql.session.timeZone"] == "UTC"
+    assert (Path(facts["spark_home"]) / "bin/spark-submit").exists()
+
+
+def test_an_asset_overrules_the_server_and_that_one_only_what_is_not_needed(
+    settings: Any,
+) -> None:
+    settings.SPARK_SUBMIT_CONF = {
+        "spark.executor.memory": "1g",
+        "spark.log.level": "INFO",
+        "spark.sql.session.timeZone": "Europe/Rome",
+    }
+    conf = engines.submit_conf({"spark.executor.memory": "3g"})
+    assert conf["spark.executor.memory"] == "3g"
+    assert conf["spark.log.level"] == "INFO"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_the_environment_names_the_cluster_and_no_secret(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SPARK_MASTER, settings.JAVA_HOME = "yarn", "/usr/lib/java"
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    monkeypatch.setenv("SPARK_LOCAL_IP", "")
+    assert engines.submit_environment() == {
+        "HADOOP_CONF_DIR": "/etc/hadoop",
+        "JAVA_HOME": "/usr/lib/java",
+        "SPARK_HOME": str(engines.spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    settings.SPARK_MASTER, settings.SPARK_HOME = "local[2]", "/opt/spark"
+    local = engines.submit_environment()
+    assert local["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert local["SPARK_HOME"] == "/opt/spark"
+
+
+def test_a_server_without_a_master_fails_the_run_with_the_name_of_the_setting(
+    run: Run, gateway: Gateway, settings: Any
+) -> None:
+    settings.SPARK_MASTER = ""
+    worker = Mock(gateway=gateway)
+    worker.going_down.is_set.return_value = False
+    with patch.object(supervision, "current", lambda: worker):
+        supervision.execute(run.pk)
+    run.refresh_from_db()
+    assert run.state == RunState.FAILED
+    assert "SPARK_MASTER" in run.error
+    worker.parent.launch.assert_not_called()
+
+
+def test_an_application_on_yarn_is_killed_by_its_id(attempt: Attempt, bin_folder: Path) -> None:
+    said = command(bin_folder, "yarn")
+    # Recorded when the driver said it, after the attempt was read.
+    RunAttempt.objects.update(application_id="application_1_0001")
+    stop(attempt.row)
+    assert said.read_text() == "application -kill application_1_0001\n"
+
+
+def test_the_pods_of_an_application_on_kubernetes_are_deleted(
+    attempt: Attempt, bin_folder: Path, settings: Any
+) -> None:
+    settings.SPARK_MASTER = "k8s://https://cluster:6443"
+    settings.SPARK_SUBMIT_CONF = {"spark.kubernetes.namespace": "data"}
+    said = command(bin_folder, "kubectl")
+    RunAttempt.objects.update(application_id="spark-7f")
+    stop(attempt.row)
+    assert "--namespace data delete pods" in said.read_text()
+    assert "--selector spark-app-selector=spark-7f" in said.read_text()
+
+
+@pytest.mark.parametrize("answer", ["ApplicationNotFoundException: no", "it doesn't exist in RM"])
+def test_an_application_that_has_gone_has_ended(
+    attempt: Attempt, bin_folder: Path, answer: str
+) -> None:
+    said = command(bin_folder, "yarn", answer=f'"{answer}"', status=255)
+    RunAttempt.objects.update(application_id="application_1_0001")
+    stop(attempt.row)
+    assert said.exists()
+
+
+def test_a_cluster_that_does_not_end_an_application_leaves_it_open_whether_it_goes_on(
+    attempt: Attempt, bin_folder: Path
+) -> None:
+    command(bin_folder, "yarn", answer="Connection refused", status=1)
+    RunAttempt.objects.update(application_id="application_1_0001")
+    with pytest.raises(MayGoOn, match="Connection refused"):
+        stop(attempt.row)
+
+
+def test_without_the_clusters_command_the_end_of_the_driver_has_to_do(
+    attempt: Attempt, bin_folder: Path
+) -> None:
+    RunAttempt.objects.update(application_id="application_1_0001")
+    assert list(bin_folder.iterdir()) == []
+    stop(attempt.row)
+
+
+def test_what_never_had_an_application_is_not_asked_for(attempt: Attempt, bin_folder: Path) -> None:
+    said = command(bin_folder, "yarn")
+    stop(attempt.row)
+    assert not said.exists()
+
+
+def test_the_folder_of_an_attempt_is_removed_once_it_has_ended(
+    attempt: Attempt, bin_folder: Path
+) -> None:
+    folder = Path(engine_of(attempt.row).facts(attempt)["folder"])
+    (folder / "scratch").mkdir(parents=True)
+    other = folder.with_name(str(uuid4()))
+    other.mkdir()
+    stop(attempt.row)
+    assert not folder.exists()
+    assert other.exists()
+
+
+def stop(attempt: RunAttempt) -> None:
+    engine_of(attempt).stop(Mock(), attempt)
