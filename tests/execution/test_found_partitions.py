@@ -1,0 +1,278 @@
+"""Runs that find partitions: what they hold, what they add, and who knows of it (AIP-76)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+import slicewise
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Attempt, Failure, FoundKeysHeld
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.keys import sent_keys
+from assets_app.execution.outputs import Output
+from assets_app.execution.past import PastPartitions
+from assets_app.execution.requests import MaterializeRequest, materialize, selected_rows
+from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
+from partitions_app.models import PartitionDefinition, RuntimePartition
+from slicewise.key_json import key_to_json
+from tests.cast import asset, outlet_of, together
+from tests.execution.test_attempts import counts_agree_with_slices
+
+CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
+pytestmark = pytest.mark.django_db
+
+
+class Position(slicewise.PartitionKey):
+    """A place, as people may name their partitions."""
+
+    x: int
+    y: int
+
+    def __str__(self) -> str:
+        return f"{self.x} right, {self.y} up"
+
+
+def found(*keys: object) -> list[dict[str, Any]]:
+    """Keys of the set, as an attempt keeps them."""
+    return [
+        {"set": "active_customers", "key": key_to_json(slicewise.PartitionKey.of(key))}
+        for key in keys
+    ]
+
+
+def discovering(of: Asset, user: User, gateway: Gateway) -> Attempt:
+    """A run that finds partitions, begun by the gateway."""
+    group = materialize(MaterializeRequest(asset=of), user=user)
+    dispatch()
+    attempt = attempts.begin(group.runs.get().pk, gateway)
+    assert attempt is not None
+    return attempt
+
+
+def discover(
+    of: Asset, user: User, gateway: Gateway, *keys: object, written: Sequence[str] = ()
+) -> Run:
+    """A run that has found keys, and written the data of some, to its success."""
+    attempt = discovering(of, user, gateway)
+    staged = [{"key": key, "path": key, "rows": 3, "bytes": 30} for key in written]
+    outlets = [outlet_of(attempt, staged)] if staged else []
+    assert attempts.intend_to_publish(attempt.row, outlets, found(*keys))
+    assert attempts.succeed(attempt.row)
+    return Run.objects.get(pk=attempt.run.pk)
+
+
+def known(of: Asset) -> list[str]:
+    """Texts of the keys that a reader of the catalogue sees now."""
+    keys = Asset.objects.get(pk=of.pk).definition.keys()
+    return [key.text for key in keys]
+
+
+def states(of: Asset) -> dict[str, tuple[str, int]]:
+    rows = AssetPartition.objects.filter(asset=of, identity=of.identity).order_by("key")
+    return {row.key: (row.state, row.version) for row in rows}
+
+
+@pytest.fixture
+def models(db: None) -> Asset:
+    return asset("energy_consumption_model", CUSTOMERS)
+
+
+def test_a_run_without_a_key_covers_no_partition(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    attempt = discovering(models, alice, gateway)
+    assert (attempt.is_discovering, attempt.keys) == (True, [])
+    assert states(models) == {}
+    assert (attempt.run.selection, attempt.run.partition_count) == ("", 0)
+
+
+def test_two_runs_of_an_asset_never_find_partitions_at_once(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    discovering(models, alice, gateway)
+    with pytest.raises(ConflictingRequest, match="Another run is making energy_consumption_model"):
+        materialize(MaterializeRequest(asset=models), user=alice)
+
+
+def test_keys_are_partitions_once_the_run_has_succeeded(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    attempt = discovering(models, alice, gateway)
+    assert attempts.intend_to_publish(attempt.row, [], found("globex", "acme"))
+    assert known(models) == []
+    assert attempts.succeed(attempt.row)
+    assert known(models) == ["acme", "globex"]
+    assert states(models) == {"acme": ("materialized", 1), "globex": ("materialized", 1)}
+    added = RuntimePartition.objects.get(key="acme")
+    assert (added.added_by, added.label, added.content) == (attempt.run.pk, "acme", "acme")
+    run = Run.objects.get()
+    # In the order in which they were found.
+    assert (run.partition_count, run.selection) == (2, "globex … acme (2 partitions)")
+    assert counts_agree_with_slices()
+
+
+def test_a_failed_run_adds_none(models: Asset, alice: User, gateway: Gateway) -> None:
+    attempt = discovering(models, alice, gateway)
+    assert attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    assert known(models) == []
+    assert states(models) == {}
+    discover(models, alice, gateway, "acme")
+    assert known(models) == ["acme"]
+
+
+def test_of_a_publication_that_fails_those_are_added_of_which_data_is_in_place(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    attempt = discovering(models, alice, gateway)
+    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in ("acme", "globex")]
+    outlet = outlet_of(attempt, staged)
+    assert attempts.intend_to_publish(attempt.row, [outlet], found("acme", "globex"))
+    in_place = {models.pk: ["acme"]}
+    assert attempts.fail_publishing(attempt.row, Failure(error="in the way"), in_place)
+    assert known(models) == ["acme"]
+    assert states(models) == {"acme": ("materialized", 1), "globex": ("failed", 0)}
+    assert counts_agree_with_slices()
+
+
+def test_data_that_a_run_has_written_is_recorded_with_its_key(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    discover(models, alice, gateway, "acme", "globex", written=["acme"])
+    rows = dict(AssetPartition.objects.filter(identity=models.identity).values_list("key", "rows"))
+    assert rows == {"acme": 3, "globex": None}
+
+
+def test_a_key_that_is_found_again_is_recorded_again(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    discover(models, alice, gateway, "acme")
+    discover(models, alice, gateway, "acme", "globex")
+    assert states(models) == {"acme": ("materialized", 2), "globex": ("materialized", 1)}
+    assert RuntimePartition.objects.count() == 2
+    made = Materialization.objects.filter(slice__identity=models.identity)
+    assert made.count() == 3
+
+
+def test_all_assets_of_a_set_know_its_keys(models: Asset, alice: User, gateway: Gateway) -> None:
+    other = asset("energy_prediction", CUSTOMERS)
+    asset("elsewhere", slicewise.PartitionAtRuntime(name="other_customers"))
+    discover(models, alice, gateway, "acme", "apex", "globex")
+    other = Asset.objects.get(pk=other.pk)
+    now = timezone.now()
+    assert [row.key for row in selected_rows(other, "a*", now=now)] == ["acme", "apex"]
+    assert len(selected_rows(other, "*", now=now)) == 3
+    assert known(Asset.objects.get(name="elsewhere")) == []
+    with pytest.raises(InvalidRequest, match="initech"):
+        selected_rows(other, "initech", now=now)
+
+
+def test_a_key_is_made_by_itself_once_it_is_known(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    discover(models, alice, gateway, "acme", 7)
+    models = Asset.objects.get(pk=models.pk)
+    group = materialize(MaterializeRequest(asset=models, selection="7"), user=alice)
+    dispatch()
+    attempt = attempts.begin(group.runs.get().pk, gateway)
+    assert attempt is not None
+    assert (attempt.keys, attempt.is_discovering) == (["7"], False)
+    # A number, not its text.
+    assert sent_keys(models.definition, attempt.keys) == [{"key": 7}]
+    question = {"type": "ask", "question": "past_partitions"}
+    assert PastPartitions(attempt).answer(question)["keys"] == [{"key": "acme"}]
+
+
+def test_a_key_of_ones_own_class_is_shown_by_its_label(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    discover(models, alice, gateway, Position(1, 2))
+    assert RuntimePartition.objects.get().label == "1 right, 2 up"
+    assert Asset.objects.get(pk=models.pk).definition.keys()[0] == Position(1, 2)
+
+
+def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
+    models: Asset, alice: User, gateway: Gateway
+) -> None:
+    discover(models, alice, gateway, "acme")
+    models = Asset.objects.get(pk=models.pk)
+    materialize(MaterializeRequest(asset=models, selection="acme"), user=alice)
+    attempt = discovering(models, alice, gateway)
+    staged = [{"key": "acme", "path": "acme", "rows": 1, "bytes": 1}]
+    with pytest.raises(FoundKeysHeld, match="acme"):
+        attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)], found("acme", "apex"))
+    assert Run.objects.get(pk=attempt.run.pk).state == "running"
+    # Without data it is left to the run that makes it.
+    assert attempts.intend_to_publish(attempt.row, [], found("acme", "apex"))
+    assert attempts.succeed(attempt.row)
+    assert states(models)["acme"] == ("materialized", 1)
+    assert known(models) == ["acme", "apex"]
+
+
+def test_assets_that_are_made_together_find_partitions_together(
+    alice: User, gateway: Gateway
+) -> None:
+    one, two = together("split", ["one", "two"], CUSTOMERS)
+    attempt = discovering(one, alice, gateway)
+    with pytest.raises(ConflictingRequest):
+        materialize(MaterializeRequest(asset=two), user=alice)
+    assert attempts.intend_to_publish(attempt.row, [], found("acme"))
+    assert attempts.succeed(attempt.row)
+    assert states(one) == states(two) == {"acme": ("materialized", 1)}
+
+
+def test_any_run_may_add_keys_to_a_set(models: Asset, alice: User, gateway: Gateway) -> None:
+    attempt = discovering(asset("whole"), alice, gateway)
+    staged = [{"key": "", "path": ".", "rows": 1, "bytes": 1}]
+    outlet = outlet_of(attempt, staged)
+    assert attempts.intend_to_publish(attempt.row, [outlet], found("acme"))
+    assert attempts.succeed(attempt.row)
+    assert known(models) == ["acme"]
+    assert states(models) == {}
+
+
+@pytest.mark.parametrize("key", [{"interval": ["2024-01-01", "2024-01-02", "UTC"]}, {"x": 1}, ""])
+def test_what_is_no_key_is_refused(
+    models: Asset, alice: User, gateway: Gateway, key: object
+) -> None:
+    attempt = discovering(models, alice, gateway)
+    output = Output(attempt.run, attempt.row)
+    with pytest.raises(ValueError, match=r"key|partition"):
+        output.take_found({"set": "active_customers", "keys": [key]})
+
+
+def test_keys_of_one_text_are_not_mixed_up(models: Asset, alice: User, gateway: Gateway) -> None:
+    discover(models, alice, gateway, 1)
+    attempt = discovering(models, alice, gateway)
+    output = Output(attempt.run, attempt.row)
+    output.take_found({"set": "active_customers", "keys": [1]})
+    with pytest.raises(ValueError, match="1 and '1' would be one partition of 'active_customers'"):
+        output.take_found({"set": "active_customers", "keys": ["1"]})
+
+
+def test_known_keys_are_read_once(
+    models: Asset, alice: User, gateway: Gateway, django_assert_num_queries: Any
+) -> None:
+    discover(models, alice, gateway, "acme")
+    assert known(models) == ["acme"]
+    again = Asset.objects.select_related("partition_definition").get(pk=models.pk)
+    with django_assert_num_queries(0):
+        assert len(again.definition.keys()) == 1
+
+
+def test_what_is_rolled_back_was_never_known(models: Asset, alice: User, gateway: Gateway) -> None:
+    row = PartitionDefinition.objects.get(pk=models.partition_definition_id)
+
+    def add_in_vain() -> None:
+        with transaction.atomic():
+            row.add_keys([(slicewise.PartitionKey.of("acme"), "acme")], run_id=1)
+            assert known(models) == ["acme"]
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        add_in_vain()
+    assert known(models) == []

@@ -1,0 +1,244 @@
+"""Assets that one function makes: claimed, put in place, recorded and let go as one (AIP-75)."""
+
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.utils import timezone
+
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import User
+from assets_app.execution import attempts, publishing
+from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.control import cancel_run
+from assets_app.execution.outputs import Output
+from assets_app.execution.recovery import recover
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    Materialization,
+    Run,
+    RunAttempt,
+    RunState,
+)
+from slicewise import storage
+from tests.cast import DAILY_2013, outlet_of, together
+from tests.execution.test_attempts import begun, counts_agree_with_slices
+
+DAYS = ["2013-01-01", "2013-01-02"]
+Pair = tuple[Asset, Asset]
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def split(db: None) -> Pair:
+    """A function that makes train and test, each day."""
+    train, test = together("split", ["train", "test"], DAILY_2013)
+    return train, test
+
+
+def states(of: Asset) -> dict[str, str]:
+    return dict(AssetPartition.objects.filter(asset=of).order_by("key").values_list("key", "state"))
+
+
+class Staged:
+    """An attempt at two days whose data is staged for both outlets, the intent being committed."""
+
+    def __init__(self, attempt: Attempt, lake: Path, split: Pair) -> None:
+        self.attempt, self.run, self.lake = attempt.row, attempt.run, lake
+        names = attempt.row.disk_names(attempt.run.producer_version)
+        self.outlets = []
+        for of in split:
+            root = lake / of.name
+            root.mkdir(parents=True)
+            token = str(attempt.row.token)
+            staging = storage.staging_path(
+                root, attempt.run.pk, names[of.name], token, partitioned=True
+            )
+            pieces = [
+                {"key": key, "path": f"partition={key}", "rows": 1, "bytes": 1}
+                for key in attempt.keys
+            ]
+            for piece in pieces:
+                (staging / str(piece["path"])).mkdir(parents=True)
+                marker = storage.marker_name(attempt.run.pk, names[of.name])
+                (staging / str(piece["path"]) / marker).touch()
+            self.outlets.append(
+                outlet_of(attempt, pieces, of=of, root=str(root), staging=str(staging))
+            )
+        assert attempts.intend_to_publish(attempt.row, self.outlets)
+
+    def publish(self) -> None:
+        publishing.publish(self.attempt, self.outlets)
+
+    def finish(self, gateway: Gateway) -> None:
+        """What a gateway does when it is asked to, the worker being lost."""
+        RunAttempt.objects.filter(ended_at=None).update(
+            lease_until=timezone.now() - timedelta(seconds=1)
+        )
+        recover()
+        with patch.object(publishing, "current", lambda: SimpleNamespace(gateway=gateway)):
+            publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
+
+    def in_place(self) -> set[str]:
+        found = self.lake.glob("*/partition=*")
+        return {f"{path.parent.name} {path.name.partition('=')[2]}" for path in found}
+
+
+@pytest.fixture
+def staged(alice: User, gateway: Gateway, tmp_path: Path, split: Pair) -> Staged:
+    attempt = begun(split[0], alice, gateway, "2013-01-01..2013-01-02", strategy="range")
+    return Staged(attempt, tmp_path / "lake", split)
+
+
+def test_a_run_takes_the_partitions_of_all_outlets(
+    alice: User, gateway: Gateway, split: Pair
+) -> None:
+    attempt = begun(split[1], alice, gateway, "2013-01-01..2013-01-02", strategy="range")
+    assert attempt.keys == DAYS
+    assert (attempt.run.asset, attempt.run.partition_count) == (split[1], 2)
+    held = AssetPartition.objects.filter(held_by=attempt.run)
+    assert sorted(held.values_list("asset__name", "key")) == [
+        (name, day) for name in ("test", "train") for day in DAYS
+    ]
+
+
+def test_what_is_made_of_one_outlet_is_being_made_of_the_others(
+    alice: User, gateway: Gateway, split: Pair
+) -> None:
+    begun(split[0], alice, gateway, "2013-01-01")
+    with pytest.raises(ConflictingRequest, match="Another run is making test 2013-01-01"):
+        materialize(MaterializeRequest(asset=split[1], selection="2013-01-01"), user=alice)
+    group = materialize(
+        MaterializeRequest(asset=split[1], selection="2013-01-01..2013-01-02"), user=alice
+    )
+    assert group.in_flight == ["2013-01-01"]
+
+
+def test_where_one_outlet_is_held_none_is_taken(alice: User, gateway: Gateway, split: Pair) -> None:
+    # As if test had been made alone before the function made both.
+    version = begun(split[1], alice, gateway, "2013-01-01").run.producer_version
+    AssetPartition.objects.filter(asset=split[0]).update(held_by=None)
+    assert list(version.outlets) == ["train", "test"]
+    with pytest.raises(ConflictingRequest):
+        materialize(MaterializeRequest(asset=split[0], selection="2013-01-01"), user=alice)
+    group = materialize(
+        MaterializeRequest(asset=split[0], selection="2013-01-01..2013-01-02"), user=alice
+    )
+    run = group.runs.get()
+    assert run.selection == "2013-01-02"
+    assert run.partitions.count() == 2
+    assert not AssetPartition.objects.get(asset=split[0], key="2013-01-01").held_by
+
+
+def test_all_are_put_in_place_and_recorded(staged: Staged, split: Pair) -> None:
+    staged.publish()
+    assert staged.in_place() == {f"{name} {day}" for name in ("train", "test") for day in DAYS}
+    assert states(split[0]) == states(split[1]) == dict.fromkeys(DAYS, "materialized")
+    assert Materialization.objects.count() == 4
+    assert counts_agree_with_slices()
+    assert not list(staged.lake.glob("*/_slicewise*"))
+
+
+def test_one_that_cannot_be_put_in_place_keeps_all_out(staged: Staged, split: Pair) -> None:
+    (staged.lake / "test" / "partition=2013-01-02" / "somebody's").mkdir(parents=True)
+    staged.publish()
+    assert Run.objects.get().state == RunState.FAILED
+    assert staged.in_place() == {"test 2013-01-02"}
+    assert states(split[0]) == states(split[1]) == dict.fromkeys(DAYS, "failed")
+    assert not Materialization.objects.exists()
+    assert not list(staged.lake.glob("*/_slicewise*")), "staging was left behind"
+
+
+def test_what_stopped_between_two_outlets_is_finished_by_whoever_finds_it(
+    staged: Staged, split: Pair, gateway: Gateway
+) -> None:
+    real, done = storage.publish, []
+
+    def publish(root: str, *args: Any, **names: Any) -> None:
+        if done:
+            raise KeyboardInterrupt
+        done.append(root)
+        real(root, *args, **names)
+
+    with patch.object(storage, "publish", publish), pytest.raises(KeyboardInterrupt):
+        staged.publish()
+    assert staged.in_place() == {"train 2013-01-01", "train 2013-01-02"}
+    assert Run.objects.get().state == RunState.PUBLISHING
+    staged.finish(gateway)
+    assert Run.objects.get().state == RunState.SUCCEEDED
+    assert staged.in_place() == {f"{name} {day}" for name in ("train", "test") for day in DAYS}
+    assert states(split[0]) == states(split[1]) == dict.fromkeys(DAYS, "materialized")
+    assert Materialization.objects.count() == 4
+
+
+def test_what_stopped_between_swap_and_record_is_recorded_once(
+    staged: Staged, gateway: Gateway
+) -> None:
+    with (
+        patch.object(attempts, "succeed", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        staged.publish()
+    staged.finish(gateway)
+    staged.publish()  # the lost worker wakes up
+    assert Materialization.objects.count() == 4
+    assert Run.objects.get().state == RunState.SUCCEEDED
+
+
+def test_two_outlets_that_stage_in_one_folder_do_not_meet(
+    alice: User, gateway: Gateway, tmp_path: Path
+) -> None:
+    one, two = together("pair", ["one", "two"])
+    attempt = begun(one, alice, gateway, "")
+    names = attempt.row.disk_names(attempt.run.producer_version)
+    homes = [
+        storage.staging_path(tmp_path / of.name, 1, names[of.name], "t", partitioned=False)
+        for of in (one, two)
+    ]
+    for home in homes:
+        home.mkdir()
+    assert homes[0].parent == homes[1].parent
+    storage.discard(str(tmp_path / "one"), run_id=1, attempt=names["one"])
+    assert [home.exists() for home in homes] == [False, True]
+
+
+def test_what_any_outlet_has_staged_is_discarded(staged: Staged) -> None:
+    version = staged.run.producer_version
+    version.definition["outlets"] = [
+        {"name": name, "uri": f"file:{staged.lake / name}"} for name in ("train", "test")
+    ]
+    assert list(staged.lake.glob("*/_slicewise*"))
+    publishing.discard_staging(staged.attempt, version)
+    assert not list(staged.lake.glob("*/_slicewise*"))
+
+
+def test_a_failure_and_a_cancellation_let_all_of_them_go(
+    alice: User, gateway: Gateway, split: Pair
+) -> None:
+    failed = begun(split[0], alice, gateway, "2013-01-01")
+    assert attempts.fail(failed.row, Failure(error="ValueError: no"))
+    canceled = materialize(MaterializeRequest(asset=split[1], selection="2013-01-02"), user=alice)
+    cancel_run(canceled.runs.get(), user=alice)
+    assert (
+        states(split[0]) == states(split[1]) == dict(zip(DAYS, ["failed", "canceled"], strict=True))
+    )
+    assert not AssetPartition.objects.exclude(held_by=None).exists()
+    assert counts_agree_with_slices()
+
+
+def test_data_of_what_a_run_does_not_make_is_refused(
+    alice: User, gateway: Gateway, split: Pair
+) -> None:
+    attempt = begun(split[0], alice, gateway, "2013-01-01")
+    output = Output(attempt.run, attempt.row)
+    staged = {"root": "/lake", "staging": "/lake/_s", "partitions": []}
+    output.take_staged({"asset": "test", **staged})
+    with pytest.raises(ValueError, match="'carriers', which it does not make"):
+        output.take_staged({"asset": "carriers", **staged})
+    assert [outlet.asset_id for outlet in output.outlets()] == [split[1].pk]
