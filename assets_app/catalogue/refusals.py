@@ -14,6 +14,11 @@ from slicewise.schedules import cycle_from
 
 Declared = dict[str, Any]
 
+_NO_MASTER = (
+    'engine="submit" needs a Spark master, and this server has none; its setting SPARK_MASTER'
+    " names one"
+)
+
 # The values that change nothing, by the option's name in the loader's report.
 _NOT_ASKED = {
     "write_mode": "replace",
@@ -36,6 +41,11 @@ def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
         for entry in [*declared["producers"], *declared["assets"]]
         if entry["name"] in reasons
     ]
+
+
+def is_outdated(errors: Iterable[dict[str, Any]]) -> bool:
+    """Whether something was refused for want of a setting that is there now."""
+    return bool(settings.SPARK_MASTER) and any(_NO_MASTER in one["message"] for one in errors)
 
 
 def error(entry: Declared, message: str) -> dict[str, Any]:
@@ -107,11 +117,7 @@ def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
         if asked:
             yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
         elif entry.get("engine") == "submit" and not settings.SPARK_MASTER:
-            yield (
-                entry,
-                'engine="submit" needs a Spark master, and this server has none; its setting'
-                " SPARK_MASTER names one",
-            )
+            yield entry, _NO_MASTER
         elif unread:
             yield (
                 entry,

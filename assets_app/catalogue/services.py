@@ -16,6 +16,7 @@ from django.utils import timezone
 from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle, load, snapshot
+from assets_app.catalogue.refusals import is_outdated
 from assets_app.catalogue.storing import store
 from assets_app.catalogue.timetables import pause_schedule
 from assets_app.models import Asset, Bundle, BundleVersion
@@ -75,7 +76,7 @@ def sync_bundle(
     try:
         digest, archive = snapshot(path)
         current = _in_force(bundle)
-        if current is not None and current.digest == digest and not bundle.error:
+        if current is not None and current.digest == digest and _is_settled(bundle, current):
             Bundle.objects.filter(pk=bundle.pk).update(checked_at=timezone.now())
             return _report(bundle, current, changed=False)
         loaded = (_load_unless_refused if hold_off else load)(digest, archive)
@@ -90,6 +91,11 @@ def sync_bundle(
         if user is not None:
             audit.record(user, "sync", "bundle", name, {"digest": digest})
     return _report(bundle, version, changed=True)
+
+
+def _is_settled(bundle: Bundle, current: BundleVersion) -> bool:
+    """Whether the same files would be told the same."""
+    return not bundle.error and not is_outdated(current.import_errors)
 
 
 def _load_unless_refused(digest: str, archive: bytes) -> LoadedBundle:

@@ -93,6 +93,18 @@ def test_an_asset_may_have_applications_of_its_own_where_there_is_a_spark_master
     assert active() == ["flights"]
 
 
+def test_a_spark_master_that_is_named_later_puts_the_same_files_in_force(
+    bundle: Bundle, settings: Any
+) -> None:
+    folder = bundle(a=f"{HEADER}@asset(engine='submit')\ndef flights(): ...\n")
+    assert sync_bundle("trials", folder).errors
+    assert not sync_bundle("trials", folder).changed
+    settings.SPARK_MASTER = "local[2]"
+    assert sync_bundle("trials", folder).errors == []
+    assert active() == ["flights"]
+    assert not sync_bundle("trials", folder).changed
+
+
 def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle) -> None:
     folder = bundle(a=f"{HEADER}@asset()\ndef flights(): ...\n")
     sync_bundle("trials", folder)
