@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from assets_app.views import assets, bundles, gateways, partitions, retrying, runs
+from assets_app.views import assets, bundles, gateways, partitions, pausing, retrying, runs
 
 app_name = "assets"
 urlpatterns = [
     path("assets/", assets.assets, name="assets"),
     path("assets/<str:name>/", assets.asset, name="asset"),
+    path("assets/<str:name>/pause/", pausing.pause, name="pause"),
+    path("assets/<str:name>/unpause/", pausing.unpause, name="unpause"),
     path("assets/<str:name>/materialize/", partitions.materialize_page, name="materialize"),
     # The one partition of an asset that is not partitioned has the empty key.
     path("assets/<str:name>/partitions/", partitions.partition, name="whole"),

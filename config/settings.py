@@ -44,6 +44,7 @@ SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 MAX_PARTITIONS_PER_BACKFILL = env.int("MAX_PARTITIONS_PER_BACKFILL", default=1_000_000)
 MAX_PARTITIONS_PER_REQUEST = env.int("MAX_PARTITIONS_PER_REQUEST", default=10_000)
 MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
+SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
@@ -261,6 +262,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "backfills_app.tasks.advance",
         "schedule": 0.5,
         "options": {"queue": "control", "expires": 1},
+    },
+    "forget old ticks": {
+        "task": "assets_app.scheduling.tasks.forget",
+        "schedule": 3600.0,
+        "options": {"queue": "control", "expires": 3600},
     },
     "sync bundles": {
         "task": "assets_app.catalogue.tasks.sync_bundles",

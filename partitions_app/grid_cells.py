@@ -26,10 +26,15 @@ Zoom = Literal["day", "month", "year", "all"]
 
 @dataclass(frozen=True, slots=True)
 class SliceFact:
-    """What became of one partition; ``run_state`` is that of the run that holds it, if any."""
+    """What became of one partition; ``run_state`` is that of the run that holds it, if any.
+
+    ``because`` says what a stale one was made from and has changed since, where there is room.
+    """
 
     state: str
     run_state: str | None = None
+    is_stale: bool = False
+    because: str = ""
 
 
 # Settled states, and "held", to how many partitions of a stretch of time are in it.
@@ -44,6 +49,7 @@ class Cell:
     key: str
     label: str = ""
     inside: str = ""
+    because: str = ""
 
     @property
     def href(self) -> str:
@@ -53,7 +59,8 @@ class Cell:
     @property
     def title(self) -> str:
         """What it is and how it stands, in words; with its key, where that is something else."""
-        return f"{name_with_key(self.label, self.key)}: {self.look.label.lower()}"
+        said = f"{name_with_key(self.label, self.key)}: {self.look.label.lower()}"
+        return f"{said}: {self.because}" if self.because else said
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from partitions_app.grid_cells import Block, Cell, Row, SliceFact
 from partitions_app.labels import label_of
-from partitions_app.looks import MISSING, Look, look_of_partition
+from partitions_app.looks import MISSING, STALE, Look, look_of_partition
 from slicewise import PartitionAtRuntime, PartitionDefinition, PartitionKey
 
 SEPARATOR = "|"
@@ -78,7 +78,8 @@ def blocks(
     """All keys one after the other."""
     named = [(key, label_of(definition, key)) for key in keys]
     cells = [
-        Cell(look_in(slices, key), key, label, label or "the whole asset") for key, label in named
+        Cell(look_in(slices, key), key, label, label or "the whole asset", because_in(slices, key))
+        for key, label in named
     ]
     return [Block("", [Row(cells)])] if cells else []
 
@@ -86,4 +87,12 @@ def blocks(
 def look_in(slices: Mapping[str, SliceFact], key: str) -> Look:
     """How a partition looks that may have no row."""
     fact = slices.get(key)
-    return MISSING if fact is None else look_of_partition(fact.state, fact.run_state)
+    if fact is None:
+        return MISSING
+    return look_of_partition(fact.state, fact.run_state, is_stale=fact.is_stale)
+
+
+def because_in(slices: Mapping[str, SliceFact], key: str) -> str:
+    """Why it looks so, where that is known and it looks stale."""
+    fact = slices.get(key)
+    return fact.because if fact is not None and look_in(slices, key) is STALE else ""

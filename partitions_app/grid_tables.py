@@ -18,7 +18,7 @@ from partitions_app.grid_cells import (
     Zoom,
     address,
 )
-from partitions_app.grid_lists import key_text, look_in, segment_label
+from partitions_app.grid_lists import because_in, key_text, look_in, segment_label
 from partitions_app.grid_time import (
     Clock,
     Period,
@@ -162,7 +162,7 @@ class Sheet:
         look = look_in(slices, key)
         if look is MISSING and window.end > self.clock.now:
             look = NOT_YET_DUE
-        return Cell(look, key, label_of(self.definition, key), inside)
+        return Cell(look, key, label_of(self.definition, key), inside, because_in(slices, key))
 
     def _label(self, segment: str) -> str:
         return segment_label(self.definition, segment)

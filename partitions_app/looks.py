@@ -65,8 +65,8 @@ def look_of(state: str) -> Look:
     return _LOOKS[state]
 
 
-def look_of_partition(state: str, run_state: str | None = None) -> Look:
+def look_of_partition(state: str, run_state: str | None = None, *, is_stale: bool = False) -> Look:
     """The look of a partition: the run that holds it now comes before what last became of it."""
     if run_state is None:
-        return _LOOKS[state]
+        return STALE if is_stale and state == MATERIALIZED.name else _LOOKS[state]
     return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING

@@ -135,9 +135,11 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
     policy.require(user, policy.Action.PAUSE)
     with transaction.atomic():
         together = Q(producer=asset.producer_id) if asset.producer_id else Q(pk=asset.pk)
-        Asset.objects.filter(Q(pk=asset.pk) | together).update(paused=paused)
-        pause_schedule(asset, paused=paused, now=timezone.now())
-        audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
+        # Twice is once: unpausing what is not paused would pass over what waits for the next tick.
+        others = Asset.objects.filter(Q(pk=asset.pk) | together).filter(paused=not paused)
+        if others.update(paused=paused):
+            pause_schedule(asset, paused=paused, now=timezone.now())
+            audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
     return asset
 

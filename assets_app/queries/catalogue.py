@@ -12,5 +12,6 @@ class AssetQuerySet(models.QuerySet["Asset"]):
     """Assets, with what lists and pages show of them."""
 
     def declared(self) -> "AssetQuerySet":
-        """Those that a loaded file declares now, with their definitions and producers."""
-        return self.filter(active=True).select_related("partition_definition", "producer")
+        """Those that a loaded file declares now, with their definitions, producers and schedules."""
+        rows = self.filter(active=True)
+        return rows.select_related("partition_definition", "producer__schedule")

@@ -1,6 +1,7 @@
-"""What the partition grid of an asset is drawn from: three statements at most."""
+"""What the partition grid of an asset is drawn from: five statements at most."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -8,9 +9,13 @@ from django.db.models import Count, Min, QuerySet, Sum
 from django.db.models.functions import TruncDate, TruncDay, TruncMonth, TruncYear
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
+from assets_app.queries.staleness import newer_inputs
 from partitions_app.grid import GridRequest, Layout, draw, layout
 from partitions_app.grid_cells import Bucketed, Grid, SliceFact
 from partitions_app.grid_time import Clock, midnight
+
+# A page has room to say of so many stale cells why; of more, their own pages do.
+_MOST_EXPLAINED = 300
 
 
 def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
@@ -19,7 +24,17 @@ def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
     page = layout(asset.definition, request, clock)
     if page.counts_unit:
         return draw(page, {}, _counts(asset, page))
-    return draw(page, slice_facts(asset, page.keys), {})
+    return draw(page, _with_staleness(asset, slice_facts(asset, page.keys)), {})
+
+
+def _with_staleness(asset: Asset, facts: dict[str, SliceFact]) -> dict[str, SliceFact]:
+    newer = newer_inputs(asset, list(facts))
+    if len(newer) > _MOST_EXPLAINED:
+        return {key: replace(fact, is_stale=key in newer) for key, fact in facts.items()}
+    return {
+        key: replace(fact, is_stale=True, because=newer[key].text) if key in newer else fact
+        for key, fact in facts.items()
+    }
 
 
 def clock_of(asset: Asset, now: datetime) -> Clock:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
 
 from assets_app.models import (
     Asset,
@@ -68,11 +68,12 @@ def materializations_of(part: AssetPartition, most: int = 50) -> list[Materializ
 
 
 def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
-    """Upstream partitions that the attempt found, at the versions it found."""
+    """Upstream partitions that the attempt found, at the versions it found; newer ones first."""
     rows = AttemptInput.objects.filter(attempt=materialization.attempt_id)
     named = rows.select_related("slice__asset__partition_definition")
     named = named.defer("slice__asset__partition_definition__spec")
-    return list(named.order_by("slice__asset__name", "pk")[:most])
+    is_same = Case(When(slice__version__gt=F("version"), then=0), default=1)
+    return list(named.order_by(is_same, "slice__asset__name", "pk")[:most])
 
 
 def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:

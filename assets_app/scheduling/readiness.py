@@ -17,13 +17,14 @@ from assets_app.scheduling.affected import mapping_of
 from slicewise.rows import PartitionRow
 
 # For each downstream partition and each upstream asset: how many partitions it needs of that, how
-# many are there, and whether one has a version that its last run did not have.
+# many are there, whether one has a version that its last run did not have, and the first missing.
 _LOOK = """
 SELECT pair.place, pair.upstream_id, count(*), count(piece.id),
-       coalesce(bool_or(piece.version > coalesce(read.version, 0)), false)
+       coalesce(bool_or(piece.version > coalesce(read.version, 0)), false),
+       (array_agg(pair.needed ORDER BY pair.number) FILTER (WHERE piece.id IS NULL))[1:3]
 FROM unnest(%(places)s::int[], %(keys)s::text[],
             %(upstreams)s::bigint[], %(identities)s::text[], %(needed)s::text[])
-     AS pair(place, key, upstream_id, identity, needed)
+     WITH ORDINALITY AS pair(place, key, upstream_id, identity, needed, number)
 LEFT JOIN assets_app_assetpartition AS piece
     ON piece.asset_id = pair.upstream_id AND piece.identity = pair.identity COLLATE "C"
    AND piece.key = pair.needed COLLATE "C" AND piece.version > 0
@@ -44,6 +45,8 @@ class Standing(NamedTuple):
     needed: int
     there: int
     is_newer: bool
+    # The first few keys of what is not there.
+    missing: Sequence[str] = ()
 
     @property
     def is_ready(self) -> bool:
@@ -60,6 +63,8 @@ class Verdict:
 
     row: PartitionRow
     standings: Mapping[str, Standing]
+    # All is there that the schedule asks for, whether or not some of it is newer.
+    is_ready: bool
     is_due: bool
 
 
@@ -106,7 +111,7 @@ def _verdict(
 ) -> Verdict:
     standings = {edge.upstream.name: by_id[edge.upstream_id] for edge in edges}
     is_ready, is_newer = _evaluate(schedule, standings)
-    return Verdict(row, standings, is_ready and is_newer)
+    return Verdict(row, standings, is_ready, is_ready and is_newer)
 
 
 def _evaluate(
@@ -144,11 +149,18 @@ def _any_there(edge: AssetDependency) -> Standing:
 
 
 def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str]:
+    needed = needed_of(edge, row, now)
+    lacking = [str(span) for span in (*needed.nonexistent.spans, *needed.nonexistent.segments)]
+    return [*(key.text for key in needed), *lacking]
+
+
+def needed_of(edge: AssetDependency, row: PartitionRow, now: datetime) -> slicewise.PartitionSet:
+    """The upstream partitions that a downstream one is mapped to, not listed yet."""
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     since = now
-    if _has_time(upstream) and not _has_time(downstream):
+    if has_time(upstream) and not has_time(downstream):
         since = _first_made(edge.upstream) or now
-    needed = slicewise.upstream_partitions(
+    return slicewise.upstream_partitions(
         downstream,
         upstream,
         [""] if downstream is None else [downstream.parse(row.key)],
@@ -156,11 +168,9 @@ def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str
         since=since,
         until=now,
     )
-    lacking = [str(span) for span in (*needed.nonexistent.spans, *needed.nonexistent.segments)]
-    return [*(key.text for key in needed), *lacking]
 
 
-def _has_time(definition: slicewise.PartitionDefinition | None) -> bool:
+def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
     return definition is not None and definition.time_dimension is not None
 
 
@@ -191,6 +201,6 @@ def _look(
             },
         )
         return {
-            (place, upstream_id): Standing(count, there, newer)
-            for place, upstream_id, count, there, newer in cursor.fetchall()
+            (place, upstream_id): Standing(count, there, newer, missing or ())
+            for place, upstream_id, count, there, newer, missing in cursor.fetchall()
         }

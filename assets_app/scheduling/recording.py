@@ -1,11 +1,16 @@
-"""What came of ticks, for the asset's page: made, or why not."""
+"""What came of ticks, for the asset's page: made, or why not; and for how long that is kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from django.conf import settings
 
 from assets_app.models import Schedule, ScheduleTick, TickReason
 from slicewise.rows import PartitionRow
+
+_FORGOTTEN_AT_ONCE = 5_000
+_MOST_STEPS = 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,3 +83,22 @@ def _rows_to_join(schedule_ids: Sequence[int]) -> dict[int, ScheduleTick]:
         .distinct("schedule_id")
     )
     return {row.schedule_id: row for row in last if row.reason == TickReason.NOTHING_ENDED}
+
+
+def forget_ticks(now: datetime) -> int:
+    """Delete rows of ticks that are older than the settings want; how many.
+
+    In steps, each a transaction of its own, and not more of them than one call has time for: the
+    next one goes on.
+    """
+    too_old = ScheduleTick.objects.filter(
+        last_at__lt=now - timedelta(days=settings.SCHEDULE_TICK_DAYS)
+    )
+    total = 0
+    for _ in range(_MOST_STEPS):
+        step = too_old.order_by("id").values("id")[:_FORGOTTEN_AT_ONCE]
+        deleted, _by_model = ScheduleTick.objects.filter(pk__in=step).delete()
+        total += deleted
+        if deleted < _FORGOTTEN_AT_ONCE:
+            break
+    return total

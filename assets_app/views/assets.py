@@ -15,6 +15,7 @@ from assets_app.queries.grid import grid_page
 from assets_app.queries.overview import standings
 from assets_app.queries.pages import import_error_of, neighbours
 from assets_app.views.listing import page_number, paged
+from assets_app.views.schedules import schedule_tab
 from partitions_app.grid import GridRequest
 from partitions_app.labels import example_selection
 from partitions_app.looks import PARTITION_LOOKS
@@ -27,7 +28,7 @@ SHOWN = {
     "paused": "Paused",
     "gone": "No longer declared",
 }
-TABS = ("partitions", "runs", "neighbours", "definition")
+TABS = ("partitions", "runs", "schedule", "neighbours", "definition")
 
 
 @login_required
@@ -69,7 +70,10 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
 def declared(name: str) -> Asset:
     """The asset of that name, also one declared no longer, with what its page shows; or 404."""
     rows = Asset.objects.select_related(
-        "partition_definition", "producer__current_version", "bundle__current_version"
+        "partition_definition",
+        "producer__current_version",
+        "producer__schedule",
+        "bundle__current_version",
     ).defer("bundle__current_version__archive")
     return get_object_or_404(rows, name=name)
 
@@ -88,7 +92,7 @@ def can_be_backfilled(asset: Asset) -> bool:
 
 
 def _matching(request: HttpRequest) -> QuerySet[Asset]:
-    rows = Asset.objects.select_related("partition_definition", "producer")
+    rows = Asset.objects.select_related("partition_definition", "producer__schedule")
     show = request.GET.get("show", "")
     rows = rows.filter(active=show != "gone")
     if show == "paused":
@@ -151,6 +155,7 @@ def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 _TAB_CONTEXT = {
     "partitions": _partitions,
     "runs": _runs,
+    "schedule": schedule_tab,
     "neighbours": _neighbours,
     "definition": _definition,
 }

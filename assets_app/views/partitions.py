@@ -17,6 +17,7 @@ from assets_app.execution.requests import MaterializeRequest, materialize, previ
 from assets_app.forms import MaterializeForm
 from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages
+from assets_app.queries.staleness import newer_inputs
 from assets_app.views.assets import can_be_made, declared
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
@@ -31,12 +32,14 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     window = _window(asset, key) if row is None else None
     made = pages.materializations_of(row) if row else []
     last_run = row.last_run if row else None
+    newer = newer_inputs(asset, [key]).get(key) if made else None
     context = {
         "asset": asset,
         "key": key,
         "label": label_of(asset.definition, key),
         "row": row,
-        "look": _look(row, window),
+        "look": _look(row, window, is_stale=newer is not None),
+        "newer": newer,
         "window_start": row.window_start if row else window and window.start,
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),
@@ -154,7 +157,8 @@ def _zone(asset: Asset) -> str:
     return "" if rule is None else rule.timezone
 
 
-def _look(row: Any, window: Any) -> Any:
+def _look(row: Any, window: Any, *, is_stale: bool) -> Any:
     if row is not None:
-        return look_of_partition(row.state, row.held_by.state if row.held_by else None)
+        run_state = row.held_by.state if row.held_by else None
+        return look_of_partition(row.state, run_state, is_stale=is_stale)
     return NOT_YET_DUE if window is not None and window.end > timezone.now() else MISSING

@@ -1,6 +1,7 @@
 """Runs: the list, the page of one with its log, and stopping it."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +25,7 @@ from partitions_app.templatetags.slicewise_pages import lasted
 MOST_PARTITIONS = 200
 MOST_ENTRIES = 20
 MOST_VALIDATIONS = 200
-FILTERS = ("asset", "state", "trigger", "group")
+FILTERS = ("asset", "state", "trigger", "group", "created_after", "created_before")
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
 
 
@@ -36,6 +37,8 @@ def runs(request: HttpRequest) -> HttpResponse:
     context = _listed(request) | {
         "states": RunState.choices,
         "triggers": Trigger.choices,
+        "created_after": _moment(request.GET.get("created_after", "")),
+        "created_before": _moment(request.GET.get("created_before", "")),
         "group": RunGroup.objects.filter(pk=group).first() if _is_id(group) else None,
     }
     return render(request, "assets_app/runs.html", context)
@@ -197,7 +200,21 @@ def _matching(request: HttpRequest) -> QuerySet[Run]:
         rows = rows.filter(asset__name__icontains=asset)
     if group := request.GET.get("group"):
         rows = rows.filter(group=int(group)) if _is_id(group) else rows.none()
+    # As the API has them: links from ticks lead to the runs of that time.
+    if after := _moment(request.GET.get("created_after", "")):
+        rows = rows.filter(created_at__gte=after)
+    if before := _moment(request.GET.get("created_before", "")):
+        rows = rows.filter(created_at__lt=before)
     return rows.order_by("-id")
+
+
+def _moment(text: str) -> datetime | None:
+    """An instant with its offset, as links write it; None for anything else."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None and at.year in range(1000, 9000) else None
 
 
 def _is_id(text: str) -> bool:

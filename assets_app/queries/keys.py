@@ -1,0 +1,16 @@
+"""Key texts of rows, which outlive the definition that they were made under."""
+
+from collections.abc import Iterable, Iterator
+
+import slicewise
+
+
+def still_known(
+    definition: slicewise.PartitionDefinition, texts: Iterable[str]
+) -> Iterator[slicewise.PartitionKey]:
+    """The keys of these texts, without those that the definition has no more."""
+    for text in texts:
+        try:
+            yield definition.parse(text)
+        except slicewise.PartitionKeyError:
+            continue

@@ -1,0 +1,113 @@
+"""Schedules in words: what a rule says, and when it ticks next on the clock of its zone."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from assets_app.models import Asset, Schedule
+from slicewise.schedules import schedule_text
+from slicewise.zones import to_instant, zone
+
+_PRESETS = {
+    "@hourly": "every hour, on the hour",
+    "@daily": "every day at 00:00",
+    "@midnight": "every day at 00:00",
+    "@weekly": "every Sunday at 00:00",
+    "@monthly": "on the first day of each month at 00:00",
+    "@quarterly": "on the first day of each quarter at 00:00",
+    "@yearly": "on 1 January at 00:00",
+    "@annually": "on 1 January at 00:00",
+}
+_EVERY_MINUTES = re.compile(r"\*/(\d+) \* \* \* \*")
+_HOURLY = re.compile(r"(\d+) \* \* \* \*")
+_DAILY = re.compile(r"(\d+) (\d+) \* \* \*")
+_EPOCH = "1970-01-01T00:00Z"
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleWords:
+    """A schedule as pages, commands and the API say it."""
+
+    row: Schedule
+    asset: Asset
+
+    @property
+    def rule(self) -> Mapping[str, Any]:
+        """What the declaration says; a schedule without one is not shown."""
+        return self.row.rule or {}
+
+    @property
+    def text(self) -> str:
+        """As people write it: ``@daily``, ``hourly & daily``."""
+        return schedule_text(self.rule["schedule"])
+
+    @property
+    def timezone(self) -> str:
+        """The zone on whose clock a schedule by time is read."""
+        return self.rule.get("timezone") or "UTC"
+
+    @property
+    def meaning(self) -> str:
+        """A schedule by time as a sentence; empty where the text has to speak for itself."""
+        spec = self.rule["schedule"]
+        if spec["kind"] == "timedelta":
+            return f"{_every(spec['seconds'])}, counted from {self.rule.get('start') or _EPOCH}"
+        return cron_in_words(spec.get("expression", ""))
+
+    @property
+    def start(self) -> str:
+        """The first moment at which it may tick, on its own clock."""
+        return self._bound("start")
+
+    @property
+    def end(self) -> str:
+        """The last one."""
+        return self._bound("end")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is by time, goes on, and has no tick any more."""
+        return self.row.by_time and self.row.next_at is None and not self.asset.paused
+
+    def local(self, moment: datetime | None) -> str:
+        """A moment on the clock of the schedule, without its zone's name."""
+        return "" if moment is None else local_text(moment, self.timezone)
+
+    def _bound(self, name: str) -> str:
+        text = self.rule.get(name)
+        return local_text(datetime.fromisoformat(text), self.timezone) if text else ""
+
+
+def words_of(asset: Asset) -> ScheduleWords | None:
+    """The schedule of what makes the asset; None for one that is made by hand."""
+    row = None if asset.producer is None else getattr(asset.producer, "schedule", None)
+    return None if row is None or row.rule is None else ScheduleWords(row, asset)
+
+
+def cron_in_words(expression: str) -> str:
+    """What the common ones say; empty for the rest, which are no clearer in words."""
+    if expression in _PRESETS:
+        return _PRESETS[expression]
+    if found := _EVERY_MINUTES.fullmatch(expression):
+        minutes = int(found[1])
+        return _every(60 * minutes) if minutes and 60 % minutes == 0 else ""
+    if found := _HOURLY.fullmatch(expression):
+        return f"every hour at minute {found[1]}"
+    if found := _DAILY.fullmatch(expression):
+        return f"every day at {int(found[2]):02}:{int(found[1]):02}"
+    return ""
+
+
+def local_text(moment: datetime, timezone: str) -> str:
+    """``Tue 2024-07-02 00:00``, with seconds where there are any."""
+    local = moment.astimezone(zone(timezone).tzinfo_at(to_instant(moment)))
+    return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
+
+
+def _every(seconds: int) -> str:
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
+    count = seconds // size
+    return f"every {unit}" if count == 1 else f"every {count} {unit}s"

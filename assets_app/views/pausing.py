@@ -1,0 +1,49 @@
+"""Stopping and resuming the schedule of an asset."""
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from accounts_app.models import User
+from assets_app.catalogue.services import set_paused
+from assets_app.scheduling.missed import missed_by
+from assets_app.views.assets import declared
+
+
+@login_required
+@require_POST
+def pause(request: HttpRequest, name: str) -> HttpResponse:
+    """Nothing is made by the schedule any more."""
+    asset = declared(name)
+    set_paused(asset, True, user=_person(request))
+    messages.success(request, f"{name} is paused. What people ask for is made all the same.")
+    return _back(name, {})
+
+
+@login_required
+@require_POST
+def unpause(request: HttpRequest, name: str) -> HttpResponse:
+    """The schedule goes on from now; what it has missed is offered as a backfill."""
+    asset = declared(name)
+    missed = missed_by(asset, timezone.now())
+    set_paused(asset, False, user=_person(request))
+    messages.success(
+        request, f"{name} is not paused any more. What was missed meanwhile is not made."
+    )
+    ends = {"missed_first": missed.first, "missed_last": missed.last} if missed else {}
+    return _back(name, ends)
+
+
+def _back(name: str, more: dict[str, str]) -> HttpResponseRedirect:
+    query = urlencode({"tab": "schedule", **more})
+    return HttpResponseRedirect(f"{reverse('assets:asset', args=[name])}?{query}")
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    return request.user

@@ -1,0 +1,66 @@
+"""What the page of an asset shows of its schedule."""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts_app.policy import Action, may
+from assets_app.models import Asset, Trigger
+from assets_app.queries.ticks import ticks_of
+from assets_app.scheduling.missed import missed_by
+from assets_app.scheduling.progress import progress_of
+from assets_app.scheduling.words import ScheduleWords, words_of
+from assets_app.views.listing import paged
+
+
+def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
+    """The rule, when it is next met, how far partitions are, and what came of its ticks."""
+    schedule, now = words_of(asset), timezone.now()
+    shown = {} if schedule is None else _standing(request, schedule, now)
+    return shown | {
+        "schedule": schedule,
+        "missed": missed_by(asset, now),
+        "was_missed": _was_missed(request, asset),
+        "may_pause": may(request.user, Action.PAUSE) and (schedule is not None or asset.paused),
+    }
+
+
+def _standing(request: HttpRequest, schedule: ScheduleWords, now: datetime) -> dict[str, Any]:
+    if not schedule.row.by_time:
+        return {"progress": progress_of(schedule.asset, now)}
+    page = paged(request, ticks_of(schedule.row))
+    return {
+        "page": page,
+        "ticks": [_line(schedule, tick) for tick in page.items],
+        "next_local": schedule.local(schedule.row.next_at),
+        "handled_local": schedule.local(schedule.row.handled_until),
+    }
+
+
+def _line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
+    """A recorded tick, its times on the clock of the rule, and where its runs are."""
+    made = {"group": schedule.row.group_id, "trigger": Trigger.SCHEDULE.value}
+    made |= {"created_after": tick.at.isoformat()}
+    made |= {"created_before": tick.until.isoformat()} if tick.until else {}
+    return {
+        "row": tick,
+        "at": schedule.local(tick.at),
+        "last_at": schedule.local(tick.last_at) if tick.last_at != tick.at else "",
+        "runs": f"{reverse('assets:runs')}?{urlencode(made)}",
+    }
+
+
+def _was_missed(request: HttpRequest, asset: Asset) -> tuple[str, str] | None:
+    """The windows that the address says were missed until just now; None for anything else."""
+    rule = None if asset.definition is None else asset.definition.time_dimension
+    ends = request.GET.get("missed_first", ""), request.GET.get("missed_last", "")
+    if rule is None or not all(ends):
+        return None
+    try:
+        return rule.parse(ends[0]).text, rule.parse(ends[1]).text
+    except ValueError:
+        return None
