@@ -7,8 +7,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
-from assets_app.models import Asset, Run, RunAttempt, ValidationResult
+from assets_app.models import Asset, Run, RunAttempt, ScheduleTick, ValidationResult
 from assets_app.queries.pages import validations_of
+from assets_app.scheduling.words import words_of
 from slicewise.selection import LONGEST_SELECTION
 from slicewise.uris import masked_text, masked_uri
 
@@ -40,6 +41,36 @@ class StrategyField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
+class ScheduleSerializer(serializers.Serializer[Any]):
+    """When an asset is written by itself."""
+
+    text = serializers.CharField(help_text="As people write it: `@daily`, `hourly & daily`.")
+    rule = serializers.JSONField(
+        help_text="`schedule` as declared, with `timezone`, `start` and `end`, which may be null."
+    )
+    by_time = serializers.BooleanField(
+        source="row.by_time", help_text="Whether it ticks; else it follows other assets."
+    )
+    next_at = serializers.DateTimeField(
+        source="row.next_at", allow_null=True, help_text="The next tick; null while it is paused."
+    )
+    handled_until = serializers.DateTimeField(
+        source="row.handled_until", help_text="What ended before is not due by itself."
+    )
+    paused = serializers.BooleanField(source="asset.paused")
+
+
+class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
+    """A tick of a schedule by time, or several in a row for which nothing had ended."""
+
+    class Meta:
+        model = ScheduleTick
+        fields: tuple[str, ...] = (
+            "at", "last_at", "count", "reason", "queued", "existing", "in_flight", "passed_over",
+        )  # fmt: skip
+        read_only_fields: tuple[str, ...] = fields
+
+
 class AssetSerializer(serializers.ModelSerializer[Asset]):
     """An asset as lists show it. ``counts`` are of partitions by what last became of them."""
 
@@ -47,6 +78,7 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
     uri = serializers.SerializerMethodField()
     canonical_uri = serializers.SerializerMethodField()
     partition = serializers.SerializerMethodField()
+    schedule = serializers.SerializerMethodField()
     counts = serializers.SerializerMethodField()
     in_flight = serializers.SerializerMethodField()
 
@@ -67,6 +99,11 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
     def get_partition(self, asset: Asset) -> dict[str, Any] | None:
         row = asset.partition_definition
         return None if row is None else row.spec
+
+    @extend_schema_field(ScheduleSerializer(allow_null=True))
+    def get_schedule(self, asset: Asset) -> dict[str, Any] | None:
+        schedule = words_of(asset)
+        return None if schedule is None else ScheduleSerializer(schedule).data
 
     def get_counts(self, asset: Asset) -> dict[str, int]:
         counts: dict[str, int] = self.context["counts"].settled(asset)
@@ -125,6 +162,9 @@ class PartitionSerializer(serializers.Serializer[Any]):
     rows = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
     materialized_at = serializers.DateTimeField(allow_null=True)
+    stale = serializers.BooleanField(
+        help_text="Whether something it was made from has been made again since."
+    )
 
 
 class MaterializeSerializer(StrictSerializer):

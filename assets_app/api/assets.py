@@ -52,7 +52,7 @@ class AssetFilter(django_filters.FilterSet):
 def asset_named(name: str) -> Asset:
     """The asset of this name, also one no longer declared; Http404 with a sentence without one."""
     found = Asset.objects.select_related(
-        "bundle", "partition_definition", "producer__current_version"
+        "bundle", "partition_definition", "producer__current_version", "producer__schedule"
     )
     # No name holds a NUL, which the database would not even compare.
     asset = None if "\0" in name else found.filter(name=name).first()

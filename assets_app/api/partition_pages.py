@@ -5,7 +5,7 @@ even none, and still lead on.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any
@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from accounts_app.api.pages import bad_cursor
 from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState, RunState
+from assets_app.queries.staleness import newer_inputs
 from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
@@ -42,6 +43,7 @@ class PartitionLine:
     rows: int | None = None
     bytes: int | None = None
     materialized_at: datetime | None = None
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +69,9 @@ def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position
         )
     if query.position is not None and (type(query.position) is not int or query.position < 0):
         raise bad_cursor()
-    if query.state in ("", "missing"):
-        return _by_key(query)
-    return _by_row(query)
+    lines, position = _by_key(query) if query.state in ("", "missing") else _by_row(query)
+    newer = newer_inputs(query.asset, [line.key for line in lines if line.version])
+    return [replace(line, stale=line.key in newer) for line in lines], position
 
 
 def chosen_keys(query: PartitionQuery) -> Sequence[Any] | PartitionSet:

@@ -99,18 +99,14 @@ def newer_inputs(asset: Asset, keys: Sequence[str]) -> dict[str, Newer]:
 
 def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            _NEWER, {"asset": asset.pk, "identity": asset.identity, "keys": list(keys)}
-        )
+        cursor.execute(_NEWER, {"asset": asset.pk, "identity": asset.identity, "keys": list(keys)})
         return [
             _Change(own, upstream_id, since, pieces, count > 1)
             for own, upstream_id, since, pieces, count in cursor.fetchall()
         ]
 
 
-def _explained(
-    asset: Asset, edge: AssetDependency, change: _Change
-) -> Iterator[tuple[str, Newer]]:
+def _explained(asset: Asset, edge: AssetDependency, change: _Change) -> Iterator[tuple[str, Newer]]:
     """Of a run of several partitions, what each of them was made from is a matter of mapping."""
     upstream, pieces = edge.upstream.definition, change.pieces
     if not change.shared or asset.definition is None or upstream is None:

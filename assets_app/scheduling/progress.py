@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from django.db import connection
 
@@ -12,7 +13,7 @@ from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
 from assets_app.scheduling.affected import mapping_of
 from assets_app.scheduling.judging import scheduling_edges
-from assets_app.scheduling.readiness import Standing, Verdict, has_time, judge, needed_of
+from assets_app.scheduling.readiness import Verdict, has_time, judge, needed_of
 from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow, partition_rows
 
@@ -59,6 +60,17 @@ class Progress:
     upstream: Sequence[UpstreamProgress]
     # All is there: it waits for its own window to be over.
     is_early: bool
+
+    @property
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """By upstream asset: how many are needed, how many there, and the first missing ones."""
+        return {
+            one.asset.name: {
+                "needed": one.needed, "there": one.there,
+                "missing": [key for key, _ in one.missing],
+            }
+            for one in self.upstream
+        }  # fmt: skip
 
     @property
     def text(self) -> str:
@@ -151,7 +163,6 @@ def _progress(verdict: Verdict, by_name: dict[str, Asset], now: datetime) -> Pro
         for name, standing in verdict.standings.items()
     ]  # fmt: skip
     return Progress(verdict.row, upstream, verdict.is_ready and _is_early(verdict.row, now))
-
 
 
 def _is_key(asset: Asset, text: str) -> bool:

@@ -1,32 +1,46 @@
 """``assets``: the catalogue, and making partitions by hand."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.db.models import Sum
+from django.utils.timezone import now
 
 from accounts_app.errors import InvalidRequest
-from accounts_app.management.command import Failed, SlicewiseCommand, json_object
+from accounts_app.management.command import (
+    Failed,
+    SlicewiseCommand,
+    at_least_zero,
+    json_object,
+)
 from accounts_app.management.progress import Standing, wait_until_ended
 from assets_app.api.assets import asset_detail, asset_named, request_detail
 from assets_app.api.counts import StateCounts
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
-from assets_app.serializers import AssetSerializer
+from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState, ScheduleTick
+from assets_app.queries.ticks import ticks_of
+from assets_app.scheduling.progress import Progress, progress_of
+from assets_app.scheduling.words import ScheduleWords, words_of
+from assets_app.serializers import AssetSerializer, ScheduleSerializer, TickSerializer
 
 
 class Command(SlicewiseCommand):
-    help = "List, show, materialize, pause and unpause assets."
+    help = "List, show, materialize, pause and unpause assets, and show their schedules."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
         self.add_verb(verbs, "list", self.list, "List what is declared, with counts by state.")
         show = self.add_verb(verbs, "show", self.show, "Show one asset.")
+        schedule = self.add_verb(verbs, "schedule", self.schedule, "Show when it is written.")
+        schedule.add_argument(
+            "--limit", type=at_least_zero, default=20, metavar="N", help="ticks; 0 means all"
+        )
         make = self.add_verb(verbs, "materialize", self.materialize, "Make partitions now.")
         pause = self.add_verb(verbs, "pause", self.pause, "Stop scheduled writes of an asset.")
         unpause = self.add_verb(verbs, "unpause", self.unpause, "Resume them.")
-        for one in (show, make, pause, unpause):
+        for one in (show, schedule, make, pause, unpause):
             one.add_argument("asset", metavar="ASSET")
         make.add_argument(
             "--partition",
@@ -73,6 +87,51 @@ class Command(SlicewiseCommand):
         else:
             self.print_facts(detail)
 
+    def schedule(self, asset: str, limit: int) -> None:
+        found = asset_named(asset)
+        words = words_of(found)
+        ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
+        on_their_way = [] if words is None or words.row.by_time else progress_of(found, now())
+        if self.json:
+            self.print_json(
+                {
+                    "schedule": None if words is None else ScheduleSerializer(words).data,
+                    "on_their_way": [
+                        {"key": one.row.key, "upstream": one.counts} for one in on_their_way
+                    ],
+                    "ticks": TickSerializer(ticks, many=True).data,
+                }
+            )
+        elif words is None:
+            self.stdout.write(f"{asset} has no schedule: it is made by hand.")
+        else:
+            self._print_schedule(words, on_their_way, ticks)
+
+    def _print_schedule(
+        self, words: ScheduleWords, on_their_way: Sequence[Progress], ticks: Sequence[ScheduleTick]
+    ) -> None:
+        row, zone = words.row, words.timezone
+        facts: dict[str, object] = {
+            "rule": f"{words.text} ({words.meaning})" if words.meaning else words.text,
+            "paused": "yes" if words.asset.paused else "no",
+        }
+        if row.by_time:
+            facts |= {
+                "zone": zone,
+                "start": words.start,
+                "end": words.end,
+                "next tick": words.local(row.next_at) or "none",
+                "handled until": words.local(row.handled_until),
+            }
+        self.print_facts(facts)
+        if on_their_way:
+            self.print_table(
+                ("on its way", "there"), ((one.row.key, one.text) for one in on_their_way)
+            )
+        if ticks:
+            columns = (f"tick ({zone})", "ticks", "queued", "there", "in flight", "passed over", "")
+            self.print_table(columns, (_tick_line(words, tick) for tick in ticks))
+
     def pause(self, asset: str) -> None:
         self._set_paused(asset, True)
 
@@ -105,7 +164,7 @@ class Command(SlicewiseCommand):
     def _set_paused(self, name: str, paused: bool) -> None:
         asset = set_paused(_asset(name), paused, user=self.actor)
         if self.json:
-            self.print_json(asset_detail(asset))
+            self.print_json(asset_detail(asset_named(name)))
         else:
             self.stdout.write(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
 
@@ -128,6 +187,15 @@ def standing_of(group: RunGroup) -> Standing:
         state="",
         ended=done == total,
     )
+
+
+def _tick_line(words: ScheduleWords, tick: ScheduleTick) -> tuple[object, ...]:
+    at = words.local(tick.at)
+    return (
+        at if tick.at == tick.last_at else f"{at} to {words.local(tick.last_at)}",
+        tick.count, tick.queued, tick.existing, tick.in_flight, tick.passed_over,
+        tick.get_reason_display(),
+    )  # fmt: skip
 
 
 def _asset(name: str) -> Asset:

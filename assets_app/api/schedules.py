@@ -1,0 +1,142 @@
+"""Schedules of assets: what came of their ticks, and holding them back."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView, signed_in
+from accounts_app.api.filtering import refuse_unknown_parameters
+from accounts_app.api.idempotency import once
+from accounts_app.api.pages import (
+    PARAMETERS,
+    bad_cursor,
+    page_response,
+    read_cursor,
+    read_page_size,
+)
+from accounts_app.api.schema import IDEMPOTENCY_KEY, page_of, problems
+from assets_app.api.assets import asset_detail, asset_named
+from assets_app.catalogue.services import set_paused
+from assets_app.models import Schedule, ScheduleTick
+from assets_app.queries.ticks import ticks_of
+from assets_app.scheduling.words import words_of
+from assets_app.serializers import AssetDetailSerializer, TickSerializer
+
+LARGEST_ID = 2**63 - 1
+
+
+class TicksView(ApiView):
+    """What came of the ticks of an asset's schedule."""
+
+    @extend_schema(
+        operation_id="assets_ticks",
+        summary="List ticks of an asset's schedule",
+        parameters=[
+            OpenApiParameter(each["name"], each["schema"], description=each["description"])
+            for each in PARAMETERS
+        ],
+        responses={200: page_of(TickSerializer)} | problems(400, 401, 404),
+        examples=[
+            OpenApiExample(
+                "Two rows",
+                {
+                    "next": None,
+                    "results": [
+                        {
+                            "at": "2024-07-02T00:00:00Z", "last_at": "2024-07-02T00:00:00Z",
+                            "count": 1, "reason": "", "queued": 24, "existing": 0,
+                            "in_flight": 0, "passed_over": 0,
+                        },
+                        {
+                            "at": "2024-07-01T01:00:00Z", "last_at": "2024-07-01T23:00:00Z",
+                            "count": 23, "reason": "nothing_ended", "queued": 0, "existing": 0,
+                            "in_flight": 0, "passed_over": 0,
+                        },
+                    ],
+                },
+                response_only=True,
+                status_codes=["200"],
+            ),
+        ],
+    )  # fmt: skip
+    def get(self, request: Request, name: str) -> Response:
+        """Newest first; a row may stand for many ticks in a row for which nothing had ended.
+        Empty for a schedule by assets, which has no ticks."""
+        refuse_unknown_parameters(request, {"cursor", "page_size"})
+        position, size = read_cursor(request), read_page_size(request)
+        schedule = words_of(asset_named(name))
+        ticks = [] if schedule is None else _ticks(schedule.row, position, size + 1)
+        last = ticks[size - 1] if len(ticks) > size else None
+        following = None if last is None else [last.at.isoformat(), last.pk]
+        return page_response(request, TickSerializer(ticks[:size], many=True).data, following)
+
+
+def _ticks(schedule: Schedule, position: Any, most: int) -> list[ScheduleTick]:
+    ticks = ticks_of(schedule)
+    if position is not None:
+        at, pk = _checked(position)
+        ticks = ticks.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
+    return list(ticks[:most])
+
+
+def _checked(position: Any) -> tuple[datetime, int]:
+    match position:
+        case [str(text), int(pk)] if 0 <= pk <= LARGEST_ID:
+            try:
+                at = datetime.fromisoformat(text)
+            except ValueError:
+                raise bad_cursor() from None
+            if at.tzinfo is not None and at.year in range(1000, 9000):
+                return at, pk
+    raise bad_cursor()
+
+
+class _SettingPaused(ApiView):
+    """Both ways."""
+
+    is_to_be_paused = True
+
+    def _set(self, request: Request, name: str) -> Response:
+        asset = asset_named(name)
+
+        def act() -> Response:
+            set_paused(asset, self.is_to_be_paused, user=signed_in(request))
+            return Response(asset_detail(asset_named(name)))
+
+        return once(request, act)
+
+
+class PauseView(_SettingPaused):
+    """Holding a schedule back."""
+
+    @extend_schema(
+        operation_id="assets_pause",
+        summary="Pause an asset",
+        parameters=[IDEMPOTENCY_KEY],
+        request=None,
+        responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Its schedule makes nothing any more; what people ask for is made all the same."""
+        return self._set(request, name)
+
+
+class UnpauseView(_SettingPaused):
+    """Letting a schedule go on."""
+
+    is_to_be_paused = False
+
+    @extend_schema(
+        operation_id="assets_unpause",
+        summary="Unpause an asset",
+        parameters=[IDEMPOTENCY_KEY],
+        request=None,
+        responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Its schedule goes on from now. What was missed is not made: ask for a backfill."""
+        return self._set(request, name)
