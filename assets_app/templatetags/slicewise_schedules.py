@@ -1,7 +1,7 @@
 """Schedules as pages say them: after which assets, and how long until then."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from partitions_app.templatetags.slicewise_pages import duration
 
 register = template.Library()
+_PATIENCE = timedelta(minutes=1)
 
 
 @register.simple_tag
@@ -32,8 +33,16 @@ def _enclosed(part: Mapping[str, Any]) -> SafeString:
 
 @register.filter
 def from_now(moment: datetime | None) -> str:
-    """``in 3 h``, or ``5 min ago``."""
+    """``in 3 h``, ``now``; of what is overdue, by how much: ``5 min``."""
     if moment is None:
         return ""
     span = moment - timezone.now()
-    return f"in {duration(span)}" if span.total_seconds() > 0 else f"{duration(-span)} ago"
+    if span > timedelta():
+        return f"in {duration(span)}"
+    return duration(-span) if is_overdue(moment) else "now"
+
+
+@register.filter
+def is_overdue(moment: datetime) -> bool:
+    """Whether a tick should have been handled long ago, as ticks go."""
+    return timezone.now() - moment > _PATIENCE

@@ -50,6 +50,7 @@ def _line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
         "row": tick,
         "at": schedule.local(tick.at),
         "last_at": schedule.local(tick.last_at) if tick.last_at != tick.at else "",
+        "left_out": (tick.existing, tick.in_flight, tick.passed_over),
         "runs": f"{reverse('assets:runs')}?{urlencode(made)}",
     }
 

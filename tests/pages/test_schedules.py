@@ -1,0 +1,236 @@
+"""What pages say of schedules: the rule, the next tick, what is on its way, and pausing."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts_app.models import AuditEntry, User
+from accounts_app.policy import Role
+from assets_app.models import Asset, Gateway, Schedule, ScheduleTick, TickReason
+from assets_app.scheduling.ticking import handle_ticks
+from slicewise import PartitionByInterval
+from tests.cast import asset, person
+from tests.execution.conftest import make_gateway
+from tests.scheduling.scenes import all_of, any_of, at, by, cron, scheduled, write
+
+pytestmark = pytest.mark.django_db
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+BEGAN = at(2024, 7, 1)
+
+
+@pytest.fixture
+def gateway(db: None) -> Gateway:
+    return make_gateway("scheduled")
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return person("alice", is_superuser=True)
+
+
+@pytest.fixture
+def editor(db: None) -> Client:
+    """The browser of somebody who may pause."""
+    client = Client()
+    client.force_login(
+        person("edith", Role.EDITOR), backend="django.contrib.auth.backends.ModelBackend"
+    )
+    return client
+
+
+def shown(browser: Client, name: str, more: str = "") -> str:
+    answer = browser.get(f"/assets/{name}/?tab=schedule{more}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def statements(browser: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as seen:
+        assert browser.get(address).status_code == 200
+    return len(seen)
+
+
+def test_a_schedule_by_time_is_said_in_words_with_its_zone(browser: Client) -> None:
+    scheduled("daily", cron("30 6 * * *"), DAILY, since=BEGAN, timezone="America/New_York")
+    Schedule.objects.update(next_at=timezone.now() + timedelta(hours=3, minutes=1))
+    text = shown(browser, "daily")
+    assert "every day at 06:30" in text
+    assert "(America/New_York)" in text
+    assert " UTC, in 3 h" in text
+    assert "Mon 2024-06-30 20:00" not in text
+    assert "Sun 2024-06-30 20:00" in text  # handled until, on the clock of the rule
+
+
+def test_a_tick_that_nobody_handled_is_said_to_be_overdue(browser: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    assert "overdue by" in shown(browser, "daily")
+    assert "overdue" in browser.get("/assets/").content.decode()
+
+
+def test_a_schedule_by_assets_leads_to_them(browser: Client) -> None:
+    for name in ("one", "two", "three"):
+        asset(name, DAILY)
+    scheduled("all", all_of(by("one"), any_of(by("two"), by("three"))), DAILY, since=BEGAN)
+    said = (
+        'After <a href="/assets/one/">one</a> and '
+        '(<a href="/assets/two/">two</a> or <a href="/assets/three/">three</a>)'
+    )
+    assert said in shown(browser, "all")
+    assert said in browser.get("/assets/").content.decode()
+    assert "Nothing is half there" in shown(browser, "all")
+
+
+def test_names_of_upstream_assets_are_text_and_not_markup(browser: Client) -> None:
+    asset("<b>bold", DAILY)
+    scheduled("after", by("<b>bold"), DAILY, since=BEGAN)
+    text = shown(browser, "after")
+    assert "<b>bold" not in text
+    assert "&lt;b&gt;bold" in text
+
+
+def test_an_asset_without_a_schedule_says_how_it_gets_one(browser: Client) -> None:
+    asset("by_hand", DAILY)
+    text = shown(browser, "by_hand")
+    assert "No schedule" in text
+    assert "/pause/" not in text
+
+
+def test_what_is_half_there_is_counted_and_what_is_missing_is_named(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-01T04:00Z", gateway, alice)
+    write(hourly, "2024-07-01T06:00Z..2024-07-01T23:00Z", gateway, alice)
+    text = shown(browser, "daily")
+    assert "hourly <b>23 of 24</b>" in text
+    assert 'href="/assets/hourly/partitions/2024-07-01T05:00Z/"' in text
+    write(hourly, "2024-07-01T05:00Z", gateway, alice)
+    assert "of 24" not in shown(browser, "daily")
+
+
+def test_progress_costs_the_same_for_a_short_and_a_long_history(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z", gateway, alice)
+    few = statements(browser, "/assets/daily/?tab=schedule")
+    for day in range(2, 9):
+        write(hourly, f"2024-07-0{day}T00:00Z..2024-07-0{day}T01:00Z", gateway, alice)
+    assert statements(browser, "/assets/daily/?tab=schedule") == few
+    assert few <= 14
+    text = shown(browser, "daily")
+    assert text.count("of 24") == 8
+    assert "and 19 more" in text
+
+
+def test_ticks_are_listed_with_what_came_of_them(browser: Client) -> None:
+    scheduled("daily", cron("@hourly"), DAILY, since=BEGAN)
+    for hour in range(1, 25):
+        handle_ticks(BEGAN + timedelta(hours=hour))
+    text = shown(browser, "daily")
+    assert "1 partition queued" in text
+    assert "No partition has ended since the tick before" in text
+    assert "Mon 2024-07-01 01:00" in text
+    assert "to Mon 2024-07-01 23:00" in text
+
+
+def test_a_tick_leads_to_its_runs(browser: Client) -> None:
+    daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    handle_ticks(at(2024, 7, 2))
+    schedule = Schedule.objects.get()
+    address = f"/runs/?group={schedule.group_id}&created_after=2024-07-02T00%3A00%3A00%2B00%3A00"
+    assert address.replace("&", "&amp;") in shown(browser, "daily").replace(
+        "trigger=schedule&amp;", ""
+    )
+    assert daily.name in browser.get(address).content.decode()
+    early = address + "&created_before=2024-07-03T00:00:00Z"
+    assert "No run matches" in browser.get(early).content.decode()
+    assert browser.get("/runs/?created_after=nonsense").status_code == 200
+
+
+def test_many_ticks_come_in_pages(browser: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    schedule = Schedule.objects.get()
+    few = statements(browser, "/assets/daily/?tab=schedule")
+    ScheduleTick.objects.bulk_create(
+        ScheduleTick(
+            schedule=schedule, at=BEGAN + timedelta(days=day), last_at=BEGAN, reason="exists"
+        )
+        for day in range(120)
+    )
+    assert "All that was due is there already" in shown(browser, "daily")
+    assert "Page 3" in shown(browser, "daily", "&page=3")
+    assert statements(browser, "/assets/daily/?tab=schedule&page=2") == few
+
+
+def test_an_editor_pauses_and_an_operator_sees_no_button(browser: Client, editor: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    assert "/assets/daily/pause/" not in shown(browser, "daily")
+    assert browser.post("/assets/daily/pause/").status_code == 403
+    assert not Asset.objects.get().paused
+    assert "/assets/daily/pause/" in shown(editor, "daily")
+    assert editor.post("/assets/daily/pause/")["Location"] == "/assets/daily/?tab=schedule"
+    assert Asset.objects.get().paused
+    assert "None while it is paused" in shown(editor, "daily")
+    assert "Paused" in editor.get("/assets/").content.decode()
+    assert editor.get("/assets/daily/pause/").status_code == 405
+
+
+def test_pausing_needs_the_token_of_a_form(editor: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = editor.cookies
+    assert strict.post("/assets/daily/pause/").status_code == 403
+    assert not Asset.objects.get().paused
+
+
+def test_unpausing_makes_nothing_of_what_was_missed_and_offers_a_backfill(editor: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    editor.post("/assets/daily/pause/")
+    before = shown(editor, "daily")
+    assert "Unpausing does not make them" in before
+    assert "?asset=daily&amp;start=2024-07-01&amp;end=" in before
+    answer = editor.post("/assets/daily/unpause/", follow=True)
+    text = answer.content.decode()
+    assert "daily is not paused any more" in text
+    assert "/backfills/new/?asset=daily&amp;start=2024-07-01&amp;end=" in text
+    assert not handle_ticks(timezone.now())
+
+
+def test_unpausing_twice_passes_over_nothing(editor: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    editor.post("/assets/daily/unpause/")
+    assert Schedule.objects.get().handled_until == BEGAN
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("ends", ["&missed_first=nonsense&missed_last=x", "&missed_first=2024"])
+def test_an_address_that_was_typed_offers_no_backfill(editor: Client, ends: str) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    assert "is not made by itself" not in shown(editor, "daily", ends)
+
+
+def test_the_list_costs_the_same_for_one_schedule_and_for_many(browser: Client) -> None:
+    scheduled("a0", cron("@daily"), DAILY, since=BEGAN)
+    few = statements(browser, "/assets/")
+    for n in range(1, 9):
+        scheduled(f"a{n}", by("a0"), DAILY, since=BEGAN)
+    assert statements(browser, "/assets/") == few
+
+
+def test_each_reason_is_a_sentence_on_the_page(browser: Client) -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    for day, reason in enumerate(TickReason):
+        when = BEGAN + timedelta(days=day)
+        ScheduleTick.objects.create(
+            schedule=Schedule.objects.get(), at=when, last_at=when, reason=reason
+        )
+    text = shown(browser, "daily")
+    assert all(reason.label in text for reason in TickReason)

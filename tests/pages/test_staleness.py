@@ -1,0 +1,135 @@
+"""What was made from something that has been made again since, on pages and in the API."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from accounts_app.models import User
+from assets_app.models import Asset, Gateway
+from assets_app.queries.staleness import newer_inputs
+from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from tests.cast import asset, person
+from tests.execution.conftest import make_gateway
+from tests.scheduling.scenes import at, by, scheduled, write
+
+pytestmark = pytest.mark.django_db
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+SHOPS = PartitionBySequence(["mitte", "wedding"])
+
+
+@pytest.fixture
+def gateway(db: None) -> Gateway:
+    return make_gateway("scheduled")
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return person("alice", is_superuser=True)
+
+
+def stale(of: Asset, *keys: str) -> dict[str, str]:
+    return {key: newer.text for key, newer in newer_inputs(of, keys).items()}
+
+
+def pair(strategy: str = "partition") -> tuple[Asset, Asset]:
+    """Hours, and the days that are made from them."""
+    hourly = asset("hourly", HOURLY)
+    options = {"strategy": strategy}
+    daily = scheduled(
+        "daily", by("hourly"), DAILY, since=at(2024, 1, 1), upstream={"hourly": None}, **options
+    )
+    return hourly, daily
+
+
+def test_a_day_is_stale_when_one_of_its_hours_is_newer(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    hourly, daily = pair()
+    write(hourly, "2024-07-01..2024-07-02", gateway, alice)
+    write(daily, "2024-07-01..2024-07-02", gateway, alice)
+    assert stale(daily, "2024-07-01", "2024-07-02") == {}
+    write(hourly, "2024-07-01T03:00Z", gateway, alice)
+    assert stale(daily, "2024-07-01", "2024-07-02") == {
+        "2024-07-01": "hourly 2024-07-01T03:00Z is newer"
+    }
+    text = browser.get("/assets/daily/?zoom=month&at=2024-07-01").content.decode()
+    assert 'aria-label="2024-07-01: stale: hourly 2024-07-01T03:00Z is newer"' in text
+    assert 'aria-label="2024-07-02: materialized"' in text
+    page = browser.get("/assets/daily/partitions/2024-07-01/").content.decode()
+    assert "Stale" in page
+    assert page.index("version 2 is newer") < page.index("the same")
+    write(daily, "2024-07-01", gateway, alice)
+    assert stale(daily, "2024-07-01") == {}
+
+
+def test_of_a_run_of_several_days_only_the_day_of_the_hour_is_stale(
+    alice: User, gateway: Gateway
+) -> None:
+    hourly, daily = pair("range")
+    write(hourly, "2024-07-01..2024-07-03", gateway, alice)
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
+    write(hourly, "2024-07-02T03:00Z..2024-07-02T05:00Z", gateway, alice)
+    assert stale(daily, "2024-07-01", "2024-07-02", "2024-07-03") == {
+        "2024-07-02": "hourly 2024-07-02T05:00Z and 2 more are newer"
+    }
+
+
+def test_of_a_run_of_several_segments_only_the_same_segment_is_stale(
+    alice: User, gateway: Gateway
+) -> None:
+    both = PartitionByProduct({"date": DAILY, "shop": SHOPS})
+    one = asset("one", both)
+    two = scheduled(
+        "two", by("one"), both, since=at(2024, 1, 1), upstream={"one": None}, strategy="range"
+    )
+    every = "date=2024-07-01 shop=*"
+    write(one, every, gateway, alice)
+    write(two, every, gateway, alice)
+    write(one, "date=2024-07-01 shop=mitte", gateway, alice)
+    assert stale(two, "2024-07-01|mitte", "2024-07-01|wedding") == {
+        "2024-07-01|mitte": "one 2024-07-01 | mitte is newer"
+    }
+
+
+def test_what_is_not_partitioned_is_stale_as_a_whole(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    one = asset("one")
+    two = scheduled("two", by("one"), since=at(2024, 1, 1), upstream={"one": None})
+    write(one, "", gateway, alice)
+    write(two, "", gateway, alice)
+    write(one, "", gateway, alice)
+    assert stale(two, "") == {"": "one is newer"}
+    assert "one</a> is newer" in browser.get("/assets/two/partitions/").content.decode()
+
+
+def test_a_grid_costs_the_same_for_one_stale_day_and_for_many(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    hourly, daily = pair()
+    address = "/assets/daily/?zoom=month&at=2024-07-01"
+    write(hourly, "2024-07-01..2024-07-08", gateway, alice)
+    write(daily, "2024-07-01..2024-07-08", gateway, alice)
+    counted = []
+    for selection in ("2024-07-01T00:00Z", "2024-07-01T01:00Z..2024-07-08T01:00Z"):
+        write(hourly, selection, gateway, alice)
+        with CaptureQueriesContext(connection) as seen:
+            assert ": stale" in browser.get(address).content.decode()
+        counted.append(len(seen))
+    assert counted[0] == counted[1]
+
+
+def test_the_api_says_which_partitions_are_stale(alice: User, gateway: Gateway) -> None:
+    hourly, daily = pair()
+    write(hourly, "2024-07-01..2024-07-02", gateway, alice)
+    write(daily, "2024-07-01..2024-07-02", gateway, alice)
+    write(hourly, "2024-07-02T03:00Z", gateway, alice)
+    api = APIClient()
+    api.force_login(alice)
+    address = "/api/v1/assets/daily/partitions/?selection=2024-07-01..2024-07-03"
+    for query in ("", "&state=materialized"):
+        lines = api.get(address + query).json()["results"]
+        assert [line["key"] for line in lines if line["stale"]] == ["2024-07-02"]
