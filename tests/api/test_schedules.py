@@ -1,0 +1,110 @@
+"""Schedules through the API: the rule, its ticks, and holding it back."""
+
+from datetime import timedelta
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts_app.models import AuditEntry
+from accounts_app.policy import Role
+from assets_app.models import Asset, Schedule
+from assets_app.scheduling.ticking import handle_ticks
+from tests import cast
+from tests.scheduling.scenes import any_of, at, by, cron, scheduled
+
+BEGAN = at(2024, 7, 1)
+DAILY = cast.DAILY_2013
+
+
+@pytest.fixture
+def daily(db: None) -> Asset:
+    return scheduled("daily", cron("@daily"), since=BEGAN, timezone="Europe/Berlin")
+
+
+@pytest.fixture
+def editor_api(db: None) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    client.force_login(cast.person("edith", Role.EDITOR))
+    return client
+
+
+def test_an_asset_tells_of_its_schedule(api: APIClient, daily: Asset) -> None:
+    said = api.get("/api/v1/assets/daily/").json()["schedule"]
+    assert said == {
+        "text": "@daily",
+        "rule": {
+            "schedule": {"kind": "cron", "expression": "@daily"},
+            "timezone": "Europe/Berlin", "start": None, "end": None,
+        },
+        "by_time": True,
+        "next_at": "2024-07-01T22:00:00Z",
+        "handled_until": "2024-07-01T00:00:00Z",
+        "paused": False,
+    }  # fmt: skip
+    assert api.get("/api/v1/assets/").json()["results"][0]["schedule"] == said
+
+
+def test_a_schedule_by_assets_has_no_ticks(api: APIClient, daily: Asset) -> None:
+    scheduled("after", any_of(by("daily")), since=BEGAN)
+    said = api.get("/api/v1/assets/after/").json()["schedule"]
+    assert (said["text"], said["by_time"], said["next_at"]) == ("daily", False, None)
+    assert api.get("/api/v1/assets/after/ticks/").json() == {"next": None, "results": []}
+
+
+def test_an_asset_that_is_made_by_hand_has_no_schedule(api: APIClient, carriers: Asset) -> None:
+    assert api.get("/api/v1/assets/carriers/").json()["schedule"] is None
+    assert api.get("/api/v1/assets/carriers/ticks/").json()["results"] == []
+    assert api.get("/api/v1/assets/nobody/ticks/").status_code == 404
+
+
+def test_ticks_come_newest_first_in_pages(api: APIClient, daily: Asset) -> None:
+    for day in range(1, 6):
+        handle_ticks(BEGAN + timedelta(days=day))
+    address: str | None = "/api/v1/assets/daily/ticks/?page_size=2"
+    found = []
+    while address:
+        page = api.get(address).json()
+        found += page["results"]
+        address = page["next"]
+    assert [each["at"][:10] for each in found] == [f"2024-07-0{day}" for day in (5, 4, 3, 2, 1)]
+    assert found[-1]["queued"] == 1
+    assert found[0]["reason"] == "in_flight"
+
+
+@pytest.mark.parametrize("query", ["cursor=x", "cursor=WzEsMl0", "page_size=0", "state=failed"])
+def test_a_page_of_ticks_that_makes_no_sense_is_refused(
+    api: APIClient, daily: Asset, query: str
+) -> None:
+    assert api.get(f"/api/v1/assets/daily/ticks/?{query}").status_code == 400
+
+
+def test_an_editor_pauses_and_unpauses(editor_api: APIClient, daily: Asset) -> None:
+    answer = editor_api.post("/api/v1/assets/daily/pause/")
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["paused"] is True
+    assert answer.json()["schedule"]["next_at"] is None
+    answer = editor_api.post("/api/v1/assets/daily/unpause/")
+    assert answer.json()["schedule"]["paused"] is False
+    assert answer.json()["schedule"]["next_at"] > "2026"
+    assert [entry.action for entry in AuditEntry.objects.order_by("id")] == ["pause", "unpause"]
+
+
+def test_unpausing_again_by_the_same_key_is_not_done_again(
+    editor_api: APIClient, daily: Asset
+) -> None:
+    key = {"headers": {"Idempotency-Key": "once"}}
+    first = editor_api.post("/api/v1/assets/daily/unpause/", **key)
+    again = editor_api.post("/api/v1/assets/daily/unpause/", **key)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.json() == first.json()
+    assert Schedule.objects.get().handled_until == BEGAN
+
+
+@pytest.mark.parametrize("verb", ["pause", "unpause"])
+def test_others_may_not(
+    api: APIClient, viewer_api: APIClient, stranger_api: APIClient, daily: Asset, verb: str
+) -> None:
+    address = f"/api/v1/assets/daily/{verb}/"
+    assert api.post(address).status_code == viewer_api.post(address).status_code == 403
+    assert stranger_api.post(address).status_code == 401
+    assert not Asset.objects.get().paused

@@ -1,0 +1,59 @@
+"""`assets schedule`: what a person at a terminal is told."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from accounts_app.models import User
+from assets_app.scheduling.ticking import handle_ticks
+from tests.cast import DAILY_2013, asset
+from tests.execution.conftest import make_gateway
+from tests.scheduling.scenes import at, by, cron, scheduled, write
+
+pytestmark = pytest.mark.usefixtures("ada")
+BEGAN = at(2024, 7, 1)
+
+
+def said(*arguments: str) -> str:
+    out = StringIO()
+    call_command("assets", "schedule", *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def told(*arguments: str) -> Any:
+    return json.loads(said(*arguments, "--json"))
+
+
+def test_a_schedule_by_time_is_shown_with_its_ticks() -> None:
+    scheduled("daily", cron("@daily"), since=BEGAN, timezone="America/New_York")
+    handle_ticks(at(2024, 7, 2, 4))
+    text = said("daily")
+    assert "@daily (every day at 00:00)" in text
+    assert "Wed 2024-07-03 00:00" in text
+    assert "tick (America/New_York)" in text
+    assert told("daily")["ticks"][0]["queued"] == 1
+    assert told("daily", "--limit", "0")["schedule"]["by_time"] is True
+
+
+def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> None:
+    from tests.pages.test_schedules import DAILY, HOURLY
+
+    hourly = asset("hourly", HOURLY)
+    scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", make_gateway("scheduled"), ada)
+    assert "hourly 23 of 24" in said("daily")
+    assert told("daily")["on_their_way"] == [
+        {
+            "key": "2024-07-01",
+            "upstream": {"hourly": {"needed": 24, "there": 23, "missing": ["2024-07-01T23:00Z"]}},
+        }
+    ]
+
+
+def test_an_asset_without_a_schedule_says_so() -> None:
+    asset("by_hand", DAILY_2013)
+    assert "made by hand" in said("by_hand")
+    assert told("by_hand") == {"schedule": None, "on_their_way": [], "ticks": []}

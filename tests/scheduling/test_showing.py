@@ -1,0 +1,176 @@
+"""Schedules in words, how far partitions are, and how long ticks are kept."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.models import Asset, Gateway, Schedule, ScheduleTick
+from assets_app.scheduling import recording
+from assets_app.scheduling.missed import missed_by
+from assets_app.scheduling.progress import progress_of
+from assets_app.scheduling.recording import forget_ticks
+from assets_app.scheduling.words import cron_in_words, words_of
+from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
+from tests.cast import asset
+from tests.scheduling.scenes import all_of, any_of, at, by, cron, make_all, scheduled, write
+
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+MINUTELY = PartitionByInterval("* * * * *", start="2020-01-01")
+YEARLY = PartitionByInterval("@yearly", start="2020-01-01")
+SEGMENTS = PartitionBySequence(["a", "b"])
+BEGAN = at(2024, 7, 1)
+NOW = at(2024, 8, 1)
+pytestmark = pytest.mark.django_db
+
+
+def texts(of: Asset) -> dict[str, str]:
+    return {one.row.key: one.text for one in progress_of(of, NOW)}
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("@daily", "every day at 00:00"),
+        ("@quarterly", "on the first day of each quarter at 00:00"),
+        ("*/15 * * * *", "every 15 minutes"),
+        ("*/7 * * * *", ""),  # eight minutes or four past the last one of the hour
+        ("*/0 * * * *", ""),
+        ("5 * * * *", "every hour at minute 5"),
+        ("30 6 * * *", "every day at 06:30"),
+        ("0 0 1,15 * 2", ""),
+    ],
+)
+def test_common_crons_are_said_in_words(expression: str, words: str) -> None:
+    assert cron_in_words(expression) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(60, "every minute"), (5400, "every 90 minutes"), (172_800, "every 2 days")],
+)
+def test_a_timedelta_is_said_in_its_largest_whole_unit(seconds: int, words: str) -> None:
+    made = scheduled("a", {"kind": "timedelta", "seconds": seconds}, since=BEGAN)
+    schedule = words_of(made)
+    assert schedule is not None
+    assert schedule.meaning == f"{words}, counted from 1970-01-01T00:00Z"
+
+
+def test_the_newest_partitions_that_are_half_there_come_first(
+    alice: User, gateway: Gateway
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-03T01:00Z", gateway, alice)
+    write(hourly, "2024-07-06T05:00Z", gateway, alice)
+    assert texts(daily) == {"2024-07-06": "hourly 1 of 24", "2024-07-03": "hourly 2 of 24"}
+
+
+def test_each_side_of_an_and_is_counted(alice: User, gateway: Gateway) -> None:
+    hourly, stock = asset("hourly", HOURLY), asset("stock", DAILY)
+    daily = scheduled("daily", all_of(by("hourly"), by("stock")), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01", gateway, alice)
+    (one,) = progress_of(daily, NOW)
+    assert one.text == "hourly 24 of 24, stock 0 of 1"
+    assert [part.missing for part in one.upstream] == [[], [("2024-07-01", True)]]
+    write(stock, "2024-07-01", gateway, alice)
+    assert progress_of(daily, NOW) == []
+
+
+def test_where_one_side_suffices_the_other_is_not_waited_for(alice: User, gateway: Gateway) -> None:
+    one, _ = asset("one", DAILY), asset("two", DAILY)
+    either = scheduled("either", any_of(by("one"), by("two")), DAILY, since=BEGAN)
+    write(one, "2024-07-01", gateway, alice)
+    assert progress_of(either, NOW) == []
+
+
+def test_a_window_that_is_not_over_says_so(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
+    write(one, "2024-07-01", gateway, alice)
+    (early,) = progress_of(lag, at(2024, 7, 2, 12))
+    assert (early.row.key, early.is_early) == ("2024-07-02", True)
+    assert progress_of(lag, at(2024, 7, 3)) == []
+
+
+def test_what_has_been_made_is_not_on_its_way(alice: User, gateway: Gateway) -> None:
+    one = asset("one", DAILY)
+    two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
+    write(one, "2024-07-01", gateway, alice)
+    write(two, "2024-07-01", gateway, alice)
+    make_all(two, gateway)
+    assert progress_of(two, NOW) == []
+
+
+def test_nothing_is_counted_that_has_no_bound(alice: User, gateway: Gateway) -> None:
+    hourly = asset("hourly", HOURLY)
+    whole = scheduled("whole", by("hourly"), since=BEGAN)
+    segments = scheduled("segments", by("hourly"), SEGMENTS, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z", gateway, alice)
+    with CaptureQueriesContext(connection) as seen:
+        assert progress_of(whole, NOW) == progress_of(segments, NOW) == []
+    assert len(seen) == 2
+
+
+def test_a_year_of_minutes_is_too_much_to_count_for_a_page(alice: User, gateway: Gateway) -> None:
+    minutes = asset("minutes", MINUTELY)
+    year = scheduled("year", by("minutes"), YEARLY, since=BEGAN)
+    write(minutes, "2023-07-01T00:00Z", gateway, alice)
+    assert progress_of(year, NOW) == []
+
+
+def test_segments_are_counted_apart(alice: User, gateway: Gateway) -> None:
+    up = asset("up", PartitionByProduct([HOURLY, SEGMENTS]))
+    down = scheduled("down", by("up"), PartitionByProduct([DAILY, SEGMENTS]), since=BEGAN)
+    write(up, "2024-07-01T00:00Z|a", gateway, alice)
+    assert texts(down) == {"2024-07-01|a": "up 1 of 24"}
+
+
+def test_progress_takes_three_statements(alice: User, gateway: Gateway) -> None:
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-04T01:00Z", gateway, alice)
+    with CaptureQueriesContext(connection) as seen:
+        assert texts(daily) == {"2024-07-04": "hourly 2 of 24"}
+    assert len(seen) == 3
+
+
+def test_what_a_pause_misses_is_what_ended_since_the_last_tick() -> None:
+    daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    assert missed_by(daily, at(2024, 7, 4, 12)) is None  # not paused
+    daily.paused = True
+    missed = missed_by(daily, at(2024, 7, 4, 12))
+    assert missed is not None
+    assert (missed.count, missed.first, missed.last) == (3, "2024-07-01", "2024-07-03")
+    assert missed_by(daily, at(2024, 7, 1, 12)) is None
+
+
+def test_old_ticks_are_forgotten_in_steps(
+    settings: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SCHEDULE_TICK_DAYS = 30  # type: ignore[attr-defined]
+    monkeypatch.setattr(recording, "_FORGOTTEN_AT_ONCE", 10)
+    monkeypatch.setattr(recording, "_MOST_STEPS", 3)
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    schedule, now = Schedule.objects.get(), timezone.now()
+    ScheduleTick.objects.bulk_create(
+        ScheduleTick(schedule=schedule, at=now - timedelta(days=n), last_at=now - timedelta(days=n))
+        for n in range(1, 76)
+    )
+    assert forget_ticks(now) == 30
+    assert forget_ticks(now) == 15
+    assert forget_ticks(now) == 0
+    assert ScheduleTick.objects.count() == 30
+
+
+def test_a_row_that_still_grows_is_kept() -> None:
+    scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    now = timezone.now()
+    ScheduleTick.objects.create(
+        schedule=Schedule.objects.get(), at=now - timedelta(days=400), last_at=now, count=400
+    )
+    assert forget_ticks(now) == 0
