@@ -92,9 +92,9 @@ def test_an_editor_pauses_and_unpauses(editor_api: APIClient, daily: Asset) -> N
 def test_unpausing_again_by_the_same_key_is_not_done_again(
     editor_api: APIClient, daily: Asset
 ) -> None:
-    key = {"headers": {"Idempotency-Key": "once"}}
-    first = editor_api.post("/api/v1/assets/daily/unpause/", **key)
-    again = editor_api.post("/api/v1/assets/daily/unpause/", **key)
+    address, key = "/api/v1/assets/daily/unpause/", {"Idempotency-Key": "once"}
+    first = editor_api.post(address, headers=key)
+    again = editor_api.post(address, headers=key)
     assert again.headers["Idempotency-Replayed"] == "true"
     assert again.json() == first.json()
     assert Schedule.objects.get().handled_until == BEGAN
