@@ -1,10 +1,8 @@
 """What needs a person now, and what is going on."""
 
-from datetime import timedelta
 from typing import Any
 from zlib import crc32
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
@@ -63,11 +61,9 @@ def _needs_a_person() -> dict[str, Any]:
 
 
 def _gateways() -> dict[str, Any]:
-    fresh = timezone.now() - timedelta(seconds=2 * settings.LEASE_SECONDS)
-    found = [(gateway, gateway.last_seen >= fresh) for gateway in Gateway.objects.all()]
-    shown = [
-        (one.pk, one.slots, one.draining, None if alive else one.last_seen) for one, alive in found
-    ]
+    now = timezone.now()
+    found = [(gateway, gateway.state_at(now)) for gateway in Gateway.objects.all()]
+    shown = [(one.pk, one.slots, state) for one, state in found]
     return {"gateways": found, "gateways_version": shown}
 
 
