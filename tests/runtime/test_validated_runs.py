@@ -132,6 +132,47 @@ def test_all_rules_and_all_partitions_are_one_job(spark_runs: Runs) -> None:
     assert made.log.count("asked") == 1
 
 
+def test_assets_made_together_are_asked_each_and_staged_all_or_none(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        few = Asset("few", uri=f"{LAKE}/a/few", outlet_validations=[
+            AssetValidation.row_count(max=2)])
+        any_number = Asset("any_number", uri=f"{LAKE}/b/any", outlet_validations=[
+            AssetValidation.unique("id")])
+        @asset.multi(outlets=[any_number, few], params={"rows": 2})
+        def both(spark, context):
+            frame = spark.range(context["params"]["rows"])
+            return {"few": frame, "any_number": frame}
+    """)
+    made = spark_runs.make("both", params={"rows": 2})
+    assert {(asset, name) for _, asset, name in validated(made)} == {
+        ("few", "row_count"),
+        ("any_number", "unique(id)"),
+    }
+    failed = spark_runs.run("both", params={"rows": 3})
+    assert failed.failure["error"].startswith("few does not pass row_count: There are 3 rows")
+    assert passed(failed) == {"row_count": False, "unique(id)": True}
+    assert "staged" not in failed.types
+
+
+def test_each_partition_that_a_run_found_is_asked_and_none_where_it_found_none(
+    spark_runs: Runs,
+) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/customers", partition=PartitionAtRuntime(name="customers"),
+               outlet_validations=[AssetValidation.row_count(min=3)])
+        def found(self, spark, context):
+            for name in context["params"]["names"]:
+                self.write(spark.range(2), partition=name)
+    """)
+    two = spark_runs.run("found", [], params={"names": ["ada", "bob"]})
+    assert two.types[-2:] == ["finished", "exited"], two.messages
+    (told,) = validated(two).values()
+    assert told["message"] == "There are 4 rows."
+    nobody = spark_runs.run("found", [], params={"names": []})
+    assert nobody.types[-2:] == ["finished", "exited"], nobody.messages
+    assert validated(nobody) == {}
+
+
 def test_what_something_else_writes_is_held_to_what_it_declares(spark_runs: Runs) -> None:
     spark_runs.define(
         """
