@@ -81,7 +81,8 @@ def together(
     )
     definition = {
         "name": name, "strategy": "partition", "params": params or {}, "retries": 0,
-        "outlets": [{"name": outlet} for outlet in outlets], "partition": partition.to_json() if partition else None,
+        "outlets": [{"name": outlet} for outlet in outlets],
+        "partition": partition.to_json() if partition else None,
         "inlets": list(inlets), "schedule": None,
         "mappings": {n: m.to_json() for n, m in inlets.items() if m},
         **(options or {}),

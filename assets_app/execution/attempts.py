@@ -201,8 +201,8 @@ def _take_found(run_id: int, outlets: Sequence[StagedOutlet], found: Found) -> N
 
     A key that it only added, while another run makes its partition, is left to that one.
     """
-    run = Run.objects.select_related("asset__partition_definition", "producer_version")
-    run = run.defer("producer_version__source").get(pk=run_id)
+    runs = Run.objects.select_related("asset__partition_definition", "producer_version")
+    run = runs.defer("producer_version__source").get(pk=run_id)
     if not run.partitions.filter(slice__identity=DISCOVERY).exists():
         return
     spec = run.producer_version.partition_of(run.asset.name) or {}

@@ -99,7 +99,7 @@ def mark_due_again(held: Sequence[HeldPartition]) -> None:
     """
     if held:
         with connection.cursor() as cursor:
-            columns = [
+            columns: list[Any] = [
                 [partition.asset_id for partition in held],
                 [partition.terms.asset.identity for partition in held],
                 [partition.row.key for partition in held],
