@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
-from assets_app.models import Asset, Run, RunAttempt, ScheduleTick, ValidationResult
+from assets_app.models import DISCOVERY, Asset, Run, RunAttempt, ScheduleTick, ValidationResult
 from assets_app.queries.pages import validations_of
 from assets_app.scheduling.words import words_of
 from slicewise.selection import LONGEST_SELECTION
@@ -121,11 +121,17 @@ class AssetDetailSerializer(AssetSerializer):
     upstream = serializers.SerializerMethodField()
     downstream = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
+    made_with = serializers.ListField(
+        child=serializers.CharField(),
+        read_only=True,
+        help_text="Assets that the same run makes: while it makes one, it holds all.",
+    )
 
     class Meta(AssetSerializer.Meta):
         fields: tuple[str, ...] = (
             *AssetSerializer.Meta.fields,
             "columns", "activated_at", "expected", "upstream", "downstream", "params",
+            "made_with",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -274,7 +280,8 @@ class RunDetailSerializer(RunSerializer):
         return ValidationResultSerializer(validations_of(run, MOST_VALIDATIONS), many=True).data
 
     def get_partitions(self, run: Run) -> dict[str, int]:
-        states = run.partitions.order_by().values_list("state").annotate(Count("id"))
+        partitions = run.partitions.exclude(slice__identity=DISCOVERY).order_by()
+        states = partitions.values_list("state").annotate(Count("id"))
         return dict(states)
 
 

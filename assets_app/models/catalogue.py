@@ -165,6 +165,14 @@ class Asset(models.Model):
         return row is not None and row.kind == PartitionAtRuntime.kind
 
     @property
+    def made_with(self) -> list[str]:
+        """Names of the assets that its function makes together with it: a run makes all of them,
+        and holds all of them while it does.
+        """
+        version = self.producer.current_version if self.producer else None
+        return [] if version is None else [name for name in version.outlets if name != self.name]
+
+    @property
     def discovering(self) -> Self:
         """The asset as a run that finds its partitions takes it: not partitioned, with one slice
         of its own, so that one such run goes on at a time.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 if TYPE_CHECKING:
-    from assets_app.models import Run  # noqa: F401
+    from assets_app.models import Asset, Run  # noqa: F401
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -18,3 +18,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         """
         rows = self.select_related("asset__partition_definition", "group", "requested_by")
         return rows.defer("asset__partition_definition__spec")
+
+    def making(self, asset: "Asset") -> "RunQuerySet":
+        """Those that make the asset, also where another was asked for that is made with it."""
+        if not asset.made_with:
+            return self.filter(asset=asset)
+        return self.filter(asset__name__in=[asset.name, *asset.made_with])

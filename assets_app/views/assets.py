@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts_app.policy import Action, may
-from assets_app.models import Asset, PartitionCount
+from assets_app.models import Asset, PartitionCount, Run
 from assets_app.queries.grid import grid_page
 from assets_app.queries.overview import standings
 from assets_app.queries.pages import import_error_of, neighbours
@@ -121,7 +121,7 @@ def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    return {"page": paged(request, asset.runs.listed().order_by("-id"))}
+    return {"page": paged(request, Run.objects.listed().making(asset).order_by("-id"))}
 
 
 def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:

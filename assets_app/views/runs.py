@@ -17,7 +17,7 @@ from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, may
 from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import can_retry
-from assets_app.models import TERMINAL_STATES, Run, RunGroup, RunState, Trigger
+from assets_app.models import DISCOVERY, TERMINAL_STATES, Run, RunGroup, RunState, Trigger
 from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
@@ -132,6 +132,7 @@ def _run(pk: int) -> Run:
 def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     attempts = list(run.attempts.select_related("gateway").order_by("number"))
     rows = run.partitions.select_related("slice__asset__partition_definition")
+    rows = rows.exclude(slice__identity=DISCOVERY)
     rows = rows.defer("slice__asset__partition_definition__spec")
     parts = list(rows[: MOST_PARTITIONS + 1])
     failed = next((one for one in reversed(attempts) if one.traceback), None)
@@ -142,6 +143,7 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "attempts": attempts,
         "partitions": parts[:MOST_PARTITIONS],
         "partitions_cut": len(parts) > MOST_PARTITIONS,
+        "several_assets": len({part.slice.asset_id for part in parts}) > 1,
         "validations": validations[:MOST_VALIDATIONS],
         "validations_cut": len(validations) > MOST_VALIDATIONS,
         "validations_tried": len({one.attempt_id for one in validations}) > 1,

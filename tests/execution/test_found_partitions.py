@@ -265,7 +265,7 @@ def test_known_keys_are_read_once(
 
 
 def test_what_is_rolled_back_was_never_known(models: Asset, alice: User, gateway: Gateway) -> None:
-    row = PartitionDefinition.objects.get(pk=models.partition_definition_id)
+    row = PartitionDefinition.objects.get(assets=models)
 
     def add_in_vain() -> None:
         with transaction.atomic():

@@ -158,7 +158,8 @@ def test_one_that_cannot_be_put_in_place_keeps_all_out(staged: Staged, split: Pa
 def test_what_stopped_between_two_outlets_is_finished_by_whoever_finds_it(
     staged: Staged, split: Pair, gateway: Gateway
 ) -> None:
-    real, done = storage.publish, []
+    real = storage.publish
+    done: list[str] = []
 
     def publish(root: str, *args: Any, **names: Any) -> None:
         if done:
