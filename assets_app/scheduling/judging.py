@@ -118,7 +118,7 @@ def scheduling_edges() -> QuerySet[AssetDependency]:
             "downstream__producer__schedule__group",
         )
         .filter(scheduling=True, downstream__active=True)
-        .order_by("downstream_id", "id")
+        .order_by("downstream_id", "upstream__name")
     )
 
 
