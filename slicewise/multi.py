@@ -136,4 +136,19 @@ def _checked_outlets(given: object) -> tuple[Asset, ...]:
         if outlet.name in names:
             raise DefinitionError(f"the outlet {outlet.name!r} is named twice")
         names.add(outlet.name)
+    _refuse_one_place(given)
     return tuple(given)
+
+
+def _refuse_one_place(outlets: Sequence[Asset]) -> None:
+    """Two outlets in one folder would replace each other's partitions: they have the same keys."""
+    places: dict[str, str] = {}
+    for outlet in outlets:
+        if outlet.canonical_uri is None or not outlet.canonical_uri.startswith("file:"):
+            continue
+        other = places.setdefault(outlet.canonical_uri, outlet.name)
+        if other != outlet.name:
+            raise DefinitionError(
+                f"the outlets {other!r} and {outlet.name!r} have the same uri, so that one would"
+                " replace the other; give each its own"
+            )

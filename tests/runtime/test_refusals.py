@@ -242,6 +242,10 @@ OUTLETS = [
     ("outlets=['x']", "write Asset('x', uri=...)"),
     ("outlets=[Asset.ref('x')]", "write Asset('x', uri=...)"),
     ("outlets=[raw, raw]", "'raw' is named twice"),
+    (
+        "outlets=[Asset('x', uri='file:///lake/x'), Asset('y', uri='file:///lake/x/')]",
+        "'x' and 'y' have the same uri",
+    ),
     ("outlets=[Asset('split')]", "declared twice"),
     ("outlets=[made]", "made by 'made' already (a.py:3)"),
     ("outlets=[raw], uri='file:///x'", 'write outlets=[Asset("...", uri=...), ...]'),
