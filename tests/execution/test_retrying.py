@@ -1,5 +1,6 @@
 """Ended runs once more: in another attempt, or as a new run."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -355,3 +356,25 @@ def test_dispatch_is_told_of_a_retry(
     assert messages.TICK in [task for task, *_ in sent]
     assert run.queued_at
     assert run.queued_at <= timezone.now()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_retry_a_run_at_once_one_does(
+    alice: User, gateway: Gateway, flights: Asset
+) -> None:
+    run = failed(flights, alice, gateway)
+
+    def retry(_: int) -> str:
+        try:
+            retry_run(Run.objects.get(pk=run.pk), user=alice)
+        except ConflictingRequest as refused:
+            return str(refused)
+        finally:
+            connection.close()
+        return "queued"
+
+    with ThreadPoolExecutor(4) as threads:
+        said = sorted(threads.map(retry, range(4)))
+    assert said[0] == f"Run {run.pk} is queued: it has not ended yet."
+    assert said.count("queued") == 1
+    assert AuditEntry.objects.filter(action="retry").count() == 1
