@@ -47,6 +47,7 @@ def stack(data_folder: Path) -> Iterator[Stack]:
             **scrubbed(os.environ),
             "LAKE": str(data_folder / "lake"),
             "SLICEWISE_RUNNER_ENV": "LAKE",
+            "SPARK_MASTER": "local[1]",
         },
     )
     whole.start()
