@@ -148,10 +148,11 @@ def open_application(tag: str | None = None) -> "ClassicSession":
     try:
         session = SparkSession.builder.getOrCreate()
     except Exception as error:
-        said = (str(error).strip() or type(error).__name__).splitlines()
-        reason = next((line for line in said if "Exception:" in line), said[0])
-        if any(name in str(error) for name in _REFUSED_CONF):
+        reason = _java_reason(error)
+        if any(name in reason for name in _REFUSED_CONF):
             raise ValueError(f"Spark refuses its configuration: {reason}") from error
+        if "stopped SparkContext" in reason:
+            reason = "the master does not answer or has refused it, as the log says"
         raise ApplicationNotStartedError(
             f"no Spark application could be started: {reason}"
         ) from error
@@ -286,6 +287,12 @@ def _is_platform_error(error: BaseException) -> bool:
     if name in _PLATFORM_GRPC_CODES:
         return True
     return type(error).__name__ == "RetriesExceeded"
+
+
+def _java_reason(error: Exception) -> str:
+    """The line in which Java says what went wrong, else the first."""
+    lines = [line.strip(": ") for line in str(error).splitlines()] or [type(error).__name__]
+    return next((line for line in lines if "Exception:" in line), lines[0])
 
 
 def _connect(remote: str, session_id: str) -> "SparkSession":

@@ -123,6 +123,18 @@ class _Submit:
         shutil.rmtree(_folder(attempt), ignore_errors=True)
 
 
+def tidy_host() -> None:
+    """Remove what attempts that have ended keep on this host: they were lost with it."""
+    folders = {folder.name: folder for folder in _submitted().glob("*")}
+    if folders:
+        # Read after the folders: an attempt is on record before it has one.
+        going_on = RunAttempt.objects.filter(ended_at__isnull=True, engine=SUBMIT)
+        for token in going_on.values_list("token", flat=True):
+            folders.pop(str(token), None)
+        for folder in folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def submit_conf(asked: Mapping[str, str]) -> dict[str, str]:
     """What an application is configured with: what an asset asks for wins."""
     session = {name: str(value) for name, value in spark.SESSION_CONF.items()}
@@ -155,9 +167,13 @@ def spark_home() -> Path:
     return Path(next(iter(found.submodule_search_locations)))
 
 
-def _folder(attempt: RunAttempt) -> Path:
-    folder: Path = settings.DATA_FOLDER / "submitted" / str(attempt.token)
+def _submitted() -> Path:
+    folder: Path = settings.DATA_FOLDER / "submitted"
     return folder
+
+
+def _folder(attempt: RunAttempt) -> Path:
+    return _submitted() / str(attempt.token)
 
 
 def _kill(command: list[str]) -> None:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.attempts import lease_end
+from assets_app.execution.engines import tidy_host
 from assets_app.models import Gateway, RunAttempt, RunState
 from slicewise.runner.client import RunnerProcess, WarmParent
 
@@ -52,6 +53,7 @@ class GatewayWorker:
         self._closed = threading.Event()
         self._watched: dict[int, Watched] = {}
         self._lock = threading.Lock()
+        tidy_host()
         self.gateway = self._register(name, queue, slots)
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heart.start()

@@ -182,5 +182,18 @@ def test_the_folder_of_an_attempt_is_removed_once_it_has_ended(
     assert other.exists()
 
 
+def test_what_a_lost_host_has_kept_of_ended_attempts_is_removed_when_it_is_back(
+    attempt: Attempt,
+) -> None:
+    engines.tidy_host()  # nothing was ever submitted here
+    folder = Path(engine_of(attempt.row).facts(attempt)["folder"])
+    lost = folder.with_name(str(uuid4()))
+    for each in (folder, lost):
+        (each / "scratch").mkdir(parents=True)
+    engines.tidy_host()
+    assert folder.exists()
+    assert not lost.exists()
+
+
 def stop(attempt: RunAttempt) -> None:
     engine_of(attempt).stop(Mock(), attempt)

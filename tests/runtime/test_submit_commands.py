@@ -6,9 +6,11 @@ import sys
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from slicewise import spark
 from slicewise.runner.shipping import bundle_archive, sdk_archive
 from slicewise.runner.submit import kill_command, submit_command
 
@@ -108,3 +110,30 @@ def test_a_bundle_is_shipped_whole_and_packed_once(tmp_path: Path) -> None:
     again = bundle_archive(tmp_path / "cache", tmp_path / "root", "0123456789abcdef0123")
     assert again == archive
     assert len(zipfile.ZipFile(archive).namelist()) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "told"),
+    [
+        (
+            "error.\n: java.lang.IllegalArgumentException: x is no size\n\tat Y",
+            ValueError,
+            "x is no",
+        ),
+        (
+            "error.\n: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+            ConnectionError,
+            "the master does not answer",
+        ),
+        ("", ConnectionError, "started: RuntimeError"),
+    ],
+)
+def test_an_application_that_cannot_be_had_is_the_platforms_failure_but_for_its_configuration(
+    said: str, kind: type[Exception], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = Mock()
+    builder.getOrCreate.side_effect = RuntimeError(said)
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
+    with pytest.raises(kind, match=told) as raised:
+        spark.open_application()
+    assert spark.is_platform_failure(raised.value) is (kind is ConnectionError)
