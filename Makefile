@@ -26,7 +26,7 @@ up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 	$(BIN)/slicewise up
 
 test: $(DEV_STAMP) chromium ## all tests, on real servers and a real browser (ARGS="-k …" for some)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
 	$(BIN)/ruff check .

@@ -14,6 +14,16 @@ from config.stack import Services, Stack
 from config.stack.process import scrubbed
 
 PROJECT = Path(__file__).resolve().parent.parent
+# Fixtures that start servers of their own, which take their time: by the name of a group.
+SERVERS = {"stack": "stack", "spark_remote": "spark", "cluster": "spark"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share such a server stay in one process, where several share the work."""
+    for item in items:
+        groups = [SERVERS[name] for name in getattr(item, "fixturenames", ()) if name in SERVERS]
+        if groups:
+            item.add_marker(pytest.mark.xdist_group(groups[0]))
 
 
 @pytest.fixture(scope="session")
