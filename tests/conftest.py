@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -24,6 +25,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         groups = [SERVERS[name] for name in getattr(item, "fixturenames", ()) if name in SERVERS]
         if groups:
             item.add_marker(pytest.mark.xdist_group(groups[0]))
+
+
+@pytest.fixture(autouse=True)
+def no_key_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests with a database are servers, which never have a class of people's keys.
+
+    Other tests of the process declare some, of the same names.
+    """
+    if "db" in request.fixturenames or "transactional_db" in request.fixturenames:
+        monkeypatch.setattr("slicewise.record_keys._declared", WeakValueDictionary())
 
 
 @pytest.fixture(scope="session")
