@@ -50,9 +50,9 @@ def submitted_runs(warm_parent: WarmParent, tmp_path: Path, cluster: Cluster) ->
     )
 
 
-@pytest.fixture(params=["connect", "local", "cluster"])
+@pytest.fixture
 def engine_runs(request: pytest.FixtureRequest, warm_parent: WarmParent, tmp_path: Path) -> Runs:
-    """Runs by each of the engines: on the shared server, in one process, on a cluster."""
+    """Runs by an engine, the parameter: on the shared server, in one process, on a cluster."""
     if request.param == "connect":
         return Runs(warm_parent, tmp_path, remote=request.getfixturevalue("spark_remote"))
     if request.param == "local":

@@ -3,11 +3,13 @@ application for each run, in one process and on a cluster.
 """
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from pyarrow import parquet
 
@@ -60,7 +62,8 @@ def rows_below(folder: Path) -> dict[str, int]:
     return found
 
 
-def test_every_engine_writes_and_reads_partitions_in_the_same_way(engine_runs: Runs) -> None:
+@pytest.mark.parametrize("engine_runs", ["connect", "local", "cluster"], indirect=True)
+def test_every_engine_writes_every_row_into_its_partition(engine_runs: Runs) -> None:
     engine_runs.define(ASSETS)
     days = ["2013-01-01", "2013-01-02", "2013-01-03"]
     made = engine_runs.make("hours", days)
@@ -81,9 +84,17 @@ def test_every_engine_writes_and_reads_partitions_in_the_same_way(engine_runs: R
     marker = f"_slicewise-{made.request['run_id']}-1-0123456789ab"
     assert all((root / f"partition={day}" / marker).exists() for day in days)
 
+
+@pytest.mark.parametrize("engine_runs", ["connect", "cluster"], indirect=True)
+def test_every_engine_reads_the_partitions_it_is_given_and_no_others(engine_runs: Runs) -> None:
+    engine_runs.define(ASSETS)
+    for day, rows in (("2013-01-02", 12), ("2013-01-03", 1)):
+        folder = engine_runs.lake / "my hours" / f"partition={day}"
+        folder.mkdir(parents=True)
+        parquet.write_table(pyarrow.table({"at": list(range(rows))}), folder / "part.parquet")
     keys = ["2013-01-02|a%2Fb", "2013-01-02|02"]
     read = engine_runs.make("weather", keys, upstream={"hours": ["2013-01-02"]})
-    assert "read: 12 {'at': 'timestamp', 'partition': 'string'} 1\n" in read.log
+    assert "read: 12 {'at': 'bigint', 'partition': 'string'} 1\n" in read.log
     (files,) = [line for line in read.log.splitlines() if line.startswith("files:")]
     assert len(files.split()) == 2
     assert "/partition=2013-01-02/" in files
@@ -206,10 +217,11 @@ def test_what_only_the_other_engine_can_do_is_said_with_its_name(
 
 def _processes_of(runner: RunnerProcess, said: Iterator[dict[str, Any]]) -> list[int]:
     """The runner, its JVM and its driver, once the driver is at work."""
+    log = ""
     for message in said:
-        assert message["type"] != "exited"
-        if message["type"] == "log" and "driver:" in message["text"]:
-            driver, jvm = message["text"].partition("driver:")[2].split()[:2]
+        assert message["type"] != "exited", log
+        log += message["text"] if message["type"] == "log" else ""
+        if found := re.search(r"driver: (\d+) (\d+)\n", log):
             assert runner.pid is not None
-            return [runner.pid, int(driver), int(jvm)]
+            return [runner.pid, *map(int, found.groups())]
     raise AssertionError("the driver has not begun")

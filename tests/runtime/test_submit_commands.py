@@ -121,7 +121,7 @@ def test_a_bundle_is_shipped_whole_and_packed_once(tmp_path: Path) -> None:
             "x is no",
         ),
         (
-            "error.\n: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
+            "error.\n: java.lang.IllegalStateException: methods on a stopped SparkContext.",
             ConnectionError,
             "the master does not answer",
         ),
