@@ -19,8 +19,12 @@ PROJECT = Path(__file__).resolve().parent.parent
 SERVERS = {"stack": "stack", "spark_remote": "spark", "cluster": "spark"}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share such a server stay in one process, where several share the work."""
+    """Tests that share such a server stay in one process, where several share the work.
+
+    First: pytest-xdist reads the groups in the same hook.
+    """
     for item in items:
         groups = [SERVERS[name] for name in getattr(item, "fixturenames", ()) if name in SERVERS]
         if groups:
