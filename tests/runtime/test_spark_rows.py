@@ -98,7 +98,7 @@ def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: R
     assert made.log.splitlines() == [
         *("string 1 2 1", "double 2 1 1", "decimal(10,2) 1 1"),
         *("boolean 1 2", "int 1 2", "date 0 1"),
-    ], made.messages
+    ], made.messages[-2:]
 
 
 def test_a_run_writes_the_keys_that_it_finds_one_by_one(spark_runs: Runs) -> None:
