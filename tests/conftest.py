@@ -15,20 +15,19 @@ from config.stack import Services, Stack
 from config.stack.process import scrubbed
 
 PROJECT = Path(__file__).resolve().parent.parent
-# Fixtures that start servers of their own, which take their time: by the name of a group.
-SERVERS = {"stack": "stack", "spark_remote": "spark", "cluster": "spark"}
+# Fixtures that start servers of their own, which want the machine for themselves.
+SERVERS = {"stack", "spark_remote", "cluster"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share such a server stay in one process, where several share the work.
+    """Tests with such a server stay in one process, one after the other.
 
     First: pytest-xdist reads the groups in the same hook.
     """
     for item in items:
-        groups = [SERVERS[name] for name in getattr(item, "fixturenames", ()) if name in SERVERS]
-        if groups:
-            item.add_marker(pytest.mark.xdist_group(groups[0]))
+        if SERVERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("servers"))
 
 
 @pytest.fixture(autouse=True)
