@@ -38,11 +38,11 @@ def affected(
     if downstream is None:
         return slicewise.PartitionSet.of(None, [WHOLE] if made else [])
     found = slicewise.PartitionSet(downstream, ())
-    if downstream.time_dimension is None or _has_time(upstream):
-        keys = _keys(upstream, made)
+    if downstream.time_dimension is None or has_time(upstream):
+        keys = existing_keys(upstream, [piece.key for piece in made])
         return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
     for piece in made:
-        keys = _keys(upstream, [piece])
+        keys = existing_keys(upstream, [piece.key])
         ended = ended_between(downstream, max(piece.before or since, since), piece.at)
         if ended.hull is not None:
             found |= ended & slicewise.downstream_partitions(
@@ -61,20 +61,21 @@ def mapping_of(edge: AssetDependency) -> slicewise.PartitionMapping | None:
     return None if edge.mapping is None else slicewise.PartitionMapping.from_json(edge.mapping)
 
 
-def _has_time(definition: slicewise.PartitionDefinition | None) -> bool:
+def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
+    """Whether the definition cuts time."""
     return definition is not None and definition.time_dimension is not None
 
 
-def _keys(
-    definition: slicewise.PartitionDefinition | None, made: Sequence[Made]
+def existing_keys(
+    definition: slicewise.PartitionDefinition | None, texts: Sequence[str]
 ) -> list[slicewise.PartitionKey]:
-    """The keys of what was made; those that the definition has no more are left out."""
+    """The keys of these texts; those that the definition has no more are left out."""
     if definition is None:
-        return [WHOLE] if made else []
+        return [WHOLE] if texts else []
     keys = []
-    for piece in made:
+    for text in texts:
         try:
-            keys.append(definition.parse(piece.key))
+            keys.append(definition.parse(text))
         except slicewise.PartitionKeyError:
             continue
     return keys

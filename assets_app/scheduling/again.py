@@ -10,9 +10,9 @@ import slicewise
 from assets_app.execution.claims import claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, PartitionState, Schedule, Trigger
+from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.judging import Touched, queue_due
 from assets_app.scheduling.planning import planned_runs, terms_of
-from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow
 
 _AT_ONCE = 1_000
@@ -64,25 +64,13 @@ def _queue(
         rows = [_row(piece) for piece in pieces if not _was_made(piece)]
         claim_all(list(planned_runs(terms_of(schedule, asset, Trigger.SCHEDULE), rows)))
     else:
-        touched = Touched(schedule, asset, _still_existing(asset, pieces))
-        queue_due(touched, None, now)
+        keys = existing_keys(asset.definition, [piece.key for piece in pieces])
+        partitions = slicewise.PartitionSet.of(asset.definition, keys)
+        queue_due(Touched(schedule, asset, partitions), None, now)
 
 
 def _was_made(piece: AssetPartition) -> bool:
     return piece.window_start is not None and piece.state == PartitionState.MATERIALIZED
-
-
-def _still_existing(asset: Asset, pieces: Sequence[AssetPartition]) -> slicewise.PartitionSet:
-    definition = asset.definition
-    if definition is None:
-        return slicewise.PartitionSet.of(None, [WHOLE])
-    keys = []
-    for piece in pieces:
-        try:
-            keys.append(definition.parse(piece.key))
-        except slicewise.PartitionKeyError:  # the definition has changed meanwhile
-            continue
-    return slicewise.PartitionSet.of(definition, keys)
 
 
 def _row(piece: AssetPartition) -> PartitionRow:

@@ -11,9 +11,9 @@ from django.db import connection
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
-from assets_app.scheduling.affected import mapping_of
+from assets_app.scheduling.affected import has_time, mapping_of
 from assets_app.scheduling.judging import scheduling_edges
-from assets_app.scheduling.readiness import Verdict, has_time, judge, needed_of
+from assets_app.scheduling.readiness import Verdict, judge, needed_of
 from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow, partition_rows
 

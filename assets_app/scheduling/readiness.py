@@ -13,7 +13,7 @@ from django.db.models import Min
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
-from assets_app.scheduling.affected import mapping_of
+from assets_app.scheduling.affected import has_time, mapping_of
 from slicewise.rows import PartitionRow
 
 # For each downstream partition and each upstream asset: how many partitions it needs of that, how
@@ -168,10 +168,6 @@ def needed_of(edge: AssetDependency, row: PartitionRow, now: datetime) -> slicew
         since=since,
         until=now,
     )
-
-
-def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
-    return definition is not None and definition.time_dimension is not None
 
 
 def _first_made(asset: Asset) -> datetime | None:

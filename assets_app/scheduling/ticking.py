@@ -151,18 +151,14 @@ def _queue(ticks: Sequence[_Tick]) -> None:
 
 def _result(tick: _Tick, facts: SliceFacts) -> TickResult:
     """What the tick makes: all that is due and not there, and what is to be refreshed."""
-    there = [row for row in tick.due if _is_there(tick, row, facts)]
-    wanted = [row for row in tick.due if row not in set(there)]
-    wanted = [
-        *(row for row in tick.refreshed if facts.version(tick.asset, row.key)),
-        *wanted,
-    ]
+    lacking = [row for row in tick.due if not _is_there(tick, row, facts)]
+    again = [row for row in tick.refreshed if facts.version(tick.asset, row.key)]
     return TickResult(
         schedule=tick.schedule,
         at=tick.at,
         count=max(1, tick.rule.count(tick.schedule.handled_until, tick.at)),
-        wanted=wanted,
-        existing=len(there),
+        wanted=[*again, *lacking],
+        existing=len(tick.due) - len(lacking),
         passed_over=len(tick.passed_over),
     )
 
