@@ -1,0 +1,146 @@
+"""AIP-76, "Time-based Partitions" and "Partition Dependency": its examples on the real stack."""
+
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended, eventually
+
+_MADE = """
+SELECT piece.key FROM assets_app_materialization AS made
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+WHERE asset.name = %s AND piece.identity <> 'discovery' ORDER BY piece.window_start, piece.segment
+"""
+_UNFINISHED = "SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL"
+_UNJUDGED = "SELECT count(*) FROM assets_app_outbox"
+# As if the server had not been there at the last ticks: time is the one thing that is made up.
+_WAS_AWAY = """
+UPDATE assets_app_schedule SET handled_until = %s, next_at = %s
+WHERE producer_id = (SELECT id FROM assets_app_producer WHERE name = %s)
+"""
+
+
+class Trial:
+    """The examples, made and looked at."""
+
+    def __init__(self, api: Client, database: psycopg.Connection) -> None:
+        self.api, self.database = api, database
+
+    def made(self, asset: str) -> list[str]:
+        """Keys of all its materializations, in order; one that was made twice is there twice."""
+        return [key for (key,) in self.database.execute(_MADE, [asset]).fetchall()]
+
+    def materialize(self, asset: str, selection: str = "") -> None:
+        """Have a person ask for these, and wait for all that follows."""
+        body = {"selection": selection} if selection else {}
+        for number in self.api.post(f"/assets/{asset}/materialize/", **body)["runs"]:
+            assert ended(self.api, f"/runs/{number}/")["state"] == "succeeded"
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until nothing is left to judge or to run."""
+        eventually(lambda: not self._number(_UNJUDGED) and not self._number(_UNFINISHED))
+
+    def tick(self, asset: str, before: datetime, at: datetime) -> None:
+        """Let its schedule see to the ticks after `before`, of which the first was at `at`."""
+        self.api.post(f"/assets/{asset}/unpause/")
+        try:
+            self.database.execute(_WAS_AWAY, [before, at, asset])
+            eventually(lambda: self.api.get(f"/assets/{asset}/ticks/")["results"])
+            self.settle()
+        finally:
+            self.api.post(f"/assets/{asset}/pause/")
+
+    def _number(self, query: str) -> int:
+        row = self.database.execute(query).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@pytest.fixture
+def trial(api: Client, database: psycopg.Connection) -> Trial:
+    return Trial(api, database)
+
+
+@pytest.fixture
+def midnight() -> datetime:
+    """The last one, in UTC."""
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+# -- "Time-based Partitions"
+
+
+def test_an_hourly_schedule_makes_each_hour(trial: Trial) -> None:
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    trial.tick("raw_hourly_data", hour - timedelta(hours=3), hour - timedelta(hours=2))
+    hours = [f"{hour - timedelta(hours=ago):%Y-%m-%dT%H:%MZ}" for ago in (3, 2, 1)]
+    assert trial.made("raw_hourly_data")[-3:] == hours
+    assert trial.made("hourly_data")[-3:] == hours
+
+
+def test_a_daily_schedule_makes_24_hours(trial: Trial, midnight: datetime) -> None:
+    yesterday = midnight - timedelta(days=1)
+    trial.tick("hourly_data_generated_daily", yesterday, midnight)
+    assert trial.made("hourly_data_generated_daily") == [
+        f"{yesterday + timedelta(hours=hour):%Y-%m-%dT%H:%MZ}" for hour in range(24)
+    ]
+
+
+def test_an_hourly_schedule_makes_a_day_once(trial: Trial, midnight: datetime) -> None:
+    yesterday = midnight - timedelta(days=1)
+    trial.tick("daily_data_looked_at_hourly", yesterday, yesterday + timedelta(hours=1))
+    assert trial.made("daily_data_looked_at_hourly") == [f"{yesterday:%Y-%m-%d}"]
+
+
+# -- "Partition Dependency"
+
+
+def test_a_shifted_hour_needs_two_and_a_day_24(trial: Trial) -> None:
+    trial.materialize("raw_hourly_data", "2024-01-01T14:00Z")
+    assert "2024-01-01T14:00Z" in trial.made("hourly_data")
+    assert not [key for key in trial.made("hourly_data_shifted") if key.startswith("2024")]
+    trial.materialize("raw_hourly_data", "2024-01-01T15:00Z")
+    shifted = [key for key in trial.made("hourly_data_shifted") if key.startswith("2024")]
+    assert shifted == ["2024-01-01T14:30Z"]
+    trial.materialize(
+        "raw_hourly_data",
+        "2024-01-01T00:00Z..2024-01-01T13:00Z,2024-01-01T16:00Z..2024-01-01T22:00Z",
+    )
+    assert len([key for key in trial.made("hourly_data") if key.startswith("2024")]) == 23
+    assert trial.made("aggregated_daily_data") == []
+    trial.materialize("raw_hourly_data", "2024-01-01T23:00Z")
+    assert trial.made("aggregated_daily_data") == ["2024-01-01"]
+
+
+def test_a_yearly_update_makes_12_months(trial: Trial) -> None:
+    trial.materialize("yearly_data", "2023")
+    assert trial.made("data_using_slow_data") == [f"2023-{month:02d}-01" for month in range(1, 13)]
+
+
+# -- "Combined Partitions"
+
+
+def test_a_daily_update_of_two_warehouses_makes_48(trial: Trial, midnight: datetime) -> None:
+    trial.database.execute(
+        "UPDATE assets_app_schedule SET handled_until = %s WHERE producer_id ="
+        " (SELECT id FROM assets_app_producer WHERE name = 'dwh_spend_analysis')",
+        [datetime.now(UTC) - timedelta(days=1)],
+    )
+    trial.materialize("dwh_daily_cloud_spend", "*")
+    made = trial.made("dwh_spend_analysis")
+    assert len(made) == len(set(made)) == 48
+
+
+# -- "Runtime-assigned Partitions"
+
+
+def test_each_customer_that_is_found_is_predicted_once(trial: Trial) -> None:
+    trial.materialize("energy_consumption_model")
+    assert sorted(trial.made("energy_prediction")) == ["ada", "grace"]
+    # Found again, their models are newer than what was predicted by them.
+    trial.materialize("energy_consumption_model")
+    assert sorted(trial.made("energy_prediction")) == ["ada", "ada", "grace", "grace"]
