@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test lint bench help dev lock chromium reference
+.PHONY: setup demo up test faults lint bench help dev lock chromium reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,6 +27,9 @@ up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 
 test: $(DEV_STAMP) chromium ## all tests, on real servers and a real browser (ARGS="-k …" for some)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
+	FAULT_ROUNDS=3 $(BIN)/python -m pytest tests/faults $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
 	$(BIN)/ruff check .

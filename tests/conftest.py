@@ -60,13 +60,23 @@ def data_folder() -> Iterator[Path]:
 def stack(data_folder: Path) -> Iterator[Stack]:
     """All of Slicewise, running as separate processes on the flights example and the trials.
 
-    The trials are a copy below `stack.data`, which a test may change. It shares nothing with the
-    servers of other tests. Its assets lie below `stack.data / "lake"`.
+    The trials are a copy below `stack.data`, which a test may change, and so are the assets of
+    the tests of faults; the bundle `hostile` is empty. It shares nothing with the servers of other
+    tests. Its assets lie below `stack.data / "lake"`.
     """
     trials = shutil.copytree(PROJECT / "tests" / "e2e" / "trials", data_folder / "trials")
+    faults = shutil.copytree(PROJECT / "tests" / "faults" / "bundle", data_folder / "faults")
+    hostile = data_folder / "hostile"
+    hostile.mkdir()
+    examples = PROJECT / "examples" / "nyc_flights"
     whole = Stack(
         data_folder,
-        bundles={"nyc_flights": PROJECT / "examples" / "nyc_flights", "trials": trials},
+        bundles={
+            "nyc_flights": examples,
+            "trials": trials,
+            "faults": faults,
+            "hostile": hostile,
+        },
         env={
             **scrubbed(os.environ),
             "LAKE": str(data_folder / "lake"),

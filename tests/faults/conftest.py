@@ -1,0 +1,73 @@
+"""What the tests of faults share: the whole stack, hands to break it, and the table at the end."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from config.stack import Stack
+from tests.e2e.conftest import api, database, lake
+from tests.faults.crew import Crew
+
+__all__ = ["api", "database", "lake"]
+
+# `make faults` asks for three.
+ROUNDS = int(os.environ.get("FAULT_ROUNDS", "1"))
+_RECOVERY = "recovery"
+
+Recovered = Callable[[str, float], None]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test as many times as asked for."""
+    if ROUNDS > 1:
+        numbers = range(1, ROUNDS + 1)
+        metafunc.parametrize("fault_round", numbers, ids=[f"round {n}" for n in numbers])
+
+
+@pytest.fixture(autouse=True)
+def fault_round() -> int:
+    """Which of several times this is."""
+    return 1
+
+
+@pytest.fixture
+def crew(stack: Stack) -> Iterator[Crew]:
+    """The stack's processes, whole before and after the test."""
+    made = Crew(stack)
+    made.ready()
+    yield made
+    try:
+        made.restore()
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def recovered(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Recovered:
+    """Puts on record what was recovered from, and in how many seconds: `recovered("web", 2.5)`."""
+    row = request.node.get_closest_marker("fault").args[0]
+
+    def record(fault: str, seconds: float) -> None:
+        record_property(_RECOVERY, (row, fault, seconds))
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table: fault, and the seconds of each time."""
+    found: dict[tuple[int, str], list[float]] = {}
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties if report.when == "call" else ():
+            if name == _RECOVERY:
+                row, fault, seconds = value
+                found.setdefault((row, fault), []).append(seconds)
+    if not found:
+        return
+    terminalreporter.section("recovery")
+    width = max(len(fault) for _, fault in found)
+    for (row, fault), times in sorted(found.items()):
+        shown = "  ".join(f"{seconds:6.1f} s" for seconds in times)
+        terminalreporter.write_line(f"{row:3}  {fault:{width}}  {shown}")

@@ -1,0 +1,274 @@
+"""The processes of a real stack, to be killed, stopped and doubled; and what to wait for then."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import redis
+
+from config.stack import Stack, machine, ports
+from config.stack.commands import COMMANDS, worker
+from config.stack.process import Process
+from config.stack.stack import EMBEDDED, runnable
+from config.stack.supervision import TETHER
+
+PROJECT = Path(__file__).resolve().parents[2]
+SERVERS = ("postgresql", "redis", "spark")
+_READY_SECONDS = 120.0
+
+Row = tuple[Any, ...]
+
+
+def until(look: Callable[[], Any], what: str, *, seconds: float = 60.0, every: float = 0.1) -> Any:
+    """What `look` returns once that is true. Fails with `what` if it has not become so in time.
+
+    A database that is away is one that says nothing yet.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(psycopg.OperationalError):
+            if seen := look():
+                return seen
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(every)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not merely waiting to be reaped."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    return []
+
+
+class Crew:
+    """A stack's processes by their names ("web", "beat", "worker-scheduled", "spark" …), and more
+    of the same kind. `restore` mends what a test has broken.
+    """
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self._hired: dict[str, subprocess.Popen[bytes]] = {}
+        self._halted: set[str] = set()
+        self._frozen: set[int] = set()
+        self._connection: psycopg.Connection | None = None
+
+    # ------------------------------------------------------------ processes of the stack
+
+    def pid(self, name: str) -> int:
+        """The process id of a process of the stack or a hired one, which is waited for."""
+        if name in self._hired:
+            return self._hired[name].pid
+        found: int = until(lambda: self.stack.pid_of(name), f"{name} runs")
+        return found
+
+    def warm_parent(self, name: str) -> int:
+        """The process from which a worker's runners are forked."""
+
+        def look() -> list[int]:
+            return [pid for pid in children(self.pid(name)) if b"slicewise.runner" in _command(pid)]
+
+        found: int = until(look, f"{name} has a warm parent")[0]
+        return found
+
+    def kill(self, name: str) -> int:
+        """Kill -9; its supervisor starts one of the stack again, a second later. Its id."""
+        pid = self.pid(name)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not is_running(pid), f"{name} has ended", every=0.01)
+        return pid
+
+    def freeze(self, pid: int) -> None:
+        """SIGSTOP to a process."""
+        os.kill(pid, signal.SIGSTOP)
+        self._frozen.add(pid)
+
+    def thaw(self, pid: int) -> None:
+        """SIGCONT to a process that was stopped, by itself or by `freeze`."""
+        self._frozen.discard(pid)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    def halt(self, name: str) -> None:
+        """End a process of the stack in good order; it stays away until `launch`."""
+        self._halted.add(name)
+        self.stack.services.supervisor.halt(name)
+
+    def launch(self, name: str) -> None:
+        """Start what was halted; `ready` waits for it."""
+        self._halted.discard(name)
+        self.stack.services.supervisor.launch(name)
+
+    # ------------------------------------------------------------ more of the same kind
+
+    def hire(
+        self,
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str] | None = None,
+    ) -> "subprocess.Popen[bytes]":
+        """One more process, by a command as in `config.stack.commands`; nobody restarts it.
+
+        It ends with the tests, however they end. What it prints is in the stack's logs.
+        """
+        folder = self.stack.services.folder
+        settings = {**self.stack.services.env, **self.stack.environment(), **EMBEDDED}
+        process = Process(
+            name=name, argv=runnable(list(command)), env={**settings, **(env or {})}, cwd=PROJECT
+        )
+        description = folder.processes / f"{name}.json"
+        process.describe(description)
+        with (folder.logs / f"{name}.log").open("ab") as log:
+            self._hired[name] = subprocess.Popen(
+                [machine.python(), "-I", "-S", str(TETHER), str(description)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self._hired[name]
+
+    def hire_gateway(
+        self, name: str, queue: str = "scheduled", env: Mapping[str, str] | None = None
+    ) -> "subprocess.Popen[bytes]":
+        """One more worker of a queue of runs, under a name of its own. It is waited for."""
+        process = self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
+        self.await_gateway(name, since=process.pid)
+        return process
+
+    def await_gateway(self, name: str, *, since: int | None = None) -> None:
+        """Wait until the gateway of this name (before the @) works, as process `since` if given."""
+        until(
+            lambda: self.rows(
+                "SELECT 1 FROM assets_app_gateway WHERE name LIKE %s AND NOT draining"
+                " AND last_seen > now() - interval '3 s' AND (%s::int IS NULL OR process_id = %s)",
+                f"{name}@%",
+                since,
+                since,
+            ),
+            f"the gateway {name} works",
+        )
+
+    def dismiss(self, name: str) -> None:
+        """Kill -9 for a hired process."""
+        process = self._hired.pop(name)
+        self.thaw(process.pid)
+        process.kill()
+        process.wait()
+
+    def log(self, name: str) -> str:
+        """What a process has printed."""
+        return (self.stack.services.folder.logs / f"{name}.log").read_text(errors="replace")
+
+    # ------------------------------------------------------------ whole again
+
+    def restore(self) -> None:
+        """Mend what was broken and wait until all of the stack can be used."""
+        for pid in list(self._frozen):
+            self.thaw(pid)
+        for name in list(self._hired):
+            self.dismiss(name)
+        for name in sorted(self._halted, key=[*SERVERS, *COMMANDS].index):
+            self.launch(name)
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until servers answer, and all processes of the stack run and are heard of."""
+        until(self._servers_answer, "servers answer", seconds=_READY_SECONDS)
+        self.stack.wait()
+        for queue in ("scheduled", "backfill"):
+            self.await_gateway(queue, since=self.pid(f"worker-{queue}"))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _servers_answer(self) -> bool:
+        env = self.stack.environment()
+        try:
+            with redis.Redis.from_url(env["REDIS_URL"], socket_timeout=2) as client:
+                client.ping()
+        except redis.RedisError:
+            return False
+        self.rows("SELECT 1")
+        return ports.accepts(urlsplit(env["SPARK_REMOTE"]).port or 0)
+
+    # ------------------------------------------------------------ what the database says
+
+    def rows(self, statement: str, *values: Any) -> list[Row]:
+        """Rows of the stack's database. psycopg.OperationalError while that is away."""
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            url = self.stack.environment()["DATABASE_URL"]
+            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=5)
+        cursor = self._connection.execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def value(self, statement: str, *values: Any) -> Any:
+        """The one value of the one row."""
+        ((found,),) = self.rows(statement, *values)
+        return found
+
+    def run_state(self, run: int) -> str:
+        """The state of a run."""
+        return str(self.value("SELECT state FROM assets_app_run WHERE id = %s", run))
+
+    def await_run(self, run: int, *states: str, seconds: float = 60.0) -> str:
+        """The state of a run once it is one of these; by default, one in which it has ended."""
+        wanted = states or ("succeeded", "failed", "canceled", "skipped")
+
+        def look() -> str | None:
+            state = self.run_state(run)
+            return state if state in wanted else None
+
+        found: str = until(look, f"run {run} is {' or '.join(wanted)}", seconds=seconds)
+        return found
+
+    def materializations(self, asset: str) -> dict[str, tuple[int, int]]:
+        """Of each partition of an asset that was ever made: its version, and how many
+        materializations are on record.
+        """
+        return {
+            key: (version, count)
+            for key, version, count in self.rows(
+                "SELECT piece.key, piece.version, count(made.id)"
+                " FROM assets_app_assetpartition AS piece"
+                " JOIN assets_app_asset AS asset ON asset.id = piece.asset_id"
+                " JOIN assets_app_materialization AS made ON made.slice_id = piece.id"
+                " WHERE asset.name = %s GROUP BY 1, 2 ORDER BY 1",
+                asset,
+            )
+        }
+
+    def attempts(self, run: int) -> list[tuple[int, str, str]]:
+        """Number, outcome and error of each attempt at a run."""
+        return [
+            (number, outcome, error)
+            for number, outcome, error in self.rows(
+                "SELECT number, outcome, error FROM assets_app_runattempt WHERE run_id = %s"
+                " ORDER BY number",
+                run,
+            )
+        ]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""

@@ -1,0 +1,36 @@
+"""What the bundle's functions have left: when the code of each attempt ran."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One attempt's code: its process, its first and last sign of life, and whether it ended."""
+
+    run: int
+    attempt: int
+    pid: int
+    first: float
+    last: float
+    is_done: bool
+
+
+def marks_of(lake: Path, run: int) -> list[Mark]:
+    """Of each attempt at a run whose code has begun, in order."""
+    found = []
+    for file in (lake / "faults" / "marks").glob(f"{run}-*"):
+        pid, *lines = file.read_text().split() or [""]
+        times = [float(line) for line in lines if line != "stop" and "." in line]
+        if times:
+            attempt = int(file.name.rpartition("-")[2])
+            is_done = lines[-1] == "stop"
+            found.append(Mark(run, attempt, int(pid), times[0], times[-1], is_done))
+    return sorted(found, key=lambda mark: mark.attempt)
+
+
+def assert_never_twice_at_once(marks: list[Mark]) -> None:
+    """The code of an attempt had stopped before that of the next one began."""
+    for one, next_one in pairwise(marks):
+        assert one.last < next_one.first, (one, next_one)

@@ -1,0 +1,75 @@
+"""Row 1: kill -9 of a worker in the middle of a run, of the runner, of the warm parent."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from config.demo.client import Client
+from config.stack import Stack
+from tests.e2e.conftest import run_of
+from tests.e2e.test_workers import Spark
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, is_running, until
+from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of
+
+pytestmark = pytest.mark.fault(1)
+
+_TAKEN_OVER_SECONDS = 30.0
+_STOPPED_SECONDS = 2.0
+
+
+def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
+    """A run whose code waits for Spark, which counts for ever."""
+    run = number_of(run_of(api, "counting"))
+    until(lambda: marks_of(lake, run), "its code has begun")
+    until(lambda: jobs_of(stack, run, 1), "Spark is at work")
+    return run, marks_of(lake, run)[0]
+
+
+def number_of(address: str) -> int:
+    return int(address.rstrip("/").rpartition("/")[2])
+
+
+def jobs_of(stack: Stack, run: int, attempt: int) -> list[object]:
+    """What Spark itself says that it does for an attempt."""
+    tag = f"slicewise-run-{run}-{attempt}"
+    running = Spark(stack.environment()["SPARK_UI_URL"]).jobs("running")
+    return [job for job in running if any(tag in said for said in job["jobTags"])]
+
+
+@pytest.mark.parametrize("victim", ["worker", "runner", "warm parent"])
+def test_what_was_running_stops_and_is_made_by_another(
+    victim: str, crew: Crew, api: Client, lake: Path, recovered: Recovered
+) -> None:
+    crew.hire_gateway("second")
+    before = crew.materializations("counting").get("", (0, 0))
+    run, lost = counting(api, lake, crew.stack)
+    ((at_work,),) = crew.rows(
+        "SELECT gateway.process_id FROM assets_app_runattempt AS attempt"
+        " JOIN assets_app_gateway AS gateway ON gateway.id = attempt.gateway_id"
+        " WHERE attempt.run_id = %s",
+        run,
+    )
+    name = "second" if at_work == crew.pid("second") else "worker-scheduled"
+    parent = crew.warm_parent(name)
+    killed = {"worker": at_work, "runner": lost.pid, "warm parent": parent}[victim]
+    os.kill(killed, signal.SIGKILL)
+    began, killed_at = time.monotonic(), time.time()
+
+    until(lambda: not is_running(lost.pid), "its code has stopped", seconds=_STOPPED_SECONDS)
+    until(lambda: len(marks_of(lake, run)) == 2, "another has begun", seconds=_TAKEN_OVER_SECONDS)
+    assert jobs_of(crew.stack, run, 1) == []
+    recovered(f"kill -9 of the {victim}", time.monotonic() - began)
+    assert crew.await_run(run) == "succeeded"
+
+    marks = marks_of(lake, run)
+    assert_never_twice_at_once(marks)
+    assert marks[0].last < killed_at + _STOPPED_SECONDS
+    assert [mark.is_done for mark in marks] == [False, True]
+    outcomes = [outcome for _, outcome, _ in crew.attempts(run)]
+    assert outcomes == ["lost" if victim == "worker" else "failed", "succeeded"]
+    after = crew.materializations("counting")[""]
+    assert after == (before[0] + 1, before[1] + 1)
