@@ -1,15 +1,20 @@
 """The one place that says who may do what.
 
 Pages, API, admin and command line all ask here. Roles are Django groups of these names; a
-superuser is an admin, and whoever is signed in may look.
+superuser is an admin, and whoever is signed in may look. What no role allows may be granted for
+single assets, or for groups of assets.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 
-from accounts_app.models import User
+from accounts_app.models import Grant, User
 
 
 class Role(StrEnum):
@@ -38,7 +43,38 @@ GRANTS: dict[Role, frozenset[Action]] = {
     Role.ADMIN: frozenset(Action),
 }
 
+# What a grant on an asset allows: to start backfills of it, and so to stop them.
+GRANTED: dict[str, frozenset[Action]] = {
+    Grant.Permission.BACKFILL: frozenset({Action.BACKFILL, Action.CANCEL}),
+}
+_MOST_NAMED = 10
+
 type_of_user = User | AnonymousUser
+
+
+class NamedAsset(Protocol):
+    """What the policy needs to know of an asset."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """On which assets somebody may do something: on all, or on those of these names and groups."""
+
+    everything: bool = False
+    assets: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.assets or self.groups)
+
+    def covers(self, asset: NamedAsset) -> bool:
+        """Whether this asset is among them."""
+        return self.everything or asset.name in self.assets or asset.group in self.groups
 
 
 def may(user: type_of_user, action: Action) -> bool:
@@ -57,6 +93,50 @@ def require(user: type_of_user, action: Action) -> None:
         raise PermissionDenied(
             f"{name} may not {action.value}: this needs the role {_least(action)}."
         )
+
+
+def reach(user: type_of_user, action: Action) -> Reach:
+    """The assets on which the user may do this, by role or by grant: at most two statements."""
+    if may(user, action):
+        return Reach(everything=True)
+    granting = [permission for permission, actions in GRANTED.items() if action in actions]
+    if not granting or not user.is_authenticated or not user.is_active:
+        return Reach()
+    held = Grant.objects.filter(Q(person=user.pk) | Q(people__in=user.groups.all()))
+    named = held.filter(permission__in=granting).values_list("asset", "asset_group")
+    found = list(named.distinct())
+    return Reach(
+        assets=frozenset(asset for asset, _ in found if asset),
+        groups=frozenset(group for _, group in found if group),
+    )
+
+
+def may_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> bool:
+    """Whether the user may do this to every one of the assets."""
+    within = reach(user, action)
+    return bool(within) and all(within.covers(asset) for asset in assets)
+
+
+def require_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> None:
+    """Raise ``PermissionDenied`` that names each of the assets to which the user may not do this.
+
+    Every one is asked about: what follows an asset is not granted with it.
+    """
+    within = reach(user, action)
+    refused = sorted({asset.name for asset in assets if not within.covers(asset)})
+    if not refused:
+        return
+    named = ", ".join(refused[:_MOST_NAMED])
+    if len(refused) > _MOST_NAMED:
+        named += f" and {len(refused) - _MOST_NAMED} more"
+    name = user.get_username() or "Nobody who is not signed in"
+    granting = [permission for permission, actions in GRANTED.items() if action in actions]
+    on_each = (
+        f", or the permission {granting[0]} on each of them or on its group" if granting else ""
+    )
+    raise PermissionDenied(
+        f"{name} may not {action.value} {named}: this needs the role {_least(action)}{on_each}."
+    )
 
 
 def roles_of(user: type_of_user) -> set[Role]:

@@ -1,12 +1,16 @@
-"""Admin for the catalogue, materializations, runs and gateways. Writes go through the services."""
+"""Admin for the catalogue, what is granted on it, materializations, runs and gateways.
 
+Writes go through the services.
+"""
+
+from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline
+from accounts_app.admin import AdministeredAdmin, ReadOnlyAdmin, ReadOnlyInline
 from accounts_app.errors import InvalidRequest
-from accounts_app.models import User
+from accounts_app.models import Grant, User
 from accounts_app.policy import Action, may
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.control import cancel_run
@@ -65,6 +69,40 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
             set_paused(asset, paused, user=acting(request))
         state = "paused" if paused else "not paused any more"
         messages.success(request, f"{', '.join(asset.name for asset in assets)}: {state}.")
+
+
+class GrantForm(forms.ModelForm[Grant]):
+    """A grant, by names that are there: a misspelt one would lie in wait for an asset."""
+
+    class Meta:
+        model = Grant
+        fields = ("permission", "person", "people", "asset", "asset_group")
+
+    def clean_asset(self) -> str:
+        """The asset, if there is one of that name."""
+        name: str = self.cleaned_data["asset"]
+        if name and not Asset.objects.declared().filter(name=name).exists():
+            raise forms.ValidationError(f"There is no asset {name!r}.")
+        return name
+
+    def clean_asset_group(self) -> str:
+        """The group, if an asset is in it."""
+        name: str = self.cleaned_data["asset_group"]
+        if name and not Asset.objects.declared().filter(group=name).exists():
+            raise forms.ValidationError(f"No asset is in a group {name!r}.")
+        return name
+
+
+@admin.register(Grant)
+class GrantAdmin(AdministeredAdmin[Grant]):
+    """Who may do what to single assets, beyond what roles allow. Here, since it knows assets."""
+
+    form = GrantForm
+    list_display = ("id", "permission", "person", "people", "asset", "asset_group")
+    list_filter = ("permission", "people", "asset_group")
+    search_fields = ("asset", "asset_group", "person__username", "people__name")
+    list_select_related = ("person", "people")
+    autocomplete_fields = ("person",)
 
 
 @admin.register(Materialization)

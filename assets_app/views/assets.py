@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from accounts_app.policy import Action, may
+from accounts_app.policy import Action, may, may_for_assets
 from assets_app.models import Asset, PartitionCount, Run
 from assets_app.queries.grid import grid_page
 from assets_app.queries.overview import standings
@@ -60,7 +60,8 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
         "tab": tab,
         "import_error": import_error_of(found),
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(found),
-        "may_backfill": may(request.user, Action.BACKFILL) and can_be_backfilled(found),
+        "may_backfill": can_be_backfilled(found)
+        and may_for_assets(request.user, Action.BACKFILL, [found]),
     }
     return render(
         request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, found)

@@ -121,7 +121,7 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
 
     Raises PermissionDenied, and InvalidRequest with all fields that are wrong at once.
     """
-    policy.require(user, policy.Action.BACKFILL)
+    policy.require_for_assets(user, policy.Action.BACKFILL, [request.asset])
     errors: dict[str, list[str]] = {}
     version = _gather(errors, lambda: require_producer(request.asset))
     params = _gather(errors, lambda: checked_params(version, request.params)) if version else None

@@ -2,11 +2,12 @@
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
-from accounts_app.models import AuditEntry, User
-from accounts_app.policy import Role
+from accounts_app.models import AuditEntry, Grant, User
+from accounts_app.policy import Action, Role, may_for_assets
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run
 from backfills_app.models import Backfill
@@ -17,6 +18,7 @@ SHOWN = [
     "assets_app.asset", "assets_app.bundle", "assets_app.gateway", "assets_app.materialization",
     "assets_app.run", "backfills_app.backfill", "partitions_app.partitiondefinition",
     "accounts_app.auditentry", "accounts_app.user", "auth.group", "knox.authtoken",
+    "accounts_app.grant",
 ]  # fmt: skip
 SERVICE_OWNED = SHOWN[:8]
 
@@ -124,3 +126,49 @@ def test_changes_to_people_are_audited(client: Client, ada: User) -> None:
     assert added.status_code == 302
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.subject) == (ada, "create", "night shift")
+
+
+def test_a_permission_on_an_asset_is_granted_audited_and_taken_back(
+    client: Client, ada: User, carriers: Asset
+) -> None:
+    vera = cast.person("vera", Role.VIEWER)
+    typed = {"permission": "backfill", "person": vera.pk, "asset": "carriers", "asset_group": ""}
+    assert client.post(page("accounts_app.grant", "add"), typed).status_code == 302
+    assert may_for_assets(vera, Action.BACKFILL, [carriers])
+    grant = Grant.objects.get()
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action) == (ada, "create")
+    assert entry.subject == "vera: backfill carriers"
+    assert client.get(page("accounts_app.grant"), {"q": "vera"}).status_code == 200
+    client.post(page("accounts_app.grant", "delete", grant.pk), {"post": "yes"})
+    assert not may_for_assets(vera, Action.BACKFILL, [carriers])
+    assert AuditEntry.objects.filter(action="delete", subject=entry.subject).exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"asset": "carier"}, "There is no asset"),
+        ({"asset_group": "fleet"}, "No asset is in a group"),
+        ({}, "Name one asset or one group of assets."),
+        ({"asset": "carriers", "people": True}, "Name one person or one group of people."),
+    ],
+)
+def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
+    client: Client, ada: User, carriers: Asset, typed: dict[str, object], said: str
+) -> None:
+    people = {"people": Group.objects.get(name="viewer").pk} if typed.pop("people", None) else {}
+    answer = client.post(
+        page("accounts_app.grant", "add"),
+        {"permission": "backfill", "person": ada.pk} | typed | people,
+    )
+    assert answer.status_code == 200
+    assert said in answer.content.decode()
+    assert not Grant.objects.exists()
+
+
+def test_only_admins_grant(carriers: Asset) -> None:
+    client = Client()
+    client.force_login(cast.person("edna", Role.EDITOR, is_staff=True))
+    assert client.get(page("accounts_app.grant")).status_code == 403
+    assert client.get(page("accounts_app.grant", "add")).status_code == 403
