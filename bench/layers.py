@@ -15,7 +15,7 @@ from config.stack.process import scrubbed
 _WARM_UP, _WATCHED = 5, 20
 
 # From the end of a window, at which it is due, to the start of the run that makes it.
-_DUE = """
+DUE = """
 SELECT extract(epoch FROM run.started_at - piece.window_end)
 FROM assets_app_run AS run
 JOIN assets_app_runpartition AS made ON made.run_id = run.id
@@ -46,7 +46,7 @@ def measure() -> Iterator[Figure]:
             with psycopg.connect(whole.environment()["DATABASE_URL"]) as connection:
                 due, layer = (
                     [float(row[0]) for row in connection.execute(query).fetchall()]
-                    for query in (_DUE, _LAYER)
+                    for query in (DUE, _LAYER)
                 )
         finally:
             whole.stop()
