@@ -5,20 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
 from django.db import connection, transaction
 
-from assets_app.catalogue.timetables import time_rule
 from assets_app.execution.claims import PlannedRun, claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, Schedule, Trigger
+from assets_app.scheduling.ended import Ended, EndedPartitions, Terms, rule_text
 from assets_app.scheduling.planning import planned_runs, terms_of, version_in_force
 from assets_app.scheduling.recording import TickResult, record_ticks
 from assets_app.scheduling.slices import SliceFacts, mark_due_again, pass_over, slice_facts
-from slicewise.due import before, ended_between, latest
-from slicewise.partition_set import PartitionSet
-from slicewise.rows import PartitionRow, partition_rows
-from slicewise.time_rules import TimeRule
+from partitions_app.models import PartitionDefinition
+from slicewise.rows import PartitionRow
 
 _TICK_LOCK = 7_304
 _AT_ONCE = 2_000
@@ -28,6 +25,8 @@ UPDATE assets_app_schedule AS schedule SET handled_until = handled.until, next_a
 FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS handled(id, until, next_at)
 WHERE schedule.id = handled.id
 """
+# What a tick reads of the rows of a schedule, and no more: there may be ten thousand of them.
+_READ = ("rule", "handled_until", "producer__current_version__definition", "group__queue")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +34,8 @@ class _Tick:
     """One tick of one schedule, and the partitions of one asset that it is about."""
 
     schedule: Schedule
-    rule: TimeRule
-    at: datetime
-    # Up to then windows are seen to: before `at` where more ended than one tick makes.
-    until: datetime
     asset: Asset
-    due: Sequence[PartitionRow]
-    passed_over: Sequence[PartitionRow]
-    # The last few before those that are due, to be made again where they are there.
-    refreshed: Sequence[PartitionRow]
+    ended: Ended
 
 
 def handle_ticks(now: datetime) -> int:
@@ -57,82 +49,69 @@ def handle_ticks(now: datetime) -> int:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_TICK_LOCK])
         if not cursor.fetchone()[0]:
             return 0
-        schedules = (
+        schedules = list(
             Schedule.objects.select_for_update(of=("self",))
             .select_related("producer__current_version", "group")
-            .prefetch_related("producer__assets__partition_definition")
+            .only(*_READ)
             .filter(next_at__lte=now)
             .order_by("next_at", "id")[:_AT_ONCE]
         )
-        ticks = [tick for schedule in schedules for tick in _ticks(schedule, now)]
+        ticks = list(_ticks(schedules, now))
         _queue(ticks)
         nudge_dispatch()
         return len(ticks)
 
 
-def _ticks(schedule: Schedule, now: datetime) -> Iterator[_Tick]:
-    rule = time_rule(schedule.rule or {})
-    at = rule.last_until(now)
-    asset = _asked_of(schedule)
-    if at is not None and asset is not None:
-        yield _tick(schedule, rule, at, asset)
+def _ticks(schedules: Sequence[Schedule], now: datetime) -> Iterator[_Tick]:
+    asked, ended = _asked_of(schedules), EndedPartitions(now)
+    for schedule in schedules:
+        asset = asked.get(schedule.producer_id)
+        if asset is not None:
+            found = ended.of(_terms(schedule, asset), asset.definition)
+            if found is not None:
+                yield _Tick(schedule=schedule, asset=asset, ended=found)
 
 
-def _asked_of(schedule: Schedule) -> Asset | None:
-    """The asset that a tick asks for: of those that are made together one, with which the others
-    come; of one whose partitions are found at run time a run that finds some.
+def _asked_of(schedules: Sequence[Schedule]) -> dict[int | None, Asset]:
+    """The assets that ticks ask for, by their producers: of those that are made together one, with
+    which the others come; of one whose partitions are found at run time a run that finds some.
     """
-    declared = [asset for asset in schedule.producer.assets.all() if asset.active]
-    if not declared:
-        return None
-    asset = min(declared, key=lambda one: one.pk)
-    return asset.discovering if asset.finds_partitions else asset
-
-
-def _tick(schedule: Schedule, rule: TimeRule, at: datetime, asset: Asset) -> _Tick:
-    options = version_in_force(schedule).definition
-    definition, until = asset.definition, at
-    due: PartitionSet | None = None
-    if definition is not None:
-        due = ended_between(definition, schedule.handled_until, at)
-        if len(due) > settings.MAX_PARTITIONS_PER_TICK:
-            due, until = _cut(due, at)
-    wanted = latest(due) if due and options.get("pending") == "latest" else due
-    again: PartitionSet | None = None
-    if definition is not None and due and due.hull is not None and options.get("refresh"):
-        again = before(definition, due.hull.start, options["refresh"])
-    return _Tick(
-        schedule=schedule,
-        rule=rule,
-        at=at,
-        until=until,
-        asset=asset,
-        due=list(partition_rows(definition, wanted)),
-        passed_over=[] if due is None or wanted is None else _rows(due - wanted),
-        refreshed=[] if again is None else _rows(again),
+    producer_ids = [schedule.producer_id for schedule in schedules]
+    assets = list(
+        Asset.objects.filter(producer__in=producer_ids, active=True)
+        .only("name", "producer_id", "partition_definition_id")
+        .order_by("producer_id", "id")
+        .distinct("producer_id")
     )
+    # Many assets share one rule, which is read once.
+    rules = PartitionDefinition.objects.in_bulk(
+        {pk for asset in assets if (pk := asset.partition_definition_id) is not None}
+    )
+    for asset in assets:
+        if asset.partition_definition_id is not None:
+            asset.partition_definition = rules[asset.partition_definition_id]
+    return {
+        asset.producer_id: asset.discovering if asset.finds_partitions else asset
+        for asset in assets
+    }
 
 
-def _rows(partitions: PartitionSet) -> list[PartitionRow]:
-    return list(partition_rows(partitions.definition, partitions))
-
-
-def _cut(due: PartitionSet, at: datetime) -> tuple[PartitionSet, datetime]:
-    """As many of the first windows as one tick makes, and when the last of them ends.
-
-    The rest is for the next ticks, at once: nothing is lost.
-    """
-    width = due.space.segments.count
-    most = max(settings.MAX_PARTITIONS_PER_TICK // width, 1) * width
-    if due.hull is None or len(due) <= most:
-        return due, at
-    first = due[:most]
-    return first, at if first.hull is None else first.hull.end
+def _terms(schedule: Schedule, asset: Asset) -> Terms:
+    options = version_in_force(schedule).definition
+    row = None if asset.is_discovering else asset.partition_definition
+    return Terms(
+        rule=rule_text(schedule.rule or {}),
+        since=schedule.handled_until,
+        definition=() if row is None else (row.fingerprint, str(row.revision)),
+        pending=options.get("pending"),
+        refresh=options.get("refresh") or 0,
+    )
 
 
 def _queue(ticks: Sequence[_Tick]) -> None:
     facts = slice_facts(
-        (tick.asset, [row.key for row in (*tick.due, *tick.refreshed)]) for tick in ticks
+        (tick.asset, [row.key for row in (*tick.ended.due, *tick.ended.refreshed)])
+        for tick in ticks
     )
     results = [_result(tick, facts) for tick in ticks]
     planned: list[PlannedRun] = []
@@ -141,7 +120,7 @@ def _queue(ticks: Sequence[_Tick]) -> None:
         planned += planned_runs(terms, result.wanted)
     _, held = claim_all(planned)
     mark_due_again(held)
-    pass_over([(tick.asset, row) for tick in ticks for row in tick.passed_over])
+    pass_over([(tick.asset, row) for tick in ticks for row in tick.ended.passed_over])
     blocked = Counter(partition.terms.asset.pk for partition in held)
     for tick, result in zip(ticks, results, strict=True):
         result.in_flight = blocked[tick.asset.pk]
@@ -151,15 +130,16 @@ def _queue(ticks: Sequence[_Tick]) -> None:
 
 def _result(tick: _Tick, facts: SliceFacts) -> TickResult:
     """What the tick makes: all that is due and not there, and what is to be refreshed."""
-    lacking = [row for row in tick.due if not _is_there(tick, row, facts)]
-    again = [row for row in tick.refreshed if facts.version(tick.asset, row.key)]
+    ended = tick.ended
+    lacking = [row for row in ended.due if not _is_there(tick, row, facts)]
+    again = [row for row in ended.refreshed if facts.version(tick.asset, row.key)]
     return TickResult(
         schedule=tick.schedule,
-        at=tick.at,
-        count=max(1, tick.rule.count(tick.schedule.handled_until, tick.at)),
+        at=ended.at,
+        count=ended.count,
         wanted=[*again, *lacking],
-        existing=len(tick.due) - len(lacking),
-        passed_over=len(tick.passed_over),
+        existing=len(ended.due) - len(lacking),
+        passed_over=len(ended.passed_over),
     )
 
 
@@ -174,12 +154,8 @@ def _is_there(tick: _Tick, row: PartitionRow, facts: SliceFacts) -> bool:
 
 
 def _go_on(ticks: Sequence[_Tick]) -> None:
-    """Every schedule's next tick; one that was cut short ticks again at once."""
-    handled = {tick.schedule.pk: tick for tick in ticks}
-    following = [
-        tick.at if tick.until < tick.at else tick.rule.next_after(tick.at)
-        for tick in handled.values()
-    ]
+    """Every schedule's next tick."""
     with connection.cursor() as cursor:
-        until = [tick.until for tick in handled.values()]
-        cursor.execute(_GO_ON, [list(handled), until, following])
+        ended = [tick.ended for tick in ticks]
+        columns = [one.until for one in ended], [one.next_at for one in ended]
+        cursor.execute(_GO_ON, [[tick.schedule.pk for tick in ticks], *columns])

@@ -250,6 +250,29 @@ def test_statements_do_not_grow_with_schedules() -> None:
     assert statements(3, 1) == statements(40, 2)
 
 
+def test_schedules_of_one_hour_keep_what_is_their_own() -> None:
+    made = {
+        "days": scheduled("days", cron("@daily"), DAILY, since=at(2024, 7, 1)),
+        "more_days": scheduled("more_days", cron("@daily"), DAILY, since=at(2024, 6, 29)),
+        "hours": scheduled("hours", cron("@daily"), HOURLY, since=at(2024, 7, 1)),
+        "last_hour": scheduled(
+            "last_hour", cron("@daily"), HOURLY, since=at(2024, 7, 1), pending="latest"
+        ),
+        "segments": scheduled("segments", cron("@daily"), SEGMENTS, since=at(2024, 7, 1)),
+        "whole": scheduled("whole", cron("@daily"), since=at(2024, 7, 1)),
+    }
+    assert handle_ticks(at(2024, 7, 2)) == len(made)
+    found = {name: waiting(asset) for name, asset in made.items()}
+    assert len(found.pop("hours")) == 24
+    assert found == {
+        "days": ["2024-07-01"],
+        "more_days": ["2024-06-29", "2024-06-30", "2024-07-01"],
+        "last_hour": ["2024-07-01T23:00Z"],
+        "segments": ["marketing-dwh", "engineering-dwh"],
+        "whole": [""],
+    }
+
+
 def test_nothing_due_is_one_statement() -> None:
     scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1))
     with CaptureQueriesContext(connection) as seen:
