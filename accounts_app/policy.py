@@ -27,15 +27,19 @@ class Role(StrEnum):
 class Action(StrEnum):
     VIEW = "view"
     MATERIALIZE = "materialize"
+    REPORT = "report writes"
     BACKFILL = "backfill"
     CANCEL = "cancel"
     PAUSE = "pause"
     SYNC = "sync"
+    PARTITIONS = "add or remove partitions"
     ADMINISTER = "administer"
 
 
-_OPERATOR = frozenset({Action.VIEW, Action.MATERIALIZE, Action.BACKFILL, Action.CANCEL})
-_EDITOR = _OPERATOR | {Action.PAUSE, Action.SYNC}
+_OPERATOR = frozenset(
+    {Action.VIEW, Action.MATERIALIZE, Action.REPORT, Action.BACKFILL, Action.CANCEL}
+)
+_EDITOR = _OPERATOR | {Action.PAUSE, Action.SYNC, Action.PARTITIONS}
 GRANTS: dict[Role, frozenset[Action]] = {
     Role.VIEWER: frozenset({Action.VIEW}),
     Role.OPERATOR: _OPERATOR,

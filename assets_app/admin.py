@@ -107,12 +107,12 @@ class GrantAdmin(AdministeredAdmin[Grant]):
 
 @admin.register(Materialization)
 class MaterializationAdmin(ReadOnlyAdmin[Materialization]):
-    """What was made, when, and by which run."""
+    """What was made, when, and by which run, or who told of it."""
 
-    list_display = ("id", "asset", "key", "version", "run", "rows", "bytes", "created_at")
+    list_display = ("id", "asset", "key", "version", "run", "report", "rows", "bytes", "created_at")
     list_filter = ("created_at",)
     search_fields = ("=slice__key", "=slice__asset__name")
-    list_select_related = ("slice__asset", "run")
+    list_select_related = ("slice__asset", "run", "report")
 
     @admin.display
     def asset(self, materialization: Materialization) -> str:

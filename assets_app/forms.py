@@ -45,7 +45,7 @@ class ServiceForm(forms.Form):
 
 
 class ParamsField(forms.CharField):
-    """A JSON object of params, as text."""
+    """A JSON object, as text: params, or facts to keep."""
 
     widget = forms.Textarea
 
@@ -90,3 +90,36 @@ class MaterializeForm(ServiceForm):
             del self.fields["params"]
         elif not self.is_bound:
             self.initial["params"] = json.dumps(params, indent=2)
+
+
+class ReportWriteForm(ServiceForm):
+    """Which partitions something else has written, and what is known of it."""
+
+    selection = forms.CharField(
+        required=False,
+        label="Partitions",
+        help_text="A key; from..to, both written; a month or a year; several with commas between.",
+    )
+    rows = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**63 - 1,
+        label="Rows",
+        help_text="Of a single partition; empty where nobody counted.",
+    )
+    bytes = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**63 - 1,
+        label="Bytes",
+        help_text="Of a single partition.",
+    )
+    metadata = ParamsField(
+        required=False, label="Facts", help_text="A JSON object that is kept with the record."
+    )
+
+    def __init__(self, *args: Any, partitioned: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["metadata"].widget.attrs["rows"] = 3
+        if not partitioned:
+            del self.fields["selection"]

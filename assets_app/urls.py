@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from assets_app.views import assets, bundles, gateways, partitions, pausing, retrying, runs
+from assets_app.views import (
+    assets,
+    bundles,
+    gateways,
+    partitions,
+    pausing,
+    reporting,
+    retrying,
+    runs,
+)
 
 app_name = "assets"
 urlpatterns = [
@@ -11,6 +20,7 @@ urlpatterns = [
     path("assets/<str:name>/pause/", pausing.pause, name="pause"),
     path("assets/<str:name>/unpause/", pausing.unpause, name="unpause"),
     path("assets/<str:name>/materialize/", partitions.materialize_page, name="materialize"),
+    path("assets/<str:name>/report-write/", reporting.report_page, name="report-write"),
     # The one partition of an asset that is not partitioned has the empty key.
     path("assets/<str:name>/partitions/", partitions.partition, name="whole"),
     path("assets/<str:name>/partitions/<path:key>/", partitions.partition, name="partition"),

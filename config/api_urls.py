@@ -4,7 +4,7 @@ from django.urls import include, path, re_path
 
 from accounts_app.api.base import NoSuchAddress
 from accounts_app.api.tokens import TokensView
-from assets_app.api import assets, gateways, retrying, runs, schedules
+from assets_app.api import assets, events, gateways, retrying, runs, schedules
 from backfills_app import api as backfills
 from config.api_docs import DocsView, SchemaView
 from config.api_health import HealthView
@@ -14,6 +14,7 @@ v1 = [
     path("assets/<str:name>/", assets.AssetView.as_view(), name="asset"),
     path("assets/<str:name>/partitions/", assets.PartitionsView.as_view(), name="partitions"),
     path("assets/<str:name>/materialize/", assets.MaterializeView.as_view(), name="materialize"),
+    path("assets/<str:name>/events/", events.AssetEventsView.as_view(), name="asset-events"),
     path("assets/<str:name>/ticks/", schedules.TicksView.as_view(), name="ticks"),
     path("assets/<str:name>/pause/", schedules.PauseView.as_view(), name="pause"),
     path("assets/<str:name>/unpause/", schedules.UnpauseView.as_view(), name="unpause"),

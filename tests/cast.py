@@ -109,3 +109,14 @@ def together(
         )
         for outlet in outlets
     ]
+
+
+def external(
+    name: str, partition: slicewise.PartitionDefinition | None = None, **fields: Any
+) -> Asset:
+    """An asset declared with ``Asset(...)``, which something else writes."""
+    bundle, _ = Bundle.objects.get_or_create(name="nyc_flights", defaults={"path": "/nowhere"})
+    row = None if partition is None else PartitionDefinition.of(partition.to_json())
+    return Asset.objects.create(
+        name=name, bundle=bundle, partition_definition=row, file="flights.py", **fields
+    )

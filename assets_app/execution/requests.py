@@ -68,7 +68,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
         )
         claimed, held = claim(terms, list(batches(rows, strategy)))
         if not claimed:
-            raise ConflictingRequest({"selection": _in_flight_sentence(asset, held)})
+            raise ConflictingRequest({"selection": in_flight_sentence(asset, held)})
         if held:
             group.in_flight = [row.key for row in held]
             group.save(update_fields=["in_flight"])
@@ -105,10 +105,12 @@ def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
     return chosen
 
 
-def selected_rows(asset: Asset, selection: str, *, now: datetime) -> list[PartitionRow]:
+def selected_rows(
+    asset: Asset, selection: str, *, now: datetime, instead: str = "Start a backfill instead."
+) -> list[PartitionRow]:
     """The selected partitions in order.
 
-    Refused where there are none, too many, or some are not over yet.
+    Refused where there are none, too many, with what to do ``instead``, or some are not over yet.
     """
     if asset.definition is None:
         if selection.strip():
@@ -120,7 +122,7 @@ def selected_rows(asset: Asset, selection: str, *, now: datetime) -> list[Partit
         raise InvalidRequest(
             {
                 "selection": f"{len(chosen):,} partitions are more than one request may name"
-                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST). Start a backfill instead."
+                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST). {instead}"
             }
         )
     rows = list(partition_rows(asset.definition, chosen))
@@ -202,6 +204,7 @@ def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
     return [list(items[at : at + size]) for at in range(0, len(items), size)]
 
 
-def _in_flight_sentence(asset: Asset, held: Sequence[PartitionRow]) -> str:
+def in_flight_sentence(asset: Asset, held: Sequence[PartitionRow]) -> str:
+    """Says which partitions other runs are making, the first few by name."""
     keys = ", ".join(row.key for row in islice(held, 3)) + ("…" if len(held) > 3 else "")
     return f"Another run is making {asset.name} {keys} already.".replace("  ", " ")

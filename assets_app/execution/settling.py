@@ -8,6 +8,26 @@ from assets_app.execution.messages import nudge_judge
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
+# After "held": slices that are locked, with their old and new state.
+COUNTS_FOLLOW = """change AS (
+    SELECT asset_id, identity, bucket, segment, state, sum(by) AS by
+    FROM (
+        SELECT asset_id, identity, bucket, segment, old AS state, -1 AS by FROM held
+        UNION ALL
+        SELECT asset_id, identity, bucket, segment, new, 1 FROM held
+    ) AS step
+    WHERE state <> 'missing'
+    GROUP BY asset_id, identity, bucket, segment, state
+    HAVING sum(by) <> 0
+    ORDER BY asset_id, identity, bucket, segment, state
+), counted AS (
+    INSERT INTO assets_app_partitioncount AS total
+        (asset_id, identity, bucket, segment, state, count)
+    SELECT asset_id, identity, bucket, segment, state, by FROM change
+    ON CONFLICT (asset_id, identity, bucket, segment, state)
+        DO UPDATE SET count = total.count + EXCLUDED.count
+)"""
+
 # A failure shows as failed even where older data is there; a cancellation shows only where nothing
 # else is known. Counts follow in the same statement, in one order, so that no two dead-lock.
 _SETTLE = """
@@ -29,31 +49,19 @@ WITH held AS MATERIALIZED (
     FROM held {more_tables}
     WHERE slice.id = held.id {more_conditions}
     RETURNING slice.id, slice.version, held.held_by_id AS run_id
-), change AS (
-    SELECT asset_id, identity, bucket, segment, state, sum(by) AS by
-    FROM (
-        SELECT asset_id, identity, bucket, segment, old AS state, -1 AS by FROM held
-        UNION ALL
-        SELECT asset_id, identity, bucket, segment, new, 1 FROM held
-    ) AS step
-    WHERE state <> 'missing'
-    GROUP BY asset_id, identity, bucket, segment, state
-    HAVING sum(by) <> 0
-    ORDER BY asset_id, identity, bucket, segment, state
-), counted AS (
-    INSERT INTO assets_app_partitioncount AS total
-        (asset_id, identity, bucket, segment, state, count)
-    SELECT asset_id, identity, bucket, segment, state, by FROM change
-    ON CONFLICT (asset_id, identity, bucket, segment, state)
-        DO UPDATE SET count = total.count + EXCLUDED.count
-)
+), {counts_follow}
 {conclusion}
 """
 
 _RELEASE = _SETTLE.format(
-    more_settings="", more_tables="", more_conditions="", conclusion="SELECT count(*) FROM settled"
+    counts_follow=COUNTS_FOLLOW,
+    more_settings="",
+    more_tables="",
+    more_conditions="",
+    conclusion="SELECT count(*) FROM settled",
 )
 _RECORD = _SETTLE.format(
+    counts_follow=COUNTS_FOLLOW,
     more_settings=(
         ", version = slice.version + 1, rows = made.rows, bytes = made.bytes,"
         " materialized_at = now()"

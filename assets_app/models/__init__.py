@@ -20,7 +20,7 @@ from assets_app.models.runs import (
     RunPartition,
 )
 from assets_app.models.scheduling import Outbox, Schedule, ScheduleTick
-from assets_app.models.slices import AssetPartition, Materialization, PartitionCount
+from assets_app.models.slices import AssetPartition, Materialization, PartitionCount, WriteReport
 from assets_app.models.states import (
     ACTIVE_STATES,
     TERMINAL_STATES,
@@ -72,4 +72,5 @@ __all__ = [
     "TickReason",
     "Trigger",
     "ValidationResult",
+    "WriteReport",
 ]

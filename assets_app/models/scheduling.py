@@ -4,6 +4,7 @@ from django.db import models
 
 from assets_app.models.catalogue import Producer
 from assets_app.models.runs import Run, RunGroup
+from assets_app.models.slices import WriteReport
 from assets_app.models.states import TickReason
 
 
@@ -35,20 +36,31 @@ class Schedule(models.Model):
 
 
 class Outbox(models.Model):
-    """A run that has made something, whose downstream partitions are still to be judged.
+    """A run that has made something, or a write that was told of, whose downstream partitions are
+    still to be judged.
 
-    Written in the transaction that records the run, judged in a later one: two runs recorded at
+    Written in the transaction that records it, judged in a later one: two recorded at
     once would each not see the other.
     """
 
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="+")
+    run = models.OneToOneField(Run, null=True, on_delete=models.CASCADE, related_name="+")
+    report = models.OneToOneField(
+        WriteReport, null=True, on_delete=models.CASCADE, related_name="+"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ("id",)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(run__isnull=False, report__isnull=True)
+                | models.Q(run__isnull=True, report__isnull=False),
+                name="outbox_run_or_report",
+            ),
+        )
 
     def __str__(self) -> str:
-        return f"run {self.run_id}"
+        return f"run {self.run_id}" if self.run_id else f"report {self.report_id}"
 
 
 class ScheduleTick(models.Model):

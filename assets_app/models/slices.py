@@ -1,6 +1,8 @@
 """The slices of assets: their present state, what made them, and how many there are."""
 
+from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 from assets_app.models.catalogue import Asset, ProducerVersion
 from assets_app.models.states import PartitionState
@@ -83,8 +85,29 @@ class AssetPartition(models.Model):
         return f"{self.asset_id} {self.key}"
 
 
+class WriteReport(models.Model):
+    """Somebody has told of a write that something else did, to an asset that nothing here makes."""
+
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="write_reports")
+    selection = models.TextField(blank=True)
+    partition_count = models.PositiveIntegerField()
+    metadata = models.JSONField(default=dict)
+    told_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # Who told of it is said as well when the account is gone.
+    told_by_name = models.CharField(max_length=150)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"write {self.pk} of {self.asset_id}, told by {self.told_by_name}"
+
+
 class Materialization(models.Model):
-    """The record of one slice made by one run.
+    """The record of one slice made by one run, or written by something else and told of.
 
     Appended when its data has been published, never changed.
     """
@@ -93,13 +116,23 @@ class Materialization(models.Model):
         AssetPartition, on_delete=models.CASCADE, related_name="materializations", db_index=False
     )
     version = models.PositiveIntegerField()
-    run = models.ForeignKey("Run", on_delete=models.PROTECT, related_name="materializations")
+    # None of what something else has written: that has a report instead.
+    run = models.ForeignKey(
+        "Run", null=True, on_delete=models.PROTECT, related_name="materializations"
+    )
+    report = models.ForeignKey(
+        WriteReport,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="materializations",
+        db_index=False,
+    )
     # Its inputs say which upstream versions were there when it started.
     attempt = models.ForeignKey(
-        "RunAttempt", on_delete=models.PROTECT, related_name="+", db_index=False
+        "RunAttempt", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     producer_version = models.ForeignKey(
-        ProducerVersion, on_delete=models.PROTECT, related_name="+", db_index=False
+        ProducerVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     rows = models.BigIntegerField(null=True)
     bytes = models.BigIntegerField(null=True)
@@ -110,6 +143,28 @@ class Materialization(models.Model):
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(fields=("slice", "version"), name="materialization_version"),
+            models.CheckConstraint(
+                condition=Q(
+                    run__isnull=False,
+                    attempt__isnull=False,
+                    producer_version__isnull=False,
+                    report__isnull=True,
+                )
+                | Q(
+                    run__isnull=True,
+                    attempt__isnull=True,
+                    producer_version__isnull=True,
+                    report__isnull=False,
+                ),
+                name="materialization_by_run_or_report",
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("report",),
+                condition=Q(report__isnull=False),
+                name="materialization_by_report",
+            ),
         )
 
     def __str__(self) -> str:

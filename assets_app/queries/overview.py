@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from django.db import connection
 from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Greatest
 
 from assets_app.models import (
     Asset,
@@ -15,6 +16,7 @@ from assets_app.models import (
     Run,
     RunState,
     ValidationResult,
+    WriteReport,
 )
 from assets_app.queries.grid import expected_count
 from partitions_app.looks import Look, look_of_partition
@@ -114,8 +116,8 @@ def _held(assets: Sequence[Asset]) -> dict[int, int]:
 def _moments(
     assets: Sequence[Asset],
 ) -> dict[int, tuple[datetime | None, datetime | None, int | None]]:
-    """The start of the earliest partition, when the last run succeeded, and that run if one of its
-    validations warned: by index each.
+    """The start of the earliest partition, when the last run succeeded or the last write was told
+    of, and that run if one of its validations warned: by index each.
     """
     slices = AssetPartition.objects.filter(
         asset=OuterRef("pk"),
@@ -124,7 +126,9 @@ def _moments(
     )
     runs = Run.objects.filter(asset=OuterRef("pk"), state=RunState.SUCCEEDED)
     first = Subquery(slices.order_by("window_start").values("window_start")[:1])
-    success = Subquery(runs.order_by("-id").values("ended_at")[:1])
+    told = WriteReport.objects.filter(asset=OuterRef("pk")).order_by("-id").values("created_at")
+    # PostgreSQL's own leaves nulls out.
+    success = Greatest(Subquery(runs.order_by("-id").values("ended_at")[:1]), Subquery(told[:1]))
     last = Subquery(runs.order_by("-id").values("pk")[:1])
     warned = ValidationResult.objects.filter(
         attempt__run=OuterRef("last"), attempt__outcome=AttemptOutcome.SUCCEEDED, passed=False

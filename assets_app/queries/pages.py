@@ -63,8 +63,8 @@ def slice_of(asset: Asset, key: str) -> AssetPartition | None:
 
 
 def materializations_of(part: AssetPartition, most: int = 50) -> list[Materialization]:
-    """Newest first, with their runs."""
-    return list(part.materializations.select_related("run", "producer_version")[:most])
+    """Newest first, with their runs or who told of them."""
+    return list(part.materializations.select_related("run", "report", "producer_version")[:most])
 
 
 def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:

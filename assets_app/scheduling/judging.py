@@ -1,4 +1,6 @@
-"""Schedules by assets: a recorded run makes due what waited for it (AIP-75, AIP-76)."""
+"""Schedules by assets: a recorded run, or a write told of, makes due what waited for it (AIP-75,
+AIP-76).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,15 +25,15 @@ log = structlog.get_logger(__name__)
 
 _RUNS_AT_ONCE = 200
 
-# Of what the runs made: the version, and when the version before was made. That a run has looked
-# for partitions makes nothing due; what it has found does.
+# Of what the runs made, and of what was told of: the version, and when the version before was
+# made. That a run has looked for partitions makes nothing due; what it has found does.
 _MADE = """
 SELECT piece.asset_id, piece.identity, piece.key, made.version, made.created_at, before.created_at
 FROM assets_app_materialization AS made
 JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
 LEFT JOIN assets_app_materialization AS before
     ON before.slice_id = made.slice_id AND before.version = made.version - 1
-WHERE made.run_id = ANY(%s) AND piece.identity <> %s
+WHERE (made.run_id = ANY(%s) OR made.report_id = ANY(%s)) AND piece.identity <> %s
 ORDER BY made.id
 """
 
@@ -46,26 +48,26 @@ class Touched:
 
 
 def judge_outbox(now: datetime) -> int:
-    """Queue what the runs in the outbox have made due; how many runs were looked at."""
+    """Queue what the runs and reports in the outbox have made due; how many were looked at."""
     if not Outbox.objects.exists():
         return 0
     with transaction.atomic():
-        entries = dict(
-            Outbox.objects.select_for_update(skip_locked=True)
-            .order_by("id")
-            .values_list("id", "run_id")[:_RUNS_AT_ONCE]
+        entries = list(
+            Outbox.objects.select_for_update(skip_locked=True).order_by("id")[:_RUNS_AT_ONCE]
         )
-        Outbox.objects.filter(pk__in=entries).delete()
-        made = _made_by(entries.values())
+        Outbox.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
+        made = _made_by(entries)
         for touched in _touched(made, now):
             queue_due(touched, {(piece.asset_id, piece.key) for piece in made}, now)
         nudge_dispatch()
     return len(entries)
 
 
-def _made_by(run_ids: Iterable[int]) -> list[Made]:
+def _made_by(entries: Iterable[Outbox]) -> list[Made]:
+    runs = [entry.run_id for entry in entries if entry.run_id is not None]
+    reports = [entry.report_id for entry in entries if entry.report_id is not None]
     with connection.cursor() as cursor:
-        cursor.execute(_MADE, [list(run_ids), DISCOVERY])
+        cursor.execute(_MADE, [runs, reports, DISCOVERY])
         return [
             Made(asset_id=asset_id, identity=identity, key=key, version=version, at=at, before=old)
             for asset_id, identity, key, version, at, old in cursor.fetchall()

@@ -62,6 +62,7 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(found),
         "may_backfill": can_be_backfilled(found)
         and may_for_assets(request.user, Action.BACKFILL, [found]),
+        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(found),
     }
     return render(
         request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, found)
@@ -84,6 +85,11 @@ def can_be_made(asset: Asset) -> bool:
     return (
         asset.active and asset.producer is not None and asset.producer.current_version is not None
     )
+
+
+def is_written_elsewhere(asset: Asset) -> bool:
+    """Whether something else writes it, and its writes are told of."""
+    return asset.active and asset.producer_id is None
 
 
 def can_be_backfilled(asset: Asset) -> bool:

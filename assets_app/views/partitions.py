@@ -18,9 +18,12 @@ from assets_app.forms import MaterializeForm
 from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages
 from assets_app.queries.staleness import newer_inputs
-from assets_app.views.assets import can_be_made, declared
+from assets_app.views.assets import can_be_made, declared, is_written_elsewhere
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
+
+_MAKE_IT = "Materialize it, or start a backfill over a range that holds it."
+_TELL_OF_IT = "Something else writes it. Once it has, that is told here or through the API."
 
 
 @login_required
@@ -48,6 +51,8 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "runs": pages.runs_of_slice(row) if row else [],
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
+        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset),
+        "never_made_hint": _TELL_OF_IT if is_written_elsewhere(asset) else _MAKE_IT,
     }
     return render(request, "assets_app/partition.html", context)
 
@@ -67,7 +72,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "asset": asset,
         "form": form,
-        "selected": _selected(asset, selection),
+        "selected": selected_now(asset, selection),
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
     }
     template = "assets_app/materialize.html"
@@ -110,7 +115,7 @@ def _made(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRe
     return HttpResponseRedirect(f"{reverse('assets:runs')}?group={group.pk}")
 
 
-def _selected(asset: Asset, selection: str) -> dict[str, Any] | None:
+def selected_now(asset: Asset, selection: str) -> dict[str, Any] | None:
     """What the selection names now: a count with first and last key, or what is wrong with it."""
     if asset.definition is None or not selection.strip():
         return None

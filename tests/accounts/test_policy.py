@@ -29,7 +29,10 @@ WRITES = set(Action) - {Action.VIEW}
     [
         (None, set()),
         (Role.VIEWER, set()),
-        (Role.OPERATOR, {Action.MATERIALIZE, Action.BACKFILL, Action.CANCEL}),
+        (
+            Role.OPERATOR,
+            {Action.MATERIALIZE, Action.REPORT, Action.BACKFILL, Action.CANCEL},
+        ),
         (Role.EDITOR, WRITES - {Action.ADMINISTER}),
         (Role.ADMIN, WRITES),
     ],

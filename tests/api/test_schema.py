@@ -28,7 +28,8 @@ def test_it_has_every_address_and_no_warning(
         f"/api/v1/{path}"
         for path in (
             "assets/", "assets/{name}/", "assets/{name}/partitions/", "assets/{name}/materialize/",
-            "assets/{name}/ticks/", "assets/{name}/pause/", "assets/{name}/unpause/",
+            "assets/{name}/events/", "assets/{name}/ticks/", "assets/{name}/pause/",
+            "assets/{name}/unpause/",
             "runs/", "runs/{id}/", "runs/{id}/log/", "runs/{id}/cancel/", "runs/{id}/retry/",
             "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",
             "backfills/preview/", "backfills/{id}/", "backfills/{id}/partitions/",
@@ -40,7 +41,8 @@ def test_it_has_every_address_and_no_warning(
 
 def test_writes_have_examples(schema: dict) -> None:  # type: ignore[type-arg]
     for path in (
-        "backfills/", "assets/{name}/materialize/", "tokens/", "runs/retry/", "runs/{id}/retry/",
+        "backfills/", "assets/{name}/materialize/", "assets/{name}/events/", "tokens/",
+        "runs/retry/", "runs/{id}/retry/",
     ):  # fmt: skip
         content = schema["paths"][f"/api/v1/{path}"]["post"]["requestBody"]["content"]
         assert content["application/json"]["examples"]

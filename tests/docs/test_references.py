@@ -15,7 +15,7 @@ from django.urls import resolve
 from rest_framework.serializers import Serializer
 
 from assets_app.models import TRANSITIONS, RunState
-from assets_app.serializers import MaterializeSerializer
+from assets_app.serializers import MaterializeSerializer, ReportedWriteSerializer
 from backfills_app.serializers import BackfillRequestSerializer
 from config import api_urls, cli, up
 from tests.docs.documents import DOCUMENTS, PROJECT, Block, commands, spans
@@ -25,6 +25,7 @@ TARGETS = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.M
 BODIES: dict[str, type[Serializer[object]]] = {
     "asset": MaterializeSerializer,
     "materialize": MaterializeSerializer,
+    "asset-events": ReportedWriteSerializer,
     "backfills": BackfillRequestSerializer,
     "backfill-preview": BackfillRequestSerializer,
 }

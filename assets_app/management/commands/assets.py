@@ -17,7 +17,9 @@ from accounts_app.management.command import (
 from accounts_app.management.progress import Standing, wait_until_ended
 from assets_app.api.assets import asset_detail, asset_named, request_detail
 from assets_app.api.counts import StateCounts
+from assets_app.api.events import report_detail
 from assets_app.catalogue.services import set_paused
+from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState, ScheduleTick
 from assets_app.queries.ticks import ticks_of
@@ -27,7 +29,7 @@ from assets_app.serializers import AssetSerializer, ScheduleSerializer, TickSeri
 
 
 class Command(SlicewiseCommand):
-    help = "List, show, materialize, pause and unpause assets, and show their schedules."
+    help = "List, show, materialize, pause and unpause assets, show their schedules, report writes."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
@@ -40,15 +42,26 @@ class Command(SlicewiseCommand):
         make = self.add_verb(verbs, "materialize", self.materialize, "Make partitions now.")
         pause = self.add_verb(verbs, "pause", self.pause, "Stop scheduled writes of an asset.")
         unpause = self.add_verb(verbs, "unpause", self.unpause, "Resume them.")
-        for one in (show, schedule, make, pause, unpause):
+        report = self.add_verb(
+            verbs, "report-write", self.report_write, "Tell of a write that something else did."
+        )
+        for one in (show, schedule, make, pause, unpause, report):
             one.add_argument("asset", metavar="ASSET")
-        make.add_argument(
-            "--partition",
-            dest="selection",
-            metavar="SELECTION",
-            default="",
-            help="which ones: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*';"
-            " leave it out for an asset that is not partitioned",
+        for one in (make, report):
+            one.add_argument(
+                "--partition",
+                dest="selection",
+                metavar="SELECTION",
+                default="",
+                help="which ones: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*';"
+                " leave it out for an asset that is not partitioned",
+            )
+        for name, what in (("rows", "how many rows"), ("bytes", "how large")):
+            report.add_argument(
+                f"--{name}", type=at_least_zero, metavar="N", help=f"{what} a single partition is"
+            )
+        report.add_argument(
+            "--metadata", type=json_object, default={}, metavar="JSON", help="kept with the record"
         )
         make.add_argument("--params", type=json_object, default={}, metavar="JSON")
         make.add_argument(
@@ -160,6 +173,23 @@ class Command(SlicewiseCommand):
             self.print_json(detail | ({"states": run_states(group)} if wait else {}))
         if standing and standing.failed:
             raise Failed(f"{standing.failed} of {standing.total} partitions were not made.")
+
+    def report_write(
+        self,
+        asset: str,
+        selection: str,
+        rows: int | None,
+        bytes: int | None,
+        metadata: dict[str, Any],
+    ) -> None:
+        write = ReportedWrite(
+            asset=_asset(asset), selection=selection, rows=rows, bytes=bytes, metadata=metadata
+        )
+        report = report_write(write, user=self.actor)
+        if self.json:
+            self.print_json(report_detail(report))
+        else:
+            self.stdout.write(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
 
     def _set_paused(self, name: str, paused: bool) -> None:
         asset = set_paused(_asset(name), paused, user=self.actor)

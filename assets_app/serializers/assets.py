@@ -1,19 +1,15 @@
-"""Assets, partitions and runs as JSON, for the API and for commands with ``--json``."""
+"""Assets, their schedules and partitions as JSON, and what is asked of them."""
 
 from typing import Any
 
-from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
-from assets_app.models import DISCOVERY, Asset, Run, RunAttempt, ScheduleTick, ValidationResult
-from assets_app.queries.pages import validations_of
+from assets_app.models import Asset, ScheduleTick
 from assets_app.scheduling.words import words_of
 from slicewise.selection import LONGEST_SELECTION
-from slicewise.uris import masked_text, masked_uri
-
-MOST_VALIDATIONS = 1000
+from slicewise.uris import masked_uri
 
 
 @extend_schema_field(
@@ -199,104 +195,3 @@ class RequestSerializer(serializers.Serializer[Any]):
     in_flight = serializers.ListField(
         child=serializers.CharField(), help_text="Keys left out since another run makes them."
     )
-
-
-class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
-    """One try at a run."""
-
-    gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
-
-    class Meta:
-        model = RunAttempt
-        fields: tuple[str, ...] = (
-            "number", "gateway", "engine", "application_id", "application_ui", "outcome", "error",
-            "traceback", "started_at", "ended_at",
-        )  # fmt: skip
-        read_only_fields: tuple[str, ...] = fields
-
-
-class RunSerializer(serializers.ModelSerializer[Run]):
-    """A run as lists show it."""
-
-    asset = serializers.CharField(source="asset.name")
-    group = serializers.IntegerField(source="group_id")
-    requested_by = serializers.CharField(
-        source="requested_by.username", allow_null=True, default=None
-    )
-
-    class Meta:
-        model = Run
-        fields: tuple[str, ...] = (
-            "id", "asset", "group", "trigger", "queue", "state", "selection", "partition_count",
-            "params", "attempt_count", "error", "error_kind", "requested_by", "created_at",
-            "queued_at", "dispatched_at", "started_at", "ended_at",
-        )  # fmt: skip
-        read_only_fields: tuple[str, ...] = fields
-
-
-class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
-    """What a validation saw of one asset. With ``passed`` false and ``severity`` error the run has
-    failed; with ``evaluated`` false it could not be asked, and has not passed for that.
-    """
-
-    attempt = serializers.IntegerField(source="attempt.number")
-    asset = serializers.CharField(source="asset.name")
-    description = serializers.SerializerMethodField()
-    message = serializers.SerializerMethodField()
-    observed = serializers.DictField()
-
-    class Meta:
-        model = ValidationResult
-        fields: tuple[str, ...] = (
-            "attempt", "when", "asset", "name", "description", "severity", "passed", "evaluated",
-            "message", "observed",
-        )  # fmt: skip
-        read_only_fields: tuple[str, ...] = fields
-
-    def get_description(self, result: ValidationResult) -> str:
-        return masked_text(result.description)
-
-    def get_message(self, result: ValidationResult) -> str:
-        return masked_text(result.message)
-
-
-class RunDetailSerializer(RunSerializer):
-    """A run with its attempts, its partitions by state, and what its validations saw: the last
-    attempt's first, at most a thousand.
-    """
-
-    attempts = AttemptSerializer(many=True)
-    partitions = serializers.SerializerMethodField()
-    validations = serializers.SerializerMethodField()
-
-    class Meta(RunSerializer.Meta):
-        fields: tuple[str, ...] = (
-            *RunSerializer.Meta.fields, "attempts", "partitions", "validations",
-        )  # fmt: skip
-        read_only_fields: tuple[str, ...] = fields
-
-    @extend_schema_field(ValidationResultSerializer(many=True))
-    def get_validations(self, run: Run) -> Any:
-        return ValidationResultSerializer(validations_of(run, MOST_VALIDATIONS), many=True).data
-
-    def get_partitions(self, run: Run) -> dict[str, int]:
-        partitions = run.partitions.exclude(slice__identity=DISCOVERY).order_by()
-        states = partitions.values_list("state").annotate(Count("id"))
-        return dict(states)
-
-
-class LogEntrySerializer(serializers.Serializer[Any]):
-    """A piece of what an attempt printed."""
-
-    attempt = serializers.IntegerField(source="attempt__number")
-    sequence = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    text = serializers.CharField()
-
-
-class LogPageSerializer(serializers.Serializer[Any]):
-    """Pieces of a log in order. To follow it, ask again with ``cursor`` until ``ended``."""
-
-    entries = LogEntrySerializer(many=True)
-    cursor = serializers.CharField(allow_null=True)
-    ended = serializers.BooleanField()

@@ -1,0 +1,83 @@
+"""Writes that something else has done: told of by programs."""
+
+from typing import Any
+
+from django.db.models import F
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView, signed_in
+from accounts_app.api.idempotency import once
+from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from assets_app.api.assets import asset_named
+from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.models import WriteReport
+from assets_app.serializers import ReportedWriteSerializer, WriteReportSerializer
+
+PARTITIONS_NAMED = 100
+
+
+def report_detail(report: WriteReport) -> dict[str, Any]:
+    """A report as the API shows it."""
+    written = report.materializations.order_by("id").values("version", key=F("slice__key"))
+    return WriteReportSerializer(
+        {
+            "id": report.pk,
+            "asset": report.asset.name,
+            "selection": report.selection,
+            "partition_count": report.partition_count,
+            "partitions": list(written[:PARTITIONS_NAMED]),
+            "metadata": report.metadata,
+            "told_by": report.told_by_name,
+            "created_at": report.created_at,
+        }
+    ).data
+
+
+class AssetEventsView(ApiView):
+    """What happened to an asset that something else writes."""
+
+    @extend_schema(
+        operation_id="assets_report_write",
+        summary="Tell of a write by something else",
+        parameters=[IDEMPOTENCY_KEY],
+        request=ReportedWriteSerializer,
+        responses={201: WriteReportSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        examples=[
+            OpenApiExample(
+                "A day, with what is known of it",
+                {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly-import"}},
+                request_only=True,
+            ),
+            OpenApiExample("An asset that is not partitioned", {}, request_only=True),
+            OpenApiExample(
+                "The record of it",
+                {
+                    "id": 3,
+                    "asset": "raw_flights",
+                    "selection": "2013-01-01",
+                    "partition_count": 1,
+                    "partitions": [{"key": "2013-01-01", "version": 2}],
+                    "metadata": {"job": "nightly-import"},
+                    "told_by": "importer",
+                    "created_at": "2024-07-01T04:00:00Z",
+                },
+                response_only=True,
+                status_codes=["201"],
+            ),
+        ],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Each partition gets its next version, and what depends on it becomes due or stale, as
+        after a run. Only of an asset that nothing here makes; told twice it is two writes, unless
+        both have the same `Idempotency-Key`."""
+        asset = asset_named(name)
+        asked = ReportedWriteSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+
+        def act() -> Response:
+            write = ReportedWrite(asset=asset, **asked.validated_data)
+            return Response(report_detail(report_write(write, user=signed_in(request))), status=201)
+
+        return once(request, act)

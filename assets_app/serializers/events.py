@@ -1,0 +1,61 @@
+"""Writes that something else has done, as JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
+from slicewise.selection import LONGEST_SELECTION
+
+LARGEST_NUMBER = 2**63 - 1
+
+
+class ReportedWriteSerializer(StrictSerializer):
+    """Which partitions something else has written, and what is known of that."""
+
+    selection = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=LONGEST_SELECTION,
+        help_text="Text of the selection grammar; empty for an asset that is not partitioned.",
+    )
+    rows = Whole(
+        required=False,
+        allow_null=True,
+        default=None,
+        min_value=0,
+        max_value=LARGEST_NUMBER,
+        help_text="How many rows; of a single partition.",
+    )
+    bytes = Whole(
+        required=False,
+        allow_null=True,
+        default=None,
+        min_value=0,
+        max_value=LARGEST_NUMBER,
+        help_text="How large it is; of a single partition.",
+    )
+    metadata = JSONObject(
+        required=False, default=dict, help_text="Whatever is worth keeping with the record."
+    )
+
+
+class WrittenPartitionSerializer(serializers.Serializer[Any]):
+    """A partition that was told of, and the version that it has by that."""
+
+    key = serializers.CharField()
+    version = serializers.IntegerField()
+
+
+class WriteReportSerializer(serializers.Serializer[Any]):
+    """A write that something else did and somebody told of; of its partitions the first hundred."""
+
+    id = serializers.IntegerField()
+    asset = serializers.CharField()
+    selection = serializers.CharField(allow_blank=True)
+    partition_count = serializers.IntegerField()
+    partitions = WrittenPartitionSerializer(many=True)
+    metadata = serializers.DictField()
+    told_by = serializers.CharField()
+    created_at = serializers.DateTimeField()

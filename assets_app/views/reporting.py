@@ -1,0 +1,76 @@
+"""Telling of a write that something else has done."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from accounts_app.policy import Action, may
+from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.forms import ReportWriteForm
+from assets_app.models import Asset
+from assets_app.views.assets import declared, is_written_elsewhere
+from assets_app.views.partitions import selected_now
+from partitions_app.labels import example_selection
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def report_page(request: HttpRequest, name: str) -> HttpResponse:
+    """The form, what it comes to while it is typed, and the report itself."""
+    asset = declared(name)
+    form = _form(asset, request)
+    if request.method == "POST" and form.is_valid():
+        try:
+            return _reported(request, asset, form)
+        except InvalidRequest as refused:
+            form.refuse(refused)
+    selection = request.POST.get("selection", request.GET.get("selection", ""))
+    context = {
+        "asset": asset,
+        "form": form,
+        "selected": selected_now(asset, selection),
+        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset),
+    }
+    template = "assets_app/report_write.html"
+    if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
+        template += "#selected"
+    return render(request, template, context, status=400 if request.method == "POST" else 200)
+
+
+def _form(asset: Asset, request: HttpRequest) -> ReportWriteForm:
+    is_partitioned = asset.definition is not None
+    if request.method == "POST":
+        return ReportWriteForm(request.POST, partitioned=is_partitioned)
+    typed = {"selection": request.GET.get("selection", "")}
+    form = ReportWriteForm(initial=typed, partitioned=is_partitioned)
+    if is_partitioned:
+        example = example_selection(asset.definition, timezone.now())
+        form.fields["selection"].widget.attrs["placeholder"] = example
+    return form
+
+
+def _reported(request: HttpRequest, asset: Asset, form: ReportWriteForm) -> HttpResponse:
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    typed = form.cleaned_data
+    write = ReportedWrite(
+        asset=asset,
+        selection=typed.get("selection", ""),
+        rows=typed["rows"],
+        bytes=typed["bytes"],
+        metadata=typed["metadata"] or {},
+    )
+    report = report_write(write, user=request.user)
+    count = report.partition_count
+    if asset.definition is None:
+        messages.success(request, f"The write of {asset.name} is recorded.")
+        return redirect("assets:whole", asset.name)
+    said = "1 partition is" if count == 1 else f"{count:,} partitions are"
+    messages.success(request, f"{said} recorded as written.")
+    if count == 1:
+        return redirect("assets:partition", asset.name, report.selection)
+    return redirect("assets:asset", asset.name)

@@ -1,0 +1,124 @@
+"""Telling through the API, by a command and on a page that something else has written."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts_app.models import User
+from assets_app.models import AssetPartition, WriteReport
+from tests import cast
+
+ADDRESS = "/api/v1/assets/stock/events/"
+
+
+@pytest.fixture(autouse=True)
+def stock(db: None) -> Any:
+    return cast.external("stock", cast.DAILY_2013)
+
+
+def test_a_program_tells_of_a_write(api: APIClient) -> None:
+    body = {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly"}}
+    answer = api.post(ADDRESS, body, format="json")
+    assert answer.status_code == 201, answer.content
+    told = answer.json()
+    assert told["partitions"] == [{"key": "2013-01-01", "version": 1}]
+    assert (told["told_by"], told["metadata"]) == ("olga", {"job": "nightly"})
+    listed = api.get("/api/v1/assets/stock/partitions/?selection=2013-01-01").json()["results"]
+    assert (listed[0]["state"], listed[0]["rows"], listed[0]["run"]) == ("materialized", 842, None)
+
+
+def test_the_same_message_sent_again_is_not_another_write(api: APIClient) -> None:
+    key = {"Idempotency-Key": "import-7"}
+    body = {"selection": "2013-01-01"}
+    first = api.post(ADDRESS, body, format="json", headers=key)
+    again = api.post(ADDRESS, body, format="json", headers=key)
+    assert again.json() == first.json()
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert AssetPartition.objects.get().version == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"selection": "2013-13-01"}, "selection"),
+        ({"selection": "2013-01-01", "rows": -1}, "rows"),
+        ({"selection": "2013-01-01", "rows": "5"}, "rows"),
+        ({"selection": "2013-01-01", "rows": 2**64}, "rows"),
+        ({"selection": "2013-01-01", "metadata": []}, "metadata"),
+        ({"selection": "2013-01-01", "metadata": {"x": "\0"}}, "metadata"),
+        ({"partition": "2013-01-01"}, "partition"),
+        ({"selection": 5}, "selection"),
+    ],
+)
+def test_a_wrong_message_is_refused_at_its_field(
+    api: APIClient, body: dict[str, Any], field: str
+) -> None:
+    answer = api.post(ADDRESS, body, format="json")
+    assert answer.status_code == 400, answer.content
+    assert field in answer.json()["errors"]
+    assert not WriteReport.objects.exists()
+
+
+def test_others_may_not(viewer_api: APIClient, stranger_api: APIClient, api: APIClient) -> None:
+    body = {"selection": "2013-01-01"}
+    assert viewer_api.post(ADDRESS, body, format="json").status_code == 403
+    assert stranger_api.post(ADDRESS, body, format="json").status_code == 401
+    assert api.post("/api/v1/assets/nobody/events/", body, format="json").status_code == 404
+
+
+def test_a_command_tells_of_a_write(db: None) -> None:
+    cast.person("ada", is_superuser=True)
+    out = StringIO()
+    options = ("--partition", "2013-01-01..2013-01-03", "--metadata", '{"by": "hand"}')
+    call_command("assets", "report-write", "stock", *options, "--json", stdout=out)
+    assert json.loads(out.getvalue())["partition_count"] == 3
+    call_command("assets", "report-write", "stock", "--partition", "2013-02-01", stdout=out)
+    assert "Recorded as written: stock 2013-02-01." in out.getvalue()
+    with pytest.raises(CommandError, match="before the first partition"):
+        call_command("assets", "report-write", "stock", "--partition", "2012-01-01")
+
+
+@pytest.fixture
+def browser(olga: User) -> Client:
+    client = Client()
+    client.force_login(olga)
+    return client
+
+
+def test_a_person_tells_of_a_write_on_a_page(browser: Client) -> None:
+    assert "/assets/stock/report-write/" in browser.get("/assets/stock/").content.decode()
+    form = browser.get("/assets/stock/report-write/?selection=2013-01-05").content.decode()
+    assert "2013-01-05" in form
+    typed = {"selection": "2013-01-05", "rows": "7", "bytes": "", "metadata": '{"by": "hand"}'}
+    answer = browser.post("/assets/stock/report-write/", typed, follow=True)
+    assert answer.redirect_chain == [("/assets/stock/partitions/2013-01-05/", 302)]
+    page = answer.content.decode()
+    assert "written by something else, told by olga" in page
+    assert "by: hand" in page
+
+
+def test_the_form_says_what_is_wrong(browser: Client) -> None:
+    answer = browser.post("/assets/stock/report-write/", {"selection": "2013-01", "rows": "7"})
+    assert answer.status_code == 400
+    assert "31 partitions" in answer.content.decode()
+    assert not WriteReport.objects.exists()
+
+
+def test_where_a_run_makes_it_there_is_no_such_button(browser: Client) -> None:
+    cast.asset("made", cast.DAILY_2013)
+    assert "report-write" not in browser.get("/assets/made/").content.decode()
+    page = browser.get("/assets/made/report-write/").content.decode()
+    assert "disabled" in page
+
+
+def test_who_may_only_look_has_no_button(vera: User) -> None:
+    client = Client()
+    client.force_login(vera)
+    assert "report-write" not in client.get("/assets/stock/").content.decode()
+    answer = client.post("/assets/stock/report-write/", {"selection": "2013-01-05"})
+    assert answer.status_code == 403
