@@ -7,7 +7,15 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunGroup, SkipReason
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    BundleVersion,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    SkipReason,
+)
 from backfills_app.queries import BackfillQuerySet
 
 
@@ -36,7 +44,21 @@ class ExistingPolicy(models.TextChoices):
 
     MISSING = "missing", "Only those never made"
     MISSING_AND_FAILED = "missing_and_failed", "Missing and failed ones"
+    STALE = "stale", "Stale ones too, and those made by older code"
     ALL = "all", "All, also those that are there"
+
+
+class BackfillOrder(models.TextChoices):
+    """Which partitions of a backfill come first."""
+
+    OLDEST = "oldest", "Oldest first"
+    NEWEST = "newest", "Newest first"
+    LISTED = "listed", "As the selection lists them"
+
+
+def a_run_for_each() -> str:
+    """The strategy of an asset that says nothing of it."""
+    return "partition"
 
 
 class Backfill(models.Model):
@@ -61,14 +83,24 @@ class Backfill(models.Model):
     max_active_runs = models.PositiveIntegerField(validators=[MinValueValidator(1)])
     # As the asset has it at submission, or as the request says: "partition", "range" or a number.
     strategy = models.JSONField()
+    order = models.CharField(
+        max_length=10, choices=BackfillOrder, default=BackfillOrder.OLDEST, db_default="oldest"
+    )
+    # Whether a run of several partitions may reach over some that it does not make.
+    allow_holes = models.BooleanField(default=False, db_default=False)
     existing = models.CharField(
         max_length=20, choices=ExistingPolicy, default=ExistingPolicy.MISSING_AND_FAILED
     )
+    # Its runs may start from then on; null for at once.
     scheduled_date = models.DateTimeField(null=True)
     delete_date = models.DateTimeField(null=True)
     relative_fileloc = models.CharField(max_length=1000, blank=True)
     # Source text as frozen at submission; what runs is the version in BackfillAsset.
     origin_code = models.TextField(blank=True)
+    # The snapshot of the asset's bundle that the code was frozen from.
+    code_version = models.ForeignKey(
+        BundleVersion, null=True, on_delete=models.PROTECT, related_name="+"
+    )
     submitted_at = models.DateTimeField()
     submitted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="backfills"
@@ -89,6 +121,9 @@ class Backfill(models.Model):
                 condition=Q(state__in=BackfillState.values), name="backfill_state_known"
             ),
             models.CheckConstraint(condition=Q(max_active_runs__gt=0), name="backfill_active_runs"),
+            models.CheckConstraint(
+                condition=Q(order__in=BackfillOrder.values), name="backfill_order_known"
+            ),
             models.CheckConstraint(
                 condition=Q(start_date__lt=models.F("end_date")), name="backfill_range_not_empty"
             ),
@@ -125,7 +160,15 @@ class BackfillAsset(models.Model):
     producer_version = models.ForeignKey(
         ProducerVersion, on_delete=models.PROTECT, related_name="+"
     )
+    # Upstream before downstream; the asset asked for has 0.
     position = models.PositiveIntegerField(default=0)
+    # Its partitions, as text of the selection grammar (in the order of the request where that is
+    # "listed"); how they are cut into runs; what its function is given.
+    selection = models.TextField(blank=True, default="")
+    strategy = models.JSONField(default=a_run_for_each)
+    params = models.JSONField(default=dict)
+    # Of the edge by which it follows; null for overlap, and for the asset asked for.
+    mapping = models.JSONField(null=True)
     # How many partitions the request names, and how many of these are rows by now.
     total = models.PositiveIntegerField(default=0)
     expanded = models.PositiveIntegerField(default=0)
@@ -181,8 +224,12 @@ class BackfillPartition(models.Model):
     backfill_asset = models.ForeignKey(
         BackfillAsset, on_delete=models.CASCADE, related_name="partitions", db_index=False
     )
-    # Place in the order of the asset's partitions.
+    # Place in the order of the asset's partitions: by time, then segment.
     position = models.PositiveIntegerField()
+    # What is made before that: the place of its part of the selection where the order is "listed".
+    rank = models.PositiveIntegerField(default=0, db_default=0)
+    # Whether all that it needs of this backfill has come to an end. Nothing else is admitted.
+    ready = models.BooleanField(default=True, db_default=True)
     key = models.CharField(max_length=1000, db_collation="C")
     window_start = models.DateTimeField(null=True)
     window_end = models.DateTimeField(null=True)
@@ -213,7 +260,7 @@ class BackfillPartition(models.Model):
         )
         indexes = (
             models.Index(
-                fields=("backfill_asset", "position"),
+                fields=("backfill_asset", "ready", "rank", "position"),
                 condition=Q(state="waiting"),
                 name="backfill_partition_waiting",
             ),
@@ -224,3 +271,22 @@ class BackfillPartition(models.Model):
 
     def __str__(self) -> str:
         return f"{self.backfill_asset_id} {self.key}"
+
+
+class EndedRun(models.Model):
+    """A run of which a backfill has still to be told what follows it there.
+
+    Written in the transaction that ends the run, seen to by the next admission: two runs that end
+    at once would each not see that the other one has ended.
+    """
+
+    backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="ended_runs")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("backfill", "run"), name="backfill_ended_run_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.backfill_id} run {self.run_id}"

@@ -66,14 +66,48 @@ class Piece(NamedTuple):
 
 
 def select(
-    definition: PartitionDefinition, text: str, since: Bound = None, until: Bound = None
+    definition: PartitionDefinition,
+    text: str,
+    since: Bound = None,
+    until: Bound = None,
+    *,
+    longest: int | None = LONGEST_SELECTION,
 ) -> PartitionSet:
-    """The partitions that a selection names. Raises SelectionError."""
+    """The partitions that a selection names. Raises SelectionError.
+
+    `longest` is for texts that nobody typed: what a set says of itself may be longer.
+    """
+    definition, slabs = _read(definition, text, since, until, longest)
+    return PartitionSet(definition, slabs)
+
+
+def select_terms(
+    definition: PartitionDefinition,
+    text: str,
+    since: Bound = None,
+    until: Bound = None,
+    *,
+    longest: int | None = LONGEST_SELECTION,
+) -> tuple[PartitionSet, ...]:
+    """The same partitions term by term, as they are listed; each without those of terms before."""
+    definition, slabs = _read(definition, text, since, until, longest)
+    seen, terms = PartitionSet(definition, ()), []
+    for slab in slabs:
+        term = PartitionSet(definition, [slab]) - seen
+        if term:
+            terms.append(term)
+            seen |= term
+    return tuple(terms)
+
+
+def _read(
+    definition: PartitionDefinition, text: str, since: Bound, until: Bound, longest: int | None
+) -> tuple[PartitionDefinition, list[Slab]]:
     if not isinstance(text, str):
         raise SelectionError("a selection is a text", repr(text), 0)
-    if len(text) > LONGEST_SELECTION:
+    if longest is not None and len(text) > longest:
         raise SelectionError(
-            f"a selection has at most {LONGEST_SELECTION:,} characters, not {len(text):,}",
+            f"a selection has at most {longest:,} characters, not {len(text):,}",
             f"{text[:50]}…",
             0,
         )
@@ -86,7 +120,7 @@ def select(
     slabs: list[Slab] = []
     for part in whole.split(";"):
         slabs += _read_part(definition, space, part, since, until)
-    return PartitionSet(definition, slabs)
+    return definition, slabs
 
 
 def _read_part(

@@ -2,16 +2,19 @@
 
 from backfills_app.services.control import cancel_backfill
 from backfills_app.services.creation import create_backfill
-from backfills_app.services.requests import (
+from backfills_app.services.planning import (
     BackfillPlan,
-    BackfillRequest,
+    Estimate,
+    PlannedAsset,
     check_backfill,
-    request_from_text,
 )
+from backfills_app.services.requests import BackfillRequest, request_from_text
 
 __all__ = [
     "BackfillPlan",
     "BackfillRequest",
+    "Estimate",
+    "PlannedAsset",
     "cancel_backfill",
     "check_backfill",
     "create_backfill",

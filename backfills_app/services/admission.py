@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from django.db import connection, transaction
+from django.utils import timezone
 
 from assets_app.execution.claims import ClaimedPartition, RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
@@ -14,7 +15,7 @@ from assets_app.models import TERMINAL_STATES, AssetPartition, Run, SkipReason, 
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import try_lock
-from backfills_app.services.requests import states_left_out
+from backfills_app.services.planning import states_left_out
 from slicewise.rows import PartitionRow
 
 State = BackfillPartition.State
@@ -37,7 +38,7 @@ def admit(backfill_id: int) -> int:
             .filter(pk=backfill_id, state__in=(BackfillState.SCHEDULED, BackfillState.RUNNING))
             .first()
         )
-        if backfill is None or backfill.group.paused:
+        if backfill is None or backfill.group.paused or _is_early(backfill):
             return 0
         room = AHEAD * backfill.max_active_runs - _unfinished(backfill)
         if room < backfill.max_active_runs:
@@ -53,20 +54,24 @@ def admit(backfill_id: int) -> int:
         return dealt
 
 
+def _is_early(backfill: Backfill) -> bool:
+    return backfill.scheduled_date is not None and backfill.scheduled_date > timezone.now()
+
+
 def _unfinished(backfill: Backfill) -> int:
     return Run.objects.filter(group=backfill.group).exclude(state__in=TERMINAL_STATES).count()
 
 
 def _admit(backfill: Backfill, piece: BackfillAsset, room: int) -> int:
-    waiting = _next_waiting(piece, _partitions_for(backfill.strategy, room))
+    waiting = _next_waiting(piece, _partitions_for(piece.strategy, room))
     wanted, existing = _without_existing(backfill, piece, waiting)
-    planned = list(_plan(wanted, backfill.strategy))[:room]
+    planned = list(_plan(wanted, piece.strategy))[:room]
     terms = RunTerms(
         asset=piece.asset,
         producer_version=piece.producer_version,
         group=backfill.group,
         trigger=Trigger.BACKFILL,
-        params=backfill.params,
+        params=piece.params,
         requested_by=backfill.submitted_by,
     )
     by_key = {row.key: row.pk for row in waiting}
@@ -96,7 +101,7 @@ def _partitions_for(strategy: str | int, room: int) -> int | None:
 
 def _next_waiting(piece: BackfillAsset, most: int | None) -> list[BackfillPartition]:
     waiting = BackfillPartition.objects.filter(backfill_asset=piece, state=State.WAITING)
-    return list(waiting.order_by("position")[:most])
+    return list(waiting.order_by("rank", "position")[:most])
 
 
 def _without_existing(

@@ -14,7 +14,8 @@ from accounts_app.models import User
 from assets_app.models import GroupKind, Queue, RunGroup
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services.messages import nudge_advance
-from backfills_app.services.requests import BackfillPlan, BackfillRequest, check_backfill
+from backfills_app.services.planning import BackfillPlan, check_backfill
+from backfills_app.services.requests import BackfillRequest
 
 _NAME_TRIES = 20
 
@@ -28,11 +29,19 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
     now = timezone.now()
     with transaction.atomic():
         backfill = _insert(request, plan, user, now)
-        BackfillAsset.objects.create(
-            backfill=backfill,
-            asset=request.asset,
-            producer_version=plan.producer_version,
-            total=plan.total,
+        BackfillAsset.objects.bulk_create(
+            BackfillAsset(
+                backfill=backfill,
+                asset=each.asset,
+                producer_version=each.version,
+                position=position,
+                selection=each.selection,
+                strategy=each.strategy,
+                params=each.params,
+                mapping=each.mapping,
+                total=each.total,
+            )
+            for position, each in enumerate(plan.assets)
         )
         audit.record(
             user,
@@ -69,7 +78,11 @@ def _insert(request: BackfillRequest, plan: BackfillPlan, user: User, now: datet
                     params=plan.params,
                     max_active_runs=request.max_active_runs,
                     strategy=plan.strategy,
+                    order=request.order,
+                    allow_holes=request.allow_holes,
                     existing=request.existing,
+                    scheduled_date=request.start_at,
+                    code_version=plan.code_version,
                     relative_fileloc=plan.producer_version.file,
                     origin_code=plan.producer_version.source,
                     submitted_at=now,

@@ -18,8 +18,9 @@ from backfills_app.models import (
 )
 from backfills_app.services.counting import derive_states
 from backfills_app.services.locks import try_lock
-from backfills_app.services.requests import states_left_out
+from backfills_app.services.planning import states_left_out
 from slicewise.rows import PartitionRow, partition_rows
+from slicewise.selection import select
 
 State = BackfillPartition.State
 CHUNK = 50_000
@@ -56,7 +57,7 @@ def _write_chunk(backfill: Backfill, piece: BackfillAsset) -> None:
     # counted.
     spec = piece.producer_version.partition_of(piece.asset.name)
     definition = slicewise.PartitionDefinition.from_json(spec or {})
-    chosen = definition.select(backfill.logical_dates)
+    chosen = select(definition, piece.selection, longest=None)
     since, until = piece.expanded, min(piece.expanded + CHUNK, piece.total)
     rows = list(partition_rows(definition, chosen[since:until]))
     existing = _existing(backfill, piece, rows)

@@ -1,284 +1,193 @@
-"""What a person asks for, checked: the same checks for the preview and for the creation."""
+"""What a person asks for, read from what a form, a JSON body or a command line holds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from django.conf import settings
-from django.utils import timezone
-
-import slicewise
-from accounts_app import policy
 from accounts_app.errors import InvalidRequest
-from accounts_app.models import User
-from assets_app.execution.requests import (
-    Strategy,
-    checked_params,
-    checked_strategy,
-    partitions_per_run,
-    require_producer,
-)
-from assets_app.models import Asset, AssetPartition, PartitionState, ProducerVersion
-from backfills_app.models import ExistingPolicy
-from partitions_app.labels import label_of_key
+from assets_app.execution.requests import Strategy
+from assets_app.models import Asset
+from backfills_app.models import BackfillOrder, ExistingPolicy
+from slicewise.moments import read_time
+from slicewise.zones import to_datetime, zone
 
 T = TypeVar("T")
 
-MOST_ACTIVE_RUNS = 1000
-LONGEST_DESCRIPTION = 1000
+# Which assets follow: none, all that depend on it, or these names.
+Downstream = str | tuple[str, ...]
+NONE, ALL = "none", "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillRequest:
-    """One asset, the first and the last partition (both included), and how to make them."""
+    """Which partitions of an asset to make, and how.
 
-    asset: Asset
-    start: str
-    end: str
-    description: str = ""
-    max_active_runs: int = 3
-    strategy: Strategy | None = None
-    existing: str = ExistingPolicy.MISSING_AND_FAILED
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillPlan:
-    """What the request comes to at this moment.
-
-    ``first_key`` and ``last_key`` are windows, which people are shown as ``first_label`` and
-    ``last_label``; ``selection`` is text of the selection grammar; ``start_date`` and ``end_date``
-    are the half-open hull. The numbers are of partitions.
+    Either ``start`` and ``end``, the first and the last partition (both included), or a
+    ``selection`` in the selection grammar. ``strategy`` None stands for each asset's own.
+    ``code_version`` is the number or the beginning of the digest of a version of the asset's
+    bundle, empty for the newest; ``start_at`` the time from which runs may start, None for at once.
     """
 
-    total: int
-    first_key: str
-    last_key: str
-    first_label: str
-    last_label: str
-    start_date: datetime
-    end_date: datetime
-    selection: str
-    runs: int
-    materialized: int
-    in_flight: int
-    failed: int
-    to_make: int
-    strategy: Strategy
-    params: dict[str, Any]
-    producer_version: ProducerVersion
+    asset: Asset
+    start: str = ""
+    end: str = ""
+    selection: str = ""
+    description: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    max_active_runs: int = 3
+    order: str = BackfillOrder.OLDEST
+    strategy: Strategy | None = None
+    allow_holes: bool = False
+    existing: str = ExistingPolicy.MISSING_AND_FAILED
+    downstream: Downstream = NONE
+    code_version: str = ""
+    start_at: datetime | None = None
 
 
 def request_from_text(
-    asset: str,
-    start: object,
-    end: object,
+    asset: object,
+    start: object = "",
+    end: object = "",
     *,
+    selection: object = "",
     description: object = "",
-    max_active_runs: object = 3,
-    strategy: object = None,
-    existing: object = ExistingPolicy.MISSING_AND_FAILED,
     params: object = None,
+    max_active_runs: object = 3,
+    order: object = BackfillOrder.OLDEST,
+    strategy: object = None,
+    allow_holes: object = False,
+    existing: object = ExistingPolicy.MISSING_AND_FAILED,
+    downstream: object = NONE,
+    code_version: object = "",
+    start_at: object = "",
 ) -> BackfillRequest:
-    """A request from what a form, a JSON body or a command line holds.
+    """A request from text, numbers and lists. InvalidRequest on what cannot be read.
 
-    InvalidRequest on what cannot be read.
+    ``downstream`` is "none", "all", names with commas between them, or a list of names;
+    ``start_at`` is read in the asset's time zone where it names none.
     """
-    errors: dict[str, str] = {}
-    found = Asset.objects.declared().filter(name=asset).first() if isinstance(asset, str) else None
-    if found is None:
-        errors["asset"] = f"There is no asset {asset!r}." if asset else "Name an asset."
-    texts = {"start": start, "end": end, "description": description}
+    errors: dict[str, list[str]] = {}
+    found = gather(errors, lambda: _asset(asset))
+    texts = {
+        "start": start, "end": end, "selection": selection, "description": description,
+        "order": order, "existing": existing,
+    }  # fmt: skip
     errors |= {
-        name: f"{value!r} is not text."
+        name: [f"{value!r} is not text."]
         for name, value in texts.items()
         if not isinstance(value, str)
     }
-    most = _whole_number(max_active_runs)
-    if most is None:
-        errors["max_active_runs"] = f"{max_active_runs!r} is not a whole number."
-    if not isinstance(params, Mapping | None):
-        errors["params"] = "Params are an object of names and values."
-    if strategy is not None and not isinstance(strategy, str | int):
-        errors["strategy"] = f"{strategy!r} is none of partition, range, or a number."
-    if errors or found is None or most is None:
+    most = gather(errors, lambda: _whole_number("max_active_runs", max_active_runs))
+    given = gather(errors, lambda: _params(params))
+    cut = gather(errors, lambda: _strategy(strategy))
+    holes = gather(errors, lambda: _yes_or_no("allow_holes", allow_holes))
+    following = gather(errors, lambda: _downstream(downstream))
+    version = gather(errors, lambda: _version(code_version))
+    begin = gather(errors, lambda: _moment(start_at, found))
+    if errors or found is None or most is None or version is None:
         raise InvalidRequest(errors)
     return BackfillRequest(
         asset=found,
-        start=str(start),
-        end=str(end),
+        start=str(start).strip(),
+        end=str(end).strip(),
+        selection=str(selection).strip(),
         description=str(description),
+        params=given or {},
         max_active_runs=most,
-        strategy=strategy if isinstance(strategy, str | int) else None,
+        order=str(order),
+        strategy=cut,
+        allow_holes=bool(holes),
         existing=str(existing),
-        params=params if isinstance(params, Mapping) else {},
+        downstream=following or NONE,
+        code_version=version,
+        start_at=begin,
     )
 
 
-def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
-    """Check the request as creation would, and say what it comes to. Writes nothing.
-
-    Raises PermissionDenied, and InvalidRequest with all fields that are wrong at once.
-    """
-    policy.require_for_assets(user, policy.Action.BACKFILL, [request.asset])
-    errors: dict[str, list[str]] = {}
-    version = _gather(errors, lambda: require_producer(request.asset))
-    params = _gather(errors, lambda: checked_params(version, request.params)) if version else None
-    strategy = (
-        _gather(errors, lambda: checked_strategy(request.strategy, default=version.strategy))
-        if version
-        else None
-    )
-    _check_numbers(request, errors)
-    chosen = None if "asset" in errors else _gather(errors, lambda: _range(request))
-    if errors or version is None or params is None or strategy is None or chosen is None:
-        raise InvalidRequest(errors)
-    return _plan(request, chosen, version, strategy, params)
-
-
-def _check_numbers(request: BackfillRequest, errors: dict[str, list[str]]) -> None:
-    if not 1 <= request.max_active_runs <= MOST_ACTIVE_RUNS:
-        errors["max_active_runs"] = [
-            f"Between 1 and {MOST_ACTIVE_RUNS}, not {request.max_active_runs}."
-        ]
-    if len(request.description) > LONGEST_DESCRIPTION:
-        errors["description"] = [
-            f"At most {LONGEST_DESCRIPTION} characters, not {len(request.description)}."
-        ]
-    if request.existing not in ExistingPolicy.values:
-        errors["existing"] = [
-            f"{request.existing!r} is none of {', '.join(ExistingPolicy.values)}."
-        ]
-
-
-def _range(request: BackfillRequest) -> slicewise.PartitionSet:
-    """The partitions from the first to the last, with all segments."""
-    asset, now = request.asset, timezone.now()
-    definition = asset.definition
-    if definition is None or definition.time_dimension is None:
-        raise InvalidRequest(
-            {
-                "asset": f"{asset.name} has no partitions by time, so there is no past to fill:"
-                " materialize it instead."
-            }
-        )
-    time = definition.time_dimension
-    errors: dict[str, list[str]] = {}
-    first = _gather(errors, lambda: _window_named(time, "start", request.start, first=True))
-    last = _gather(errors, lambda: _window_named(time, "end", request.end, first=False))
-    if errors or first is None or last is None:
-        raise InvalidRequest(errors)
-    if first.start > last.start:
-        raise InvalidRequest({"end": f"The last partition, {last}, is before the first, {first}."})
-    if last.end > now:
-        raise InvalidRequest(
-            {
-                "end": f"{last} is not over yet: it ends at {last.end:%Y-%m-%d %H:%M} UTC."
-                " Only the past can be backfilled."
-            }
-        )
-    axis = next(each.name for each in definition.dimensions if each.definition is time)
-    chosen: slicewise.PartitionSet = definition.select(f"{axis}={first}..{last}")
-    most = settings.MAX_PARTITIONS_PER_BACKFILL
-    if len(chosen) > most:
-        raise InvalidRequest(
-            {
-                "end": f"{len(chosen):,} partitions are more than one backfill may have"
-                f" ({most:,}, setting MAX_PARTITIONS_PER_BACKFILL)."
-            }
-        )
-    return chosen
-
-
-def _window_named(
-    time: slicewise.PartitionByTime, field: str, text: str, *, first: bool
-) -> slicewise.Interval:
-    """The first or the last window of what the text names: a key, or a month or a year of them."""
-    text = text.strip()
-    if not text:
-        raise InvalidRequest({field: "Name a partition, for example a date."})
-    try:
-        named = time.select(text)
-    except ValueError as error:
-        raise InvalidRequest({field: str(error)}) from error
-    if not len(named):
-        raise InvalidRequest({field: f"There is no partition {text}."})
-    window: slicewise.Interval = named[0 if first else -1]
-    return window
-
-
-def _plan(
-    request: BackfillRequest,
-    chosen: slicewise.PartitionSet,
-    version: ProducerVersion,
-    strategy: Strategy,
-    params: dict[str, Any],
-) -> BackfillPlan:
-    total, first, last = len(chosen), chosen[0].time, chosen[-1].time
-    there = AssetPartition.objects.filter(
-        asset=request.asset,
-        identity=request.asset.identity,
-        window_start__gte=first.start,
-        window_start__lt=last.end,
-    )
-    counts = there.idle_by_state()
-    in_flight = there.filter(held_by__isnull=False).count()
-    left_out = _left_out(request.existing, counts)
-    to_make = max(total - left_out - in_flight, 0)
-    per_run = partitions_per_run(strategy) or max(to_make, 1)
-    return BackfillPlan(
-        total=total,
-        first_key=str(first),
-        last_key=str(last),
-        first_label=label_of_key(first),
-        last_label=label_of_key(last),
-        start_date=first.start,
-        end_date=last.end,
-        selection=chosen.text,
-        runs=-(-to_make // per_run),
-        materialized=counts.get(PartitionState.MATERIALIZED, 0),
-        in_flight=in_flight,
-        failed=counts.get(PartitionState.FAILED, 0),
-        to_make=to_make,
-        strategy=strategy,
-        params=params,
-        producer_version=version,
-    )
-
-
-def states_left_out(existing: str) -> tuple[PartitionState, ...]:
-    """Which settled states keep a partition from being made again under this policy."""
-    match existing:
-        case ExistingPolicy.MISSING:
-            return (PartitionState.MATERIALIZED, PartitionState.FAILED)
-        case ExistingPolicy.MISSING_AND_FAILED:
-            return (PartitionState.MATERIALIZED,)
-        case _:
-            return ()
-
-
-def _left_out(existing: str, idle_counts: Mapping[str, int]) -> int:
-    return sum(idle_counts.get(state, 0) for state in states_left_out(existing))
-
-
-def _whole_number(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str):
-        try:
-            return int(value.strip())
-        except ValueError:
-            return None
-    return None
-
-
-def _gather(errors: dict[str, list[str]], work: Callable[[], T]) -> T | None:
+def gather(errors: dict[str, list[str]], work: Callable[[], T]) -> T | None:
+    """What the work gives, or None with what is wrong added to the errors."""
     try:
         return work()
     except InvalidRequest as refused:
         for name, said in refused.errors.items():
             errors.setdefault(name, []).extend(said)
         return None
+
+
+def _asset(name: object) -> Asset:
+    found = Asset.objects.declared().filter(name=name).first() if isinstance(name, str) else None
+    if found is None:
+        raise InvalidRequest(
+            {"asset": f"There is no asset {name!r}." if name else "Name an asset."}
+        )
+    return found
+
+
+def _params(params: object) -> Mapping[str, Any]:
+    if params is None:
+        return {}
+    if not isinstance(params, Mapping):
+        raise InvalidRequest({"params": "Params are an object of names and values."})
+    return params
+
+
+def _strategy(strategy: object) -> Strategy | None:
+    if strategy is None or (isinstance(strategy, str | int) and not isinstance(strategy, bool)):
+        return strategy
+    raise InvalidRequest({"strategy": f"{strategy!r} is none of partition, range, or a number."})
+
+
+def _downstream(value: object) -> Downstream:
+    """Names in the order in which they are given, each once."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text in ("", NONE, ALL):
+            return text or NONE
+        value = text.split(",")
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise InvalidRequest({"downstream": f"{value!r} is none of none, all, or names of assets."})
+    names = tuple(dict.fromkeys(name.strip() for name in value if name.strip()))
+    # A form of one field with several values says all or none among them.
+    words = {NONE, ALL} & set(names)
+    if words and len(names) > 1:
+        raise InvalidRequest({"downstream": f"Either {words.pop()} or names, not both."})
+    return names[0] if words else names or NONE
+
+
+def _version(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise InvalidRequest({"code_version": f"{value!r} is no number and no digest."})
+    return "" if value is None else str(value).strip()
+
+
+def _moment(value: object, asset: Asset | None) -> datetime | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value
+    if not isinstance(value, str):
+        raise InvalidRequest({"start_at": f"{value!r} is no time: write 2026-01-31T06:00Z."})
+    rule = asset.definition.time_dimension if asset and asset.definition else None
+    try:
+        read = read_time(value.strip(), zone(rule.timezone if rule else "UTC"))
+    except ValueError as error:
+        raise InvalidRequest({"start_at": f"{value!r}: {error}"}) from error
+    return to_datetime(read.start)
+
+
+def _yes_or_no(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InvalidRequest({name: f"{value!r} is neither true nor false."})
+
+
+def _whole_number(name: str, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        try:
+            return int(value.strip())
+        except ValueError:
+            pass
+    raise InvalidRequest({name: f"{value!r} is not a whole number."})

@@ -291,7 +291,7 @@ def test_a_backfill_that_cannot_be_expanded_fails_and_says_why(
     backfill = start(alice)
     if expanded:
         expand(backfill.pk)
-    Backfill.objects.update(logical_dates="no such partition")
+    BackfillAsset.objects.update(selection="no such partition")
     run_all(worker)
     assert state_of(backfill) == "failed"
     assert "could not be expanded" in backfill.error

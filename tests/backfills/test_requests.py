@@ -12,8 +12,10 @@ from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import BundleVersion, Producer, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text
+from backfills_app.services.advancing import advance
 from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.execution.test_attempts import begun, publish
 
@@ -139,3 +141,84 @@ def test_who_may_only_look_is_refused(db: None) -> None:
     with pytest.raises(PermissionDenied, match="operator"):
         create_backfill(request, user=person("vera", Role.VIEWER))
     assert not Backfill.objects.exists()
+
+
+def test_a_selection_may_name_segments_and_have_holes(alice: User) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    asked = request_from_text("weather", selection="date=2013-01-01..2013-01-03,2013-02 airport=*K")
+    plan = check_backfill(asked, user=alice)
+    assert plan.selection == "date=2013-01-01..2013-01-03,2013-02-01..2013-02-28 airport=JFK"
+    assert (plan.total, plan.runs) == (31, 31)
+
+
+def test_of_a_selection_what_is_not_over_is_left_out_and_counted(alice: User) -> None:
+    asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
+    today = timezone.now().date()
+    asked = f"{today - timedelta(days=2)}..{today + timedelta(days=3)}"
+    plan = check_backfill(request_from_text("events", selection=asked), user=alice)
+    assert (plan.total, plan.asked.not_over) == (2, 4)
+    later = f"{today + timedelta(days=1)}..{today + timedelta(days=3)}"
+    with pytest.raises(InvalidRequest, match="Only the past"):
+        check_backfill(request_from_text("events", selection=later), user=alice)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"selection": "*"}, "say a period"),
+        ({"selection": "2013-01", "start": "2013-01-01"}, "not both"),
+        ({"selection": "2013-13"}, "2013-13"),
+    ],
+)
+def test_a_selection_that_is_none_is_refused(alice: User, more: dict[str, Any], said: str) -> None:
+    asset("events", slicewise.PartitionByInterval("@daily", start="2010-01-01"))
+    with pytest.raises(InvalidRequest, match=said) as refused:
+        check_backfill(request_from_text("events", **more), user=alice)
+    assert list(refused.value.errors) == ["selection"]
+
+
+def test_a_time_to_start_is_read_in_the_zone_of_the_asset(alice: User) -> None:
+    zone = "America/New_York"
+    asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01", timezone=zone))
+
+    def read(text: str) -> Any:
+        return request_from_text("events", "2020-01-01", "2020-01-01", start_at=text).start_at
+
+    assert f"{read('2030-07-01T06:00'):%H:%M}" == "10:00"
+    assert f"{read('2030-07-01T06:00Z'):%H:%M}" == "06:00"
+    with pytest.raises(InvalidRequest, match="not a time"):
+        read("soon")
+
+
+def test_nothing_starts_before_its_time(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    asked = request_from_text("raw_flights", selection="2013-01", start_at="2100-01-01T00:00Z")
+    backfill = create_backfill(asked, user=alice)
+    advance()
+    backfill.refresh_from_db()
+    assert (backfill.state, backfill.group.runs.count()) == ("scheduled", 0)
+    Backfill.objects.update(scheduled_date=timezone.now())
+    advance()
+    assert backfill.group.runs.exists()
+
+
+def test_an_older_version_of_the_code_is_used_where_it_is_named(alice: User) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    producer = Producer.objects.get(name="raw_flights")
+    old = producer.current_version
+    assert old is not None
+    newer = BundleVersion.objects.create(bundle=flights.bundle, digest="1" * 64, archive=b"")
+    now = ProducerVersion.objects.get(pk=old.pk)
+    now.pk, now.bundle_version, now.digest = None, newer, "1" * 64
+    now.save()
+    producer.current_version = now
+    producer.save()
+
+    def frozen(text: str) -> Any:
+        asked = request_from_text("raw_flights", selection="2013-01", code_version=text)
+        return check_backfill(asked, user=alice).producer_version
+
+    assert frozen("") == frozen("1111") == now
+    assert frozen("000000") == frozen(str(old.bundle_version_id)) == old
+    with pytest.raises(InvalidRequest, match="no version 'abcd'"):
+        frozen("abcd")

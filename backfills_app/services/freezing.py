@@ -1,0 +1,99 @@
+"""Which version of the code a backfill uses for each of its assets, from its request to its end."""
+
+import slicewise
+from accounts_app.errors import InvalidRequest
+from assets_app.execution.requests import require_producer
+from assets_app.models import Asset, BundleVersion, ProducerVersion
+from partitions_app.models import PartitionDefinition
+
+_SHORTEST_DIGEST = 4
+
+
+def code_version(asset: Asset, text: str) -> BundleVersion | None:
+    """The version of the asset's bundle that a number or the beginning of a digest names.
+
+    None for an empty text, which stands for the newest. InvalidRequest on ``code_version``.
+    """
+    if not text:
+        return None
+    versions = BundleVersion.objects.filter(bundle=asset.bundle_id).defer("archive")
+    found = versions.filter(pk=int(text)).first() if _is_number(text) else None
+    if found is None and len(text) >= _SHORTEST_DIGEST:
+        alike = list(versions.filter(digest__startswith=text.lower())[:2])
+        if len(alike) > 1:
+            raise InvalidRequest(
+                {"code_version": f"Several versions of {asset.name} begin with {text}: say more."}
+            )
+        found = alike[0] if alike else None
+    if found is None:
+        raise InvalidRequest(
+            {
+                "code_version": f"There is no version {text!r} of the files that declare"
+                f" {asset.name}: give its number, or the first digits of its digest."
+            }
+        )
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19
+
+
+def frozen_version(asset: Asset, bundle_version: BundleVersion | None) -> ProducerVersion:
+    """The asset's code as that version of its bundle declares it; None for the one in force.
+
+    InvalidRequest on ``asset`` where nothing here makes it, on ``code_version`` where that version
+    does not declare it.
+    """
+    current = require_producer(asset)
+    if bundle_version is None or bundle_version.pk == current.bundle_version_id:
+        return current
+    versions = ProducerVersion.objects.filter(
+        producer=asset.producer_id, bundle_version=bundle_version
+    )
+    # The same files may have been in force twice, with a row for each time.
+    found = versions.order_by("-id").first()
+    if found is None or asset.name not in found.outlets:
+        raise InvalidRequest(
+            {
+                "code_version": f"Version {bundle_version.pk} ({bundle_version.digest[:12]})"
+                f" does not declare {asset.name}."
+            }
+        )
+    return found
+
+
+def definition_of(asset: Asset, version: ProducerVersion) -> slicewise.PartitionDefinition | None:
+    """How a version cuts the asset: None where that is not at all.
+
+    Read once where it is the rule in force: a list of segments may be long.
+    """
+    spec = version.partition_of(asset.name)
+    row = asset.partition_definition
+    if row is not None and row.spec == spec:
+        known: slicewise.PartitionDefinition = row.definition
+        return known
+    return PartitionDefinition.rule_of(spec)
+
+
+def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
+    """Refuse a version whose partitions are not those of the asset: they have other windows."""
+    rule = definition_of(asset, version)
+    identity = "whole" if rule is None else rule.identity
+    if identity != asset.identity:
+        raise InvalidRequest(
+            {
+                "code_version": f"That version cuts {asset.name} into other partitions than those"
+                " that it has now."
+            }
+        )
+
+
+def current_part(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    """Those of the partitions, of a version's rule, that the asset has by its rule in force."""
+    present = asset.definition
+    rule = chosen.definition
+    if present is None or rule is None or present == rule:
+        return chosen
+    there = slicewise.upstream_partitions(rule, present, chosen)
+    return chosen & slicewise.upstream_partitions(present, rule, there)
