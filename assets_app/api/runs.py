@@ -35,6 +35,7 @@ class RunFilter(django_filters.FilterSet):
     trigger = django_filters.ChoiceFilter(choices=Trigger.choices)
     queue = django_filters.ChoiceFilter(choices=Queue.choices)
     group = django_filters.NumberFilter(field_name="group_id", max_value=LARGEST_ID)
+    tick = django_filters.NumberFilter(field_name="tick_id", max_value=LARGEST_ID)
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
 

@@ -47,14 +47,16 @@ class TicksView(ApiView):
                     "next": None,
                     "results": [
                         {
+                            "id": 812,
                             "at": "2024-07-02T00:00:00Z", "last_at": "2024-07-02T00:00:00Z",
                             "count": 1, "reason": "", "queued": 24, "existing": 0,
-                            "in_flight": 0, "passed_over": 0,
+                            "in_flight": 0, "passed_over": 0, "runs_url": "/api/v1/runs/?tick=812",
                         },
                         {
+                            "id": 789,
                             "at": "2024-07-01T01:00:00Z", "last_at": "2024-07-01T23:00:00Z",
                             "count": 23, "reason": "nothing_ended", "queued": 0, "existing": 0,
-                            "in_flight": 0, "passed_over": 0,
+                            "in_flight": 0, "passed_over": 0, "runs_url": "/api/v1/runs/?tick=789",
                         },
                     ],
                 },

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from django.db import connection
+from django.db.models import Model
 from django.utils import timezone
 
 from accounts_app.models import User
@@ -56,15 +57,15 @@ _INSERT_RUNS = """
 INSERT INTO assets_app_run
     (id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
      partition_count, params, created_at, queued_at, attempt_count, code_failures,
-     platform_failures, error, error_kind, requested_by_id)
+     platform_failures, error, error_kind, requested_by_id, tick_id)
 SELECT id, group_id, producer_version_id, asset_id, trigger, queue, 'queued', selection,
-       partition_count, params::jsonb, %(now)s, %(now)s, 0, 0, 0, '', '', requested_by_id
+       partition_count, params::jsonb, %(now)s, %(now)s, 0, 0, 0, '', '', requested_by_id, tick_id
 FROM unnest(
     %(runs)s::bigint[], %(groups)s::bigint[], %(versions)s::bigint[], %(assets)s::bigint[],
     %(triggers)s::text[], %(queues)s::text[], %(selections)s::text[], %(counts)s::int[],
-    %(params)s::text[], %(people)s::bigint[]
+    %(params)s::text[], %(people)s::bigint[], %(ticks)s::bigint[]
 ) AS planned(id, group_id, producer_version_id, asset_id, trigger, queue, selection,
-             partition_count, params, requested_by_id)
+             partition_count, params, requested_by_id, tick_id)
 """
 
 # Of several assets that are made together another run holds some: the rest is let go again, in the
@@ -91,6 +92,7 @@ class RunTerms:
     trigger: Trigger
     params: Mapping[str, Any]
     requested_by: User | None
+    tick_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def claim_all(
     """
     if not planned:
         return [], []
-    run_ids = _reserve_run_ids(len(planned))
+    run_ids = reserve_ids(Run, len(planned))
     outlets = _outlets(run.terms for run in planned)
     by_run = dict(zip(run_ids, planned, strict=True))
     groups = [
@@ -244,11 +246,12 @@ def _give_back(taken: Sequence[tuple[int, int]]) -> None:
             cursor.execute(_GIVE_BACK, [list(column) for column in columns])
 
 
-def _reserve_run_ids(count: int) -> list[int]:
+def reserve_ids(model: type[Model], count: int) -> list[int]:
+    """Numbers for rows that are yet to be made, so that others can name them before."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
-            [Run._meta.db_table, count],
+            [model._meta.db_table, count],
         )
         return [row[0] for row in cursor.fetchall()]
 
@@ -277,6 +280,7 @@ def _insert_runs(planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPar
                     for one, rows in zip(terms, by_run.values(), strict=True)
                 ],
                 "params": [json.dumps(dict(one.params)) if one.params else "{}" for one in terms],
+                "ticks": [one.tick_id for one in terms],
                 "people": [None if (by := one.requested_by) is None else by.pk for one in terms],
             },
         )

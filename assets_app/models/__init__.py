@@ -19,7 +19,7 @@ from assets_app.models.runs import (
     RunLog,
     RunPartition,
 )
-from assets_app.models.scheduling import Outbox, Schedule, ScheduleTick
+from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
 from assets_app.models.slices import AssetPartition, Materialization, PartitionCount, WriteReport
 from assets_app.models.states import (
     ACTIVE_STATES,
@@ -53,6 +53,7 @@ __all__ = [
     "FailureKind",
     "Gateway",
     "GroupKind",
+    "LeftOut",
     "Materialization",
     "Outbox",
     "PartitionCount",

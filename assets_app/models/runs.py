@@ -65,6 +65,10 @@ class Run(models.Model):
     # The outlet that was asked for, for lists and titles; all are among the run's slices.
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="runs", db_index=False)
     trigger = models.CharField(max_length=10, choices=Trigger)
+    # The tick of a schedule by time that asked for it, as long as that is on record.
+    tick = models.ForeignKey(
+        "ScheduleTick", null=True, on_delete=models.SET_NULL, related_name="runs", db_index=False
+    )
     queue = models.CharField(max_length=10, choices=Queue)
     state = models.CharField(
         max_length=10, choices=RunState, default=RunState.QUEUED, db_collation="C"
@@ -113,6 +117,9 @@ class Run(models.Model):
                 name="run_unfinished",
             ),
             models.Index(fields=("-ended_at",), condition=Q(state="failed"), name="run_failed"),
+            models.Index(
+                fields=("tick", "id"), condition=Q(tick__isnull=False), name="run_by_tick"
+            ),
         )
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from assets_app.models.catalogue import Producer
+from assets_app.models.catalogue import Asset, Producer
 from assets_app.models.runs import Run, RunGroup
 from assets_app.models.slices import WriteReport
 from assets_app.models.states import TickReason
@@ -89,3 +89,33 @@ class ScheduleTick(models.Model):
 
     def __str__(self) -> str:
         return f"{self.schedule_id} at {self.at}"
+
+
+class LeftOut(models.Model):
+    """Partitions that one upstream write made due and that were not queued, since they were more
+    than one write may queue. Nothing makes them by itself: a person is told.
+    """
+
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="left_out")
+    # The last time, where the same was left out several times.
+    at = models.DateTimeField()
+    count = models.PositiveBigIntegerField()
+    # How many were queued instead: the newest.
+    queued = models.PositiveIntegerField()
+    first = models.CharField(max_length=1000, db_collation="C")
+    last = models.CharField(max_length=1000, db_collation="C")
+    # The first and the last window, for a backfill; empty where the asset has no time.
+    start = models.CharField(max_length=100, blank=True)
+    end = models.CharField(max_length=100, blank=True)
+
+    class Meta:
+        ordering = ("-at", "-id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("asset", "first", "last", "count"), name="left_out_once"
+            ),
+        )
+        indexes = (models.Index(fields=("at",), name="left_out_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.asset_id}: {self.first}..{self.last}"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import structlog
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -18,10 +17,9 @@ from assets_app.models import DISCOVERY, Asset, AssetDependency, Outbox, Schedul
 from assets_app.scheduling.affected import Made, affected
 from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.readiness import judge
+from assets_app.scheduling.recording import record_left_out
 from assets_app.scheduling.slices import mark_due_again, mark_due_later
 from slicewise.rows import PartitionRow, partition_rows
-
-log = structlog.get_logger(__name__)
 
 _RUNS_AT_ONCE = 200
 
@@ -134,7 +132,7 @@ def queue_due(touched: Touched, made: set[tuple[int, str]] | None, now: datetime
     partitions = touched.partitions
     if not partitions:
         return 0
-    partitions = _capped(touched.asset, partitions)
+    partitions = _capped(touched.asset, partitions, now)
     rows = list(partition_rows(definition, partitions))
     early = [row for row in rows if row.end is not None and row.end > now]
     rows = [row for row in rows if row.end is None or row.end <= now]
@@ -159,17 +157,13 @@ def _queue(
     return len(claimed)
 
 
-def _capped(asset: Asset, partitions: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """The newest of them, as many as one event may queue; the log says what is left out."""
+def _capped(
+    asset: Asset, partitions: slicewise.PartitionSet, now: datetime
+) -> slicewise.PartitionSet:
+    """The newest of them, as many as one event may queue; what is left out is on record."""
     most = settings.MAX_PARTITIONS_PER_TICK
     if len(partitions) <= most:
         return partitions
     left_out = partitions[: len(partitions) - most]
-    log.warning(
-        "more partitions are due than one upstream write may queue: the oldest are left out",
-        asset=asset.name,
-        limit=most,
-        left_out=len(left_out),
-        selection=left_out.text[:200],
-    )
+    record_left_out(asset, left_out, queued=most, now=now)
     return partitions[len(partitions) - most :]

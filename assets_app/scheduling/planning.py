@@ -8,7 +8,9 @@ from assets_app.models import Asset, ProducerVersion, Schedule, Trigger
 from slicewise.rows import PartitionRow
 
 
-def terms_of(schedule: Schedule, asset: Asset, trigger: Trigger) -> RunTerms:
+def terms_of(
+    schedule: Schedule, asset: Asset, trigger: Trigger, *, tick_id: int | None = None
+) -> RunTerms:
     """What all scheduled runs of an asset have in common."""
     version = version_in_force(schedule)
     return RunTerms(
@@ -18,6 +20,7 @@ def terms_of(schedule: Schedule, asset: Asset, trigger: Trigger) -> RunTerms:
         trigger=trigger,
         params=version.definition.get("params") or {},
         requested_by=None,
+        tick_id=tick_id,
     )
 
 

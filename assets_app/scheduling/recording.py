@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
-from assets_app.models import Schedule, ScheduleTick, TickReason
+from assets_app.execution.claims import reserve_ids
+from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
+from slicewise.partition_set import PartitionSet
 from slicewise.rows import PartitionRow
 
 _FORGOTTEN_AT_ONCE = 5_000
@@ -15,12 +17,13 @@ _MOST_STEPS = 20
 
 _KEEP = """
 INSERT INTO assets_app_scheduletick
-    (schedule_id, at, last_at, count, reason, queued, existing, in_flight, passed_over)
-SELECT schedule_id, at, at, count, reason, queued, existing, in_flight, passed_over
+    (id, schedule_id, at, last_at, count, reason, queued, existing, in_flight, passed_over)
+SELECT coalesce(id, nextval(pg_get_serial_sequence('assets_app_scheduletick', 'id'))),
+       schedule_id, at, at, count, reason, queued, existing, in_flight, passed_over
 FROM unnest(
-    %s::bigint[], %s::timestamptz[], %s::int[], %s::text[], %s::int[], %s::int[], %s::int[],
-    %s::int[]
-) AS tick(schedule_id, at, count, reason, queued, existing, in_flight, passed_over)
+    %s::bigint[], %s::bigint[], %s::timestamptz[], %s::int[], %s::text[], %s::int[], %s::int[],
+    %s::int[], %s::int[]
+) AS tick(id, schedule_id, at, count, reason, queued, existing, in_flight, passed_over)
 """
 _JOIN = """
 UPDATE assets_app_scheduletick AS tick
@@ -36,6 +39,8 @@ class TickResult:
 
     schedule: Schedule
     at: datetime
+    # Of the row that it is to be, where runs name it before it is made.
+    pk: int | None = None
     # Ticks that it stands for: those the server was not there for are among them.
     count: int = 1
     wanted: Sequence[PartitionRow] = field(default_factory=list)
@@ -60,7 +65,13 @@ class TickResult:
     def values(self) -> tuple[object, ...]:
         """The tick as the columns of a row of its own."""
         found = self.queued, self.existing, self.in_flight, self.passed_over
-        return (self.schedule.pk, self.at, self.count, str(self.reason), *found)
+        return (self.pk, self.schedule.pk, self.at, self.count, str(self.reason), *found)
+
+
+def number_ticks(results: Sequence[TickResult]) -> None:
+    """Give each the number that its row will have, for the runs that it asks for."""
+    for result, pk in zip(results, reserve_ids(ScheduleTick, len(results)), strict=True):
+        result.pk = pk
 
 
 def record_ticks(results: Sequence[TickResult]) -> None:
@@ -109,15 +120,33 @@ def _rows_to_join(schedule_ids: Sequence[int]) -> dict[int, int]:
     return {of: row_id for of, row_id, reason in last if reason == TickReason.NOTHING_ENDED}
 
 
+def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: datetime) -> None:
+    """Keep what one upstream write has made due and not queued; the same again is one row."""
+    hull = left_out.hull
+    LeftOut.objects.update_or_create(
+        asset_id=asset.pk,
+        first=left_out[0].text,
+        last=left_out[-1].text,
+        count=len(left_out),
+        defaults={
+            "at": now,
+            "queued": queued,
+            "start": "" if hull is None else left_out[0].time.text,
+            "end": "" if hull is None else left_out[-1].time.text,
+        },
+    )
+
+
 def forget_ticks(now: datetime) -> int:
-    """Delete rows of ticks that are older than the settings want; how many.
+    """Delete rows of ticks, and of what was left out, that are older than the settings want; how
+    many ticks.
 
     In steps, each a transaction of its own, and not more of them than one call has time for: the
     next one goes on.
     """
-    too_old = ScheduleTick.objects.filter(
-        last_at__lt=now - timedelta(days=settings.SCHEDULE_TICK_DAYS)
-    )
+    since = now - timedelta(days=settings.SCHEDULE_TICK_DAYS)
+    LeftOut.objects.filter(at__lt=since).delete()
+    too_old = ScheduleTick.objects.filter(last_at__lt=since)
     total = 0
     for _ in range(_MOST_STEPS):
         step = too_old.order_by("id").values("id")[:_FORGOTTEN_AT_ONCE]

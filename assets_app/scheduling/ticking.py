@@ -12,7 +12,7 @@ from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, Schedule, Trigger
 from assets_app.scheduling.ended import Ended, EndedPartitions, Terms, rule_text
 from assets_app.scheduling.planning import planned_runs, terms_of, version_in_force
-from assets_app.scheduling.recording import TickResult, record_ticks
+from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.slices import SliceFacts, mark_due_again, pass_over, slice_facts
 from partitions_app.models import PartitionDefinition
 from slicewise.rows import PartitionRow
@@ -114,9 +114,11 @@ def _queue(ticks: Sequence[_Tick]) -> None:
         for tick in ticks
     )
     results = [_result(tick, facts) for tick in ticks]
+    if any(result.wanted for result in results):
+        number_ticks(results)
     planned: list[PlannedRun] = []
     for tick, result in zip(ticks, results, strict=True):
-        terms = terms_of(tick.schedule, tick.asset, Trigger.SCHEDULE)
+        terms = terms_of(tick.schedule, tick.asset, Trigger.SCHEDULE, tick_id=result.pk)
         planned += planned_runs(terms, result.wanted)
     _, held = claim_all(planned)
     mark_due_again(held)

@@ -3,6 +3,7 @@
 from assets_app.serializers.assets import (
     AssetDetailSerializer,
     AssetSerializer,
+    LeftOutSerializer,
     MaterializeSerializer,
     PartitionSerializer,
     RequestSerializer,
@@ -24,6 +25,7 @@ __all__ = [
     "AssetDetailSerializer",
     "AssetSerializer",
     "AttemptSerializer",
+    "LeftOutSerializer",
     "LogEntrySerializer",
     "LogPageSerializer",
     "MaterializeSerializer",

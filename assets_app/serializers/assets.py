@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
-from assets_app.models import Asset, ScheduleTick
+from assets_app.models import Asset, LeftOut, ScheduleTick
+from assets_app.queries.ticks import left_out_of
 from assets_app.scheduling.words import words_of
 from slicewise.selection import LONGEST_SELECTION
 from slicewise.uris import masked_uri
@@ -59,11 +61,29 @@ class ScheduleSerializer(serializers.Serializer[Any]):
 class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
     """A tick of a schedule by time, or several in a row for which nothing had ended."""
 
+    runs_url = serializers.SerializerMethodField(help_text="The runs that it asked for.")
+
     class Meta:
         model = ScheduleTick
         fields: tuple[str, ...] = (
-            "at", "last_at", "count", "reason", "queued", "existing", "in_flight", "passed_over",
+            "id", "at", "last_at", "count", "reason", "queued", "existing", "in_flight",
+            "passed_over", "runs_url",
         )  # fmt: skip
+        read_only_fields: tuple[str, ...] = fields
+
+    def get_runs_url(self, tick: ScheduleTick) -> str:
+        return f"{reverse('api:runs')}?tick={tick.pk}"
+
+
+class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
+    """Partitions that one upstream write made due and did not queue: the oldest of too many.
+
+    Nothing makes them by itself; a backfill from `start` to `end` does.
+    """
+
+    class Meta:
+        model = LeftOut
+        fields: tuple[str, ...] = ("at", "count", "queued", "first", "last", "start", "end")
         read_only_fields: tuple[str, ...] = fields
 
 
@@ -117,6 +137,7 @@ class AssetDetailSerializer(AssetSerializer):
     upstream = serializers.SerializerMethodField()
     downstream = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
+    left_out = serializers.SerializerMethodField()
     made_with = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
@@ -127,7 +148,7 @@ class AssetDetailSerializer(AssetSerializer):
         fields: tuple[str, ...] = (
             *AssetSerializer.Meta.fields,
             "columns", "activated_at", "expected", "upstream", "downstream", "params",
-            "made_with",
+            "made_with", "left_out",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -143,6 +164,10 @@ class AssetDetailSerializer(AssetSerializer):
     def get_downstream(self, asset: Asset) -> list[str]:
         edges = asset.downstream_edges.select_related("downstream")
         return sorted(edge.downstream.name for edge in edges)
+
+    @extend_schema_field(LeftOutSerializer(many=True))
+    def get_left_out(self, asset: Asset) -> Any:
+        return LeftOutSerializer(left_out_of(asset), many=True).data
 
     def get_params(self, asset: Asset) -> dict[str, Any]:
         version = asset.producer.current_version if asset.producer else None

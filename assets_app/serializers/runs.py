@@ -32,6 +32,11 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     asset = serializers.CharField(source="asset.name")
     group = serializers.IntegerField(source="group_id")
+    tick = serializers.IntegerField(
+        source="tick_id",
+        allow_null=True,
+        help_text="The tick of its schedule that asked for it, as long as that is on record.",
+    )
     requested_by = serializers.CharField(
         source="requested_by.username", allow_null=True, default=None
     )
@@ -39,8 +44,9 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     class Meta:
         model = Run
         fields: tuple[str, ...] = (
-            "id", "asset", "group", "trigger", "queue", "state", "selection", "partition_count",
-            "params", "attempt_count", "error", "error_kind", "requested_by", "created_at",
+            "id", "asset", "group", "trigger", "tick", "queue", "state", "selection",
+            "partition_count", "params", "attempt_count", "error", "error_kind", "requested_by",
+            "created_at",
             "queued_at", "dispatched_at", "started_at", "ended_at",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields

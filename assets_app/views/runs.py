@@ -17,7 +17,15 @@ from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, may
 from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import can_retry
-from assets_app.models import DISCOVERY, TERMINAL_STATES, Run, RunGroup, RunState, Trigger
+from assets_app.models import (
+    DISCOVERY,
+    TERMINAL_STATES,
+    Run,
+    RunGroup,
+    RunState,
+    ScheduleTick,
+    Trigger,
+)
 from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
@@ -25,7 +33,7 @@ from partitions_app.templatetags.slicewise_pages import lasted
 MOST_PARTITIONS = 200
 MOST_ENTRIES = 20
 MOST_VALIDATIONS = 200
-FILTERS = ("asset", "state", "trigger", "group", "created_after", "created_before")
+FILTERS = ("asset", "state", "trigger", "group", "tick", "created_after", "created_before")
 _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING)
 
 
@@ -40,6 +48,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "created_after": _moment(request.GET.get("created_after", "")),
         "created_before": _moment(request.GET.get("created_before", "")),
         "group": RunGroup.objects.filter(pk=group).first() if _is_id(group) else None,
+        "tick": _tick(request.GET.get("tick", "")),
     }
     return render(request, "assets_app/runs.html", context)
 
@@ -125,7 +134,7 @@ def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _run(pk: int) -> Run:
-    rows = Run.objects.listed().select_related("producer_version__bundle_version__bundle")
+    rows = Run.objects.listed().select_related("producer_version__bundle_version__bundle", "tick")
     return get_object_or_404(rows.defer("producer_version__bundle_version__archive"), pk=pk)
 
 
@@ -202,12 +211,20 @@ def _matching(request: HttpRequest) -> QuerySet[Run]:
         rows = rows.filter(asset__name__icontains=asset)
     if group := request.GET.get("group"):
         rows = rows.filter(group=int(group)) if _is_id(group) else rows.none()
-    # As the API has them: links from ticks lead to the runs of that time.
+    if tick := request.GET.get("tick"):
+        rows = rows.filter(tick=int(tick)) if _is_id(tick) else rows.none()
+    # As the API has them.
     if after := _moment(request.GET.get("created_after", "")):
         rows = rows.filter(created_at__gte=after)
     if before := _moment(request.GET.get("created_before", "")):
         rows = rows.filter(created_at__lt=before)
     return rows.order_by("-id")
+
+
+def _tick(text: str) -> ScheduleTick | None:
+    """The tick of that number, with what says whose it is."""
+    ticks = ScheduleTick.objects.select_related("schedule__producer")
+    return ticks.filter(pk=text).first() if _is_id(text) else None
 
 
 def _moment(text: str) -> datetime | None:

@@ -2,15 +2,14 @@
 
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts_app.policy import Action, may
-from assets_app.models import Asset, Trigger
-from assets_app.queries.ticks import ticks_of
+from assets_app.models import Asset
+from assets_app.queries.ticks import left_out_of, ticks_of
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.words import ScheduleWords, words_of
@@ -24,6 +23,7 @@ def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     return shown | {
         "schedule": schedule,
         "missed": missed_by(asset, now),
+        "left_out": [] if schedule is None else left_out_of(asset),
         "was_missed": _was_missed(request, asset),
         "may_pause": may(request.user, Action.PAUSE) and (schedule is not None or asset.paused),
     }
@@ -43,15 +43,12 @@ def _standing(request: HttpRequest, schedule: ScheduleWords, now: datetime) -> d
 
 def _line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
     """A recorded tick, its times on the clock of the rule, and where its runs are."""
-    made = {"group": schedule.row.group_id, "trigger": Trigger.SCHEDULE.value}
-    made |= {"created_after": tick.at.isoformat()}
-    made |= {"created_before": tick.until.isoformat()} if tick.until else {}
     return {
         "row": tick,
         "at": schedule.local(tick.at),
         "last_at": schedule.local(tick.last_at) if tick.last_at != tick.at else "",
         "left_out": (tick.existing, tick.in_flight, tick.passed_over),
-        "runs": f"{reverse('assets:runs')}?{urlencode(made)}",
+        "runs": f"{reverse('assets:runs')}?tick={tick.pk}",
     }
 
 

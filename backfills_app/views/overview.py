@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from assets_app.models import TERMINAL_STATES, Asset, Gateway, PartitionCount, Run, RunState
 from assets_app.queries.pages import broken_bundles
+from assets_app.queries.ticks import left_out_lately
 from assets_app.views.listing import unchanged
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.views.progress import Progress, progress_of
@@ -49,14 +50,22 @@ def _needs_a_person() -> dict[str, Any]:
     runs = Run.objects.listed().filter(state=RunState.FAILED).order_by("-ended_at")
     failed_by_asset, failed_runs, broken = list(by_asset[:10]), list(runs[:8]), broken_bundles()
     any_asset = Asset.objects.filter(active=True).exists()
+    left_out = left_out_lately(timezone.now())
     ended = [(run.pk, run.ended_at) for run in failed_runs]
     unloaded = [(bundle.pk, bundle.error, bundle.current_version_id) for bundle in broken]
     return {
         "failed": failed_by_asset,
         "failed_runs": failed_runs,
         "broken": broken,
+        "left_out": left_out,
         "any_asset": any_asset,
-        "needs_version": (failed_by_asset, ended, unloaded, any_asset),
+        "needs_version": (
+            failed_by_asset,
+            ended,
+            unloaded,
+            any_asset,
+            [(one.pk, one.at) for one in left_out],
+        ),
     }
 
 

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
-from assets_app.models import Asset, Schedule
+from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick
 from assets_app.scheduling.ticking import handle_ticks
 from tests import cast
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled
@@ -69,6 +69,31 @@ def test_ticks_come_newest_first_in_pages(api: APIClient, daily: Asset) -> None:
     assert [each["at"][:10] for each in found] == [f"2024-07-0{day}" for day in (5, 4, 3, 2, 1)]
     assert found[-1]["queued"] == 1
     assert found[0]["reason"] == "in_flight"
+
+
+def test_a_tick_and_its_runs_name_each_other(api: APIClient, daily: Asset) -> None:
+    for day in (2, 3):
+        handle_ticks(at(2024, 7, day))
+    tick = api.get("/api/v1/assets/daily/ticks/").json()["results"][-1]
+    assert tick["runs_url"] == f"/api/v1/runs/?tick={tick['id']}"
+    (run,) = api.get(tick["runs_url"]).json()["results"]
+    assert run["tick"] == tick["id"]
+    assert api.get(f"/api/v1/runs/{run['id']}/").json()["tick"] == tick["id"]
+    assert api.get("/api/v1/runs/?tick=0").json()["results"] == []
+    ScheduleTick.objects.all().delete()
+    assert api.get(f"/api/v1/runs/{run['id']}/").json()["tick"] is None
+
+
+def test_what_was_left_out_is_told(api: APIClient, daily: Asset) -> None:
+    LeftOut.objects.create(
+        asset=daily, at=BEGAN, count=7, queued=5, first="2023-01-01", last="2023-07-01",
+        start="2023-01-01", end="2023-07-01",
+    )  # fmt: skip
+    (told,) = api.get("/api/v1/assets/daily/").json()["left_out"]
+    assert told == {
+        "at": "2024-07-01T00:00:00Z", "count": 7, "queued": 5, "first": "2023-01-01",
+        "last": "2023-07-01", "start": "2023-01-01", "end": "2023-07-01",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("query", ["cursor=x", "cursor=WzEsMl0", "page_size=0", "state=failed"])

@@ -56,4 +56,4 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
 def test_an_asset_without_a_schedule_says_so() -> None:
     asset("by_hand", DAILY_2013)
     assert "made by hand" in said("by_hand")
-    assert told("by_hand") == {"schedule": None, "on_their_way": [], "ticks": []}
+    assert told("by_hand") == {"schedule": None, "on_their_way": [], "ticks": [], "left_out": []}

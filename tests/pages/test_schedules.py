@@ -1,6 +1,7 @@
 """What pages say of schedules: the rule, the next tick, what is on its way, and pausing."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -10,16 +11,20 @@ from django.utils import timezone
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.models import Asset, Gateway, Schedule, ScheduleTick, TickReason
+from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.models import Asset, Gateway, LeftOut, Run, Schedule, ScheduleTick, TickReason
+from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
-from tests.cast import asset, person
+from tests.cast import asset, external, person
 from tests.execution.conftest import make_gateway
 from tests.scheduling.scenes import all_of, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.django_db
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
+MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
+YEARLY = PartitionByInterval("@yearly", start="2020-01-01")
 BEGAN = at(2024, 7, 1)
 
 
@@ -144,15 +149,35 @@ def test_ticks_are_listed_with_what_came_of_them(browser: Client) -> None:
 def test_a_tick_leads_to_its_runs(browser: Client) -> None:
     daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     handle_ticks(at(2024, 7, 2))
-    schedule = Schedule.objects.get()
-    address = f"/runs/?group={schedule.group_id}&created_after=2024-07-02T00%3A00%3A00%2B00%3A00"
-    assert address.replace("&", "&amp;") in shown(browser, "daily").replace(
-        "trigger=schedule&amp;", ""
-    )
-    assert daily.name in browser.get(address).content.decode()
-    early = address + "&created_before=2024-07-03T00:00:00Z"
-    assert "No run matches" in browser.get(early).content.decode()
-    assert browser.get("/runs/?created_after=nonsense").status_code == 200
+    handle_ticks(at(2024, 7, 3))
+    tick = ScheduleTick.objects.order_by("at")[0]
+    address = f"/runs/?tick={tick.pk}"
+    assert address in shown(browser, "daily")
+    listed = browser.get(address).content.decode()
+    assert "2024-07-01" in listed
+    assert "2024-07-02<" not in listed
+    assert "asked for by the tick of <strong>daily</strong>" in listed
+    run = Run.objects.get(asset=daily, selection="2024-07-01")
+    assert address in browser.get(f"/runs/{run.pk}/").content.decode()
+    assert "No run matches" in browser.get("/runs/?tick=999999").content.decode()
+    assert browser.get("/runs/?tick=x&created_after=nonsense").status_code == 200
+
+
+def test_what_was_left_out_is_shown_with_how_to_have_it_made(
+    browser: Client, vera: User, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 5
+    scheduled("months", by(external("years", YEARLY).name), MONTHLY, since=BEGAN)
+    report_write(ReportedWrite(asset=Asset.objects.get(name="years"), selection="2023"), user=vera)
+    judge_outbox(at(2024, 8, 1))
+    text = shown(browser, "months")
+    assert "7 left out" in text
+    assert "?asset=months&amp;start=2023-01-01&amp;end=2023-07-01" in text
+    assert "7 left out" not in browser.get("/").content.decode()  # that was long ago
+    LeftOut.objects.update(at=timezone.now())
+    first_page = browser.get("/").content.decode()
+    assert "7 left out" in first_page
+    assert "/assets/months/?tab=schedule" in first_page
 
 
 def test_many_ticks_come_in_pages(browser: Client) -> None:

@@ -1,6 +1,7 @@
 """What a recorded run makes due downstream, and what it does not."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -8,9 +9,10 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.execution import attempts
-from assets_app.models import Asset, AssetPartition, Gateway, Outbox, Run, Trigger
+from assets_app.models import Asset, AssetPartition, Gateway, LeftOut, Outbox, Run, Trigger
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.recording import forget_ticks
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.cast import asset, outlet_of
 from tests.scheduling.scenes import (
@@ -299,6 +301,26 @@ def test_what_one_write_may_queue_has_a_limit(
     write(yearly, "2023", gateway, alice)
     judge_outbox(NOW)
     assert waiting(monthly) == [f"2023-{month:02}-01" for month in range(8, 13)]
+    left_out = LeftOut.objects.get()
+    assert (left_out.asset, left_out.count, left_out.queued) == (monthly, 7, 5)
+    assert (left_out.first, left_out.last) == ("2023-01-01", "2023-07-01")
+    assert (left_out.start, left_out.end, left_out.at) == ("2023-01-01", "2023-07-01", NOW)
+
+
+def test_the_same_left_out_again_is_one_row_and_is_forgotten_with_the_ticks(
+    alice: User, gateway: Gateway, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 5
+    yearly = asset("yearly", YEARLY)
+    scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
+    for hours in (0, 1):
+        write(yearly, "2023", gateway, alice)
+        judge_outbox(NOW + timedelta(hours=hours))
+    assert LeftOut.objects.get().at == NOW + timedelta(hours=1)
+    forget_ticks(NOW + timedelta(days=settings.SCHEDULE_TICK_DAYS))
+    assert LeftOut.objects.exists()
+    forget_ticks(NOW + timedelta(days=settings.SCHEDULE_TICK_DAYS + 1))
+    assert not LeftOut.objects.exists()
 
 
 def test_statements_do_not_grow_with_what_was_made(alice: User, gateway: Gateway) -> None:

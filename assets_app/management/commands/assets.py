@@ -22,10 +22,15 @@ from assets_app.catalogue.services import set_paused
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState, ScheduleTick
-from assets_app.queries.ticks import ticks_of
+from assets_app.queries.ticks import left_out_of, ticks_of
 from assets_app.scheduling.progress import Progress, progress_of
 from assets_app.scheduling.words import ScheduleWords, words_of
-from assets_app.serializers import AssetSerializer, ScheduleSerializer, TickSerializer
+from assets_app.serializers import (
+    AssetSerializer,
+    LeftOutSerializer,
+    ScheduleSerializer,
+    TickSerializer,
+)
 
 
 class Command(SlicewiseCommand):
@@ -105,6 +110,7 @@ class Command(SlicewiseCommand):
         words = words_of(found)
         ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
         on_their_way = [] if words is None or words.row.by_time else progress_of(found, now())
+        left_out = [] if words is None else left_out_of(found)
         if self.json:
             self.print_json(
                 {
@@ -113,12 +119,18 @@ class Command(SlicewiseCommand):
                         {"key": one.row.key, "upstream": one.counts} for one in on_their_way
                     ],
                     "ticks": TickSerializer(ticks, many=True).data,
+                    "left_out": LeftOutSerializer(left_out, many=True).data,
                 }
             )
         elif words is None:
             self.stdout.write(f"{asset} has no schedule: it is made by hand.")
         else:
             self._print_schedule(words, on_their_way, ticks)
+            for one in left_out:
+                self.stdout.write(
+                    f"Left out at {one.at:%Y-%m-%d %H:%M} UTC, more than one upstream write may"
+                    f" queue: {one.count:,} partitions, {one.first} to {one.last}."
+                )
 
     def _print_schedule(
         self, words: ScheduleWords, on_their_way: Sequence[Progress], ticks: Sequence[ScheduleTick]
