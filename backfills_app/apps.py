@@ -7,4 +7,4 @@ class BackfillsConfig(AppConfig):
 
     def ready(self) -> None:
         """Have backfills hear of the end of their runs."""
-        from backfills_app.services import following  # noqa: F401
+        from backfills_app.services import following, retrying  # noqa: F401

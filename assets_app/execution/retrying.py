@@ -27,6 +27,7 @@ from assets_app.models import (
     RunState,
     Trigger,
 )
+from assets_app.signals import retry_asked, runs_retried
 from slicewise.rows import PartitionRow, partition_rows
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
@@ -171,10 +172,8 @@ def checked_code(code: str) -> Code:
 
 
 def can_retry(run: Run) -> bool:
-    """Whether a retry would be looked at: it has ended without success, and no backfill counts
-    it.
-    """
-    return run.state in RETRYABLE_STATES and run.group.kind != GroupKind.BACKFILL
+    """Whether a retry would be looked at: it has ended without success."""
+    return run.state in RETRYABLE_STATES
 
 
 def _refuse_too_many(run_ids: Collection[int]) -> None:
@@ -200,8 +199,10 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
             renewed[run.pk] = _checked(run, code)
         except InvalidRequest as refused:
             retried.refused[run.pk] = str(refused)
+    retried.refused |= _objections(renewed)
     searches = _searches(renewed)
-    retried.refused |= _held_elsewhere([runs[pk] for pk in renewed], searches)
+    unopposed = [runs[pk] for pk in renewed if pk not in retried.refused]
+    retried.refused |= _held_elsewhere(unopposed, searches)
     retried.runs = [pk for pk in renewed if pk not in retried.refused]
     _forget_found([pk for pk in retried.runs if pk in searches])
     _queue(retried.runs)
@@ -210,8 +211,18 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     )
     _renew(runs, {pk: renewed[pk] for pk in retried.runs})
     if retried.runs:
+        runs_retried.send(sender=None, run_ids=retried.runs)
         nudge_dispatch()
     return retried
+
+
+def _objections(run_ids: Iterable[int]) -> dict[int, str]:
+    """Why runs cannot be retried, as those see it who asked for them."""
+    objections: dict[int, str] = {}
+    answer: Any
+    for _, answer in retry_asked.send(sender=None, run_ids=list(run_ids)):
+        objections |= answer or {}
+    return objections
 
 
 def _with_code(runs: Any) -> Any:
@@ -233,13 +244,6 @@ def _checked(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[str, Any]]:
         )
     if run.state not in RETRYABLE_STATES:
         raise ConflictingRequest({"": _not_ended(run)})
-    if run.group.kind == GroupKind.BACKFILL:
-        raise ConflictingRequest(
-            {
-                "": f"Run {run.pk} is counted by the backfill {run.group}: start a backfill of what"
-                " has failed, or run it again as a run of its own."
-            }
-        )
     return _version_and_params(run, code)
 
 

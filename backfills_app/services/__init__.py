@@ -1,22 +1,34 @@
-"""What can be done with backfills: check, create, expand, admit, cancel."""
+"""What can be done with backfills: check, create, hold back, stop, retry, change, put away."""
 
-from backfills_app.services.control import cancel_backfill
-from backfills_app.services.creation import create_backfill
-from backfills_app.services.planning import (
-    BackfillPlan,
-    Estimate,
-    PlannedAsset,
-    check_backfill,
+from backfills_app.services.bulk import BulkResult, in_bulk
+from backfills_app.services.changing import change_backfill
+from backfills_app.services.cloning import clone_request
+from backfills_app.services.control import (
+    cancel_backfill,
+    delete_backfill,
+    pause_backfill,
+    resume_backfill,
 )
+from backfills_app.services.creation import create_backfill
+from backfills_app.services.planning import BackfillPlan, Estimate, PlannedAsset, check_backfill
 from backfills_app.services.requests import BackfillRequest, request_from_text
+from backfills_app.services.retrying import retry_failed
 
 __all__ = [
     "BackfillPlan",
     "BackfillRequest",
+    "BulkResult",
     "Estimate",
     "PlannedAsset",
     "cancel_backfill",
+    "change_backfill",
     "check_backfill",
+    "clone_request",
     "create_backfill",
+    "delete_backfill",
+    "in_bulk",
+    "pause_backfill",
     "request_from_text",
+    "resume_backfill",
+    "retry_failed",
 ]

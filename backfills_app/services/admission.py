@@ -6,12 +6,20 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from assets_app.execution.claims import ClaimedPartition, RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.execution.requests import batches, partitions_per_run
-from assets_app.models import TERMINAL_STATES, AssetPartition, Run, SkipReason, Trigger
+from assets_app.models import (
+    TERMINAL_STATES,
+    AssetPartition,
+    PartitionState,
+    Run,
+    SkipReason,
+    Trigger,
+)
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import try_lock
@@ -111,15 +119,16 @@ def _without_existing(
     left_out = states_left_out(backfill.existing)
     if not left_out:
         return list(waiting), []
-    there = set(
-        AssetPartition.objects.filter(
-            asset=piece.asset,
-            identity=piece.asset.identity,
-            key__in=[row.key for row in waiting],
-            held_by__isnull=True,
-            state__in=left_out,
-        ).values_list("key", flat=True)
+    known = AssetPartition.objects.filter(
+        asset=piece.asset,
+        identity=piece.asset.identity,
+        key__in=[row.key for row in waiting],
+        held_by__isnull=True,
+        state__in=left_out,
     )
+    # Its own failures come back when they are retried, whichever it was to make.
+    own = Q(state=PartitionState.FAILED, last_run__group=backfill.group_id)
+    there = set(known.exclude(own).values_list("key", flat=True))
     return (
         [row for row in waiting if row.key not in there],
         [row for row in waiting if row.key in there],

@@ -28,7 +28,8 @@ def advance() -> None:
     more = False
     for backfill_id, state in unfinished.values_list("pk", "state"):
         try:
-            if state == BackfillState.CREATING:
+            # Being paused keeps it from starting, not from being written down.
+            if state in (BackfillState.CREATING, BackfillState.PAUSED):
                 more = _expand(backfill_id) or more
             admit(backfill_id)
         except Exception:  # whatever is wrong with one keeps no other waiting

@@ -1,15 +1,21 @@
-"""Stopping a backfill: what waits or is queued ends at once, what runs is stopped, and only then it
-is canceled.
-"""
+"""Holding a backfill back, letting it go on, stopping it, and putting it away."""
 
-from django.db import transaction
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
 from django.db.models import F
+from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
+from accounts_app.policy import Action
 from assets_app.catalogue.texts import storable
 from assets_app.execution.control import cancel_runs_of
+from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.withdrawing import withdraw_runs_of
+from assets_app.models import RunGroup
 from backfills_app.models import (
     Backfill,
     BackfillAsset,
@@ -18,44 +24,144 @@ from backfills_app.models import (
 )
 from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import lock
+from backfills_app.services.messages import nudge_advance
 
 State = BackfillPartition.State
 
+_FORGET_RUNS = """
+WITH back AS (
+    UPDATE backfills_app_backfillpartition SET state = 'waiting', run_id = NULL
+    WHERE run_id = ANY(%s) AND state = 'active' RETURNING backfill_asset_id
+)
+SELECT backfill_asset_id, count(*) FROM back GROUP BY 1 ORDER BY 1
+"""
 
-def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
-    """Cancel it; ConflictingRequest if it has ended or is being canceled already."""
-    policy.require(user, policy.Action.CANCEL)
+
+@contextmanager
+def held(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
+    """A transaction in which nobody else changes what this backfill intends; its present row.
+
+    Raises PermissionDenied unless the user may do this to all of its assets, and
+    ConflictingRequest if it was deleted.
+    """
     with transaction.atomic():
         lock(backfill.pk)
-        backfill = Backfill.objects.select_related("group", "asset").get(pk=backfill.pk)
-        if backfill.ended or backfill.state == BackfillState.CANCELING:
-            raise ConflictingRequest(
-                {"": f"{backfill.name} is {backfill.get_state_display().lower()} already."}
-            )
+        present = (
+            Backfill.objects.select_related("group", "asset", "submitted_by")
+            .prefetch_related("assets__asset")
+            .get(pk=backfill.pk)
+        )
+        assets = [piece.asset for piece in present.assets.all()]
+        policy.require_for_assets(user, action, assets or [present.asset])
+        if present.deleted:
+            raise ConflictingRequest({"": f"{present.name} was deleted."})
+        yield present
+
+
+def pause_backfill(backfill: Backfill, *, user: User) -> Backfill:
+    """Start nothing more of it; what runs goes on to its end, and it goes on being written down.
+
+    Runs that have not begun give their partitions back, so that others can make them.
+    Raises ConflictingRequest unless it is on its way.
+    """
+    with held(backfill, Action.BACKFILL, user) as present:
+        require_unfinished(present, "pause")
+        if present.group.paused:
+            raise ConflictingRequest({"": f"{present.name} is paused already."})
+        take_back(present)
+        _set_paused(present, True)
+        audit.record(user, "pause", "backfill", present.name)
+    return _fresh(backfill)
+
+
+def resume_backfill(backfill: Backfill, *, user: User) -> Backfill:
+    """Let it go on, at once. Raises ConflictingRequest if it is not paused."""
+    with held(backfill, Action.BACKFILL, user) as present:
+        if present.state != BackfillState.PAUSED:
+            raise ConflictingRequest({"": f"{present.name} is not paused: {standing(present)}"})
+        _set_paused(present, False)
+        audit.record(user, "resume", "backfill", present.name)
+        nudge_advance()
+        nudge_dispatch()
+    return _fresh(backfill)
+
+
+def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
+    """End what waits or is queued at once, and stop what runs: it is canceled only when all has
+    ended.
+
+    Raises ConflictingRequest if it has ended or is being canceled already.
+    """
+    with held(backfill, Action.CANCEL, user) as present:
+        require_unfinished(present, "cancel")
         # Runs first, then the backfill's own rows: the order in which the end of a run takes them.
-        cancel_runs_of(backfill.group)
+        cancel_runs_of(present.group)
         # Where all of its runs were in the queue, their end has ended the backfill as well.
-        Backfill.objects.filter(pk=backfill.pk).update(
+        Backfill.objects.filter(pk=present.pk).update(
             state=BackfillState.CANCELING, run_end_date=None
         )
-        for piece in backfill.assets.all():
+        for piece in present.assets.all():
             _cancel_waiting(piece)
-        audit.record(user, "cancel", "backfill", backfill.name)
-        derive_states([backfill.pk])
-    backfill.refresh_from_db()
-    return backfill
+        audit.record(user, "cancel", "backfill", present.name)
+        derive_states([present.pk])
+    return _fresh(backfill)
+
+
+def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
+    """Take it off the lists; its record stays. Raises ConflictingRequest unless it has ended."""
+    with held(backfill, Action.BACKFILL, user) as present:
+        if not present.ended:
+            only = "Only a backfill that has ended can be deleted: cancel it first."
+            raise ConflictingRequest({"": f"{standing(present)} {only}"})
+        now = timezone.now()
+        Backfill.objects.filter(pk=present.pk).update(deleted=True, delete_date=now, updated_at=now)
+        audit.record(user, "delete", "backfill", present.name)
+    return _fresh(backfill)
 
 
 def give_up(backfill_id: int, error: str) -> None:
     """End a backfill that cannot be expanded as failed: what it has written down is canceled."""
     with transaction.atomic():
         lock(backfill_id)
-        stuck = Backfill.objects.filter(pk=backfill_id, state=BackfillState.CREATING)
-        if not stuck.update(error=storable(error)):
+        unwritten = Backfill.objects.filter(pk=backfill_id, assets__expanded__lt=F("assets__total"))
+        if not unwritten.exists():
             return
+        Backfill.objects.filter(pk=backfill_id).update(error=storable(error))
         for piece in BackfillAsset.objects.filter(backfill=backfill_id):
             _cancel_waiting(piece)
         derive_states([backfill_id])
+
+
+def take_back(backfill: Backfill) -> None:
+    """Let the partitions of runs that have not begun wait again: their turn comes anew."""
+    run_ids = withdraw_runs_of(backfill.group)
+    if not run_ids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGET_RUNS, [run_ids])
+        back = cursor.fetchall()
+    for piece_id, number in back:
+        shift_counts(piece_id, {"active": -number, "waiting": number})
+
+
+def require_unfinished(backfill: Backfill, verb: str) -> None:
+    """Raise ConflictingRequest unless something of it is still to come."""
+    if backfill.ended or backfill.state == BackfillState.CANCELING:
+        state = backfill.get_state_display().lower()
+        more = "" if verb == "cancel" else f" There is nothing left to {verb}."
+        raise ConflictingRequest({"": f"{backfill.name} is {state} already.{more}"})
+
+
+def standing(backfill: Backfill) -> str:
+    """A sentence on how it stands."""
+    return f"{backfill.name} is {backfill.get_state_display().lower()}."
+
+
+def _set_paused(backfill: Backfill, paused: bool) -> None:
+    # Its row before its group's, as at the end of its last run.
+    Backfill.objects.select_for_update().get(pk=backfill.pk)
+    RunGroup.objects.filter(pk=backfill.group_id).update(paused=paused)
+    derive_states([backfill.pk])
 
 
 def _cancel_waiting(piece: BackfillAsset) -> None:
@@ -64,3 +170,8 @@ def _cancel_waiting(piece: BackfillAsset) -> None:
     shift_counts(piece.pk, {"waiting": -canceled, "canceled": canceled})
     # What was not even written down yet is not going to be: the request ends with what it has.
     BackfillAsset.objects.filter(pk=piece.pk).update(total=F("expanded"))
+
+
+def _fresh(backfill: Backfill) -> Backfill:
+    backfill.refresh_from_db()
+    return backfill

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from django.db.models import F, Min
 from django.utils import timezone
 
+from assets_app.models import RunGroup
 from backfills_app.models import (
     ENDED_STATES,
     Backfill,
@@ -30,8 +31,18 @@ def shift_counts(backfill_asset_id: int, changes: Mapping[str, int]) -> None:
 
 def derive_states(backfill_ids: Iterable[int]) -> None:
     """Bring the states of these backfills in line with their counts, under their row locks."""
-    for backfill in Backfill.objects.select_for_update().filter(pk__in=backfill_ids).order_by("pk"):
+    rows = Backfill.objects.select_related("group").filter(pk__in=backfill_ids).order_by("pk")
+    for backfill in rows.select_for_update(of=("self",)):
         _derive(backfill)
+
+
+def reopen(backfill_ids: Iterable[int]) -> None:
+    """Take the end back of those that have ended: something of them is to be made again.
+
+    The caller derives their states once the counts say so.
+    """
+    ended = Backfill.objects.filter(pk__in=list(backfill_ids), state__in=ENDED_STATES)
+    ended.update(state=BackfillState.SCHEDULED, run_end_date=None, updated_at=timezone.now())
 
 
 def _derive(backfill: Backfill) -> None:
@@ -50,6 +61,8 @@ def _derive(backfill: Backfill) -> None:
     if state in ENDED_STATES:
         backfill.run_end_date = timezone.now()
         changed.append("run_end_date")
+        # Nothing is left to hold back: what is retried later starts at once.
+        RunGroup.objects.filter(pk=backfill.group_id, paused=True).update(paused=False)
     if changed:
         backfill.save(update_fields=[*changed, "updated_at"])
 
@@ -57,18 +70,24 @@ def _derive(backfill: Backfill) -> None:
 def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     waiting = sum(asset.waiting for asset in assets)
     active = sum(asset.active for asset in assets)
-    succeeded = sum(asset.succeeded for asset in assets)
-    failed = sum(asset.failed for asset in assets)
-    canceled = sum(asset.canceled for asset in assets)
     expanded = all(asset.expanded == asset.total for asset in assets)
+    going_on = waiting or active or not expanded
     if backfill.state == BackfillState.CANCELING:
-        return (
-            BackfillState.CANCELING if active or waiting or not expanded else BackfillState.CANCELED
-        )
+        return BackfillState.CANCELING if going_on else BackfillState.CANCELED
+    if going_on and backfill.group.paused:
+        return BackfillState.PAUSED
     if not expanded:
         return BackfillState.CREATING
-    if waiting or active:
-        return BackfillState.RUNNING if active or succeeded or failed else BackfillState.SCHEDULED
+    if going_on:
+        begun = active or any(asset.succeeded or asset.failed for asset in assets)
+        return BackfillState.RUNNING if begun else BackfillState.SCHEDULED
+    return _ended_state_of(backfill, assets)
+
+
+def _ended_state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
+    succeeded = any(asset.succeeded for asset in assets)
+    failed = any(asset.failed for asset in assets)
+    canceled = any(asset.canceled for asset in assets)
     if backfill.error:
         return BackfillState.FAILED
     if canceled and not failed:

@@ -38,7 +38,8 @@ def expand(backfill_id: int) -> bool:
     with transaction.atomic():
         if not try_lock(backfill_id):
             return False
-        backfill = Backfill.objects.filter(pk=backfill_id, state=BackfillState.CREATING).first()
+        unwritten = (BackfillState.CREATING, BackfillState.PAUSED)
+        backfill = Backfill.objects.filter(pk=backfill_id, state__in=unwritten).first()
         if backfill is None:
             return False
         piece = (

@@ -24,14 +24,13 @@ from assets_app.models import (
     AssetPartition,
     FailureKind,
     Gateway,
-    GroupKind,
     Materialization,
     ProducerVersion,
     Run,
     RunAttempt,
-    RunGroup,
     RunState,
 )
+from assets_app.signals import retry_asked, runs_retried
 from partitions_app.models import PartitionDefinition
 from tests.cast import DAILY_2013, asset, person
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
@@ -176,14 +175,28 @@ def test_only_what_has_ended_without_success_is_retried(
         retry_run(run, user=alice)
 
 
-def test_a_run_of_a_backfill_is_not_retried_but_may_be_run_again(
+def test_whoever_counts_a_run_may_object_to_its_retry_and_hears_of_one(
     alice: User, gateway: Gateway, flights: Asset
 ) -> None:
     run = failed(flights, alice, gateway)
-    RunGroup.objects.update(kind=GroupKind.BACKFILL, label="backfill 3")
-    with pytest.raises(ConflictingRequest, match="counted by the backfill backfill 3: start a"):
+    said: dict[int, str] = {}
+    heard: list[tuple[list[int], str]] = []
+
+    def object_to(run_ids: list[int], **_: Any) -> dict[int, str]:
+        return dict(said)
+
+    def hear(run_ids: list[int], **_: Any) -> None:
+        heard.append((run_ids, Run.objects.get(pk=run_ids[0]).state))
+
+    retry_asked.connect(object_to)
+    runs_retried.connect(hear)
+    said[run.pk] = "It is counted elsewhere."
+    with pytest.raises(ConflictingRequest, match="It is counted elsewhere"):
         retry_run(run, user=alice)
-    assert rerun(run, user=alice).runs.get().partition_count == 3
+    assert (Run.objects.get().state, heard) == (RunState.FAILED, [])
+    said.clear()
+    retry_run(run, user=alice)
+    assert heard == [([run.pk], RunState.QUEUED)]
 
 
 def test_a_retry_takes_the_code_it_had_or_the_newest(

@@ -11,7 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.policy import Role
 from assets_app.execution.control import cancel_run
 from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.models import Asset, Gateway, GroupKind, Run, RunGroup, RunState
+from assets_app.models import Asset, Gateway, Run, RunState
+from backfills_app.services import cancel_backfill, create_backfill, request_from_text
+from backfills_app.services.advancing import advance
 from tests.api.test_retrying import put_on, worker
 from tests.cast import DAILY_2013, asset, person
 from tests.pages.test_live import polled
@@ -73,12 +75,21 @@ def test_the_code_is_chosen_where_it_has_changed(browser: Client, flights: Asset
     assert "none of same, newest" in follow(browser, f"/runs/{run.pk}/rerun/", {"code": "older"})
 
 
-def test_what_a_backfill_counts_is_run_again_instead(browser: Client, flights: Asset) -> None:
-    run = canceled(flights)[0]
-    RunGroup.objects.update(kind=GroupKind.BACKFILL)
+def test_a_run_of_a_backfill_is_retried_in_it_or_run_again_beside_it(
+    browser: Client, flights: Asset
+) -> None:
+    ada = person("eve", is_superuser=True)
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-02")
+    backfill = create_backfill(request, user=ada)
+    advance()
+    cancel_backfill(backfill, user=ada)
+    run, other = backfill.group.runs.order_by("id")
     text = page_of(browser, f"/runs/{run.pk}/")
-    assert f"/runs/{run.pk}/retry/" not in text
+    assert f'href="/runs/{run.pk}/retry/"' in text
     assert f'href="/runs/{run.pk}/rerun/"' in text
+    browser.post(f"/runs/{other.pk}/retry/")
+    backfill.refresh_from_db()
+    assert backfill.state == "running"
     assert "the partition" in page_of(browser, f"/runs/{run.pk}/rerun/")
     answer = browser.post(f"/runs/{run.pk}/rerun/")
     new = Run.objects.order_by("-id").first()

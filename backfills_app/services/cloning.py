@@ -1,0 +1,49 @@
+"""The request that made a backfill, to be made again."""
+
+from typing import Any
+
+from backfills_app.models import Backfill
+from backfills_app.services.requests import NONE, BackfillRequest
+
+
+def clone_request(backfill: Backfill) -> BackfillRequest:
+    """What was asked for, by the newest code and at once: to be looked at, changed, and created."""
+    pieces = list(backfill.assets.select_related("asset", "producer_version"))
+    # A strategy holds for all assets where the request named one, else each has its own.
+    named = any(piece.strategy != piece.producer_version.strategy for piece in pieces)
+    followers = tuple(piece.asset.name for piece in pieces if piece.asset_id != backfill.asset_id)
+    return BackfillRequest(
+        asset=backfill.asset,
+        selection=backfill.logical_dates,
+        description=backfill.description,
+        params=backfill.params,
+        max_active_runs=backfill.max_active_runs,
+        order=backfill.order,
+        strategy=backfill.strategy if named else None,
+        allow_holes=backfill.allow_holes,
+        existing=backfill.existing,
+        downstream=followers or NONE,
+    )
+
+
+def request_fields(request: BackfillRequest) -> dict[str, Any]:
+    """The request by the names that JSON bodies and forms have for it, without what is empty."""
+    fields: dict[str, Any] = {
+        "asset": request.asset.name,
+        "start": request.start,
+        "end": request.end,
+        "selection": request.selection,
+        "description": request.description,
+        "params": dict(request.params),
+        "max_active_runs": request.max_active_runs,
+        "order": request.order,
+        "strategy": request.strategy,
+        "allow_holes": request.allow_holes,
+        "existing": request.existing,
+        "downstream": list(request.downstream)
+        if isinstance(request.downstream, tuple)
+        else request.downstream,
+        "code_version": request.code_version,
+        "start_at": request.start_at.isoformat() if request.start_at else "",
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None, {})}

@@ -1,0 +1,579 @@
+"""Holding back, letting go on, stopping, retrying, changing, putting away: each in every state."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import AuditEntry, Grant, User
+from accounts_app.policy import Role
+from assets_app.execution import attempts, messages
+from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.retrying import retry_run
+from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
+from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.services import (
+    cancel_backfill,
+    change_backfill,
+    create_backfill,
+    delete_backfill,
+    in_bulk,
+    pause_backfill,
+    request_from_text,
+    resume_backfill,
+    retry_failed,
+)
+from backfills_app.services.advancing import advance
+from backfills_app.services.expansion import expand
+from tests.backfills.test_life import counts_of, run_all, start, state_of, worker
+from tests.cast import DAILY_2013, asset, person
+from tests.execution.test_attempts import counts_agree_with_slices, publish
+
+__all__ = ["worker"]
+
+ACTIONS: dict[str, Callable[..., Backfill]] = {
+    "pause": pause_backfill,
+    "resume": resume_backfill,
+    "cancel": cancel_backfill,
+    "retry": retry_failed,
+    "change": lambda backfill, user: change_backfill(backfill, max_active_runs=7, user=user),
+    "describe": lambda backfill, user: change_backfill(backfill, description="why", user=user),
+    "delete": delete_backfill,
+}
+
+
+class Desk:
+    """A backfill of six days, two at once, and the worker that makes them."""
+
+    def __init__(self, alice: User, worker: Gateway) -> None:
+        self.alice, self.worker = alice, worker
+        asset("raw_flights", DAILY_2013)
+        self.backfill = start(alice, end="2013-01-06", max_active_runs=2)
+
+    def run_some(self, number: int = 2) -> list[Attempt]:
+        advance()
+        dispatch()
+        sent = Run.objects.filter(state=RunState.DISPATCHED).order_by("id")[:number]
+        begun = [attempts.begin(run.pk, self.worker) for run in sent]
+        return [attempt for attempt in begun if attempt is not None]
+
+    def end_all(self, *failing: str) -> None:
+        run_all(self.worker, failing=failing)
+
+    def bring_to(self, state: str) -> None:
+        """Bring it into a state; in those on the way two runs are at work."""
+        begin = state in ("running", "running with failures", "paused", "canceling")
+        begun = self.run_some() if begin else []
+        if state == "running with failures":
+            attempts.fail(begun[0].row, Failure(error="ValueError: no"))
+        if state in ("scheduled", "canceled"):
+            advance()
+        if state in ENDING:
+            self.end_all(*ENDING[state])
+        for act in LAST_STEPS.get(state, ()):
+            act(self.backfill, user=self.alice)
+        self.backfill.refresh_from_db()
+
+
+ENDING = {
+    "succeeded": (),
+    "deleted": (),
+    "partially_failed": ("2013-01-03",),
+    "failed": tuple(f"2013-01-0{day}" for day in range(1, 7)),
+}
+LAST_STEPS = {
+    "scheduled": (pause_backfill, resume_backfill),
+    "paused": (pause_backfill,),
+    "paused while creating": (pause_backfill,),
+    "canceling": (cancel_backfill,),
+    "canceled": (cancel_backfill,),
+    "deleted": (delete_backfill,),
+}
+
+
+@pytest.fixture
+def desk(alice: User, worker: Gateway) -> Desk:
+    return Desk(alice, worker)
+
+
+# State it is in: {action: state that follows, or what the refusal says}.
+NOTHING_TO_RETRY = "! Nothing of it is to be retried."
+ENDED = {"resume": "! is not paused", "delete": "deleted"}
+TABLE: dict[str, dict[str, str]] = {
+    "creating": {
+        "pause": "paused", "resume": "! is not paused: ", "cancel": "canceled",
+        "retry": NOTHING_TO_RETRY, "change": "creating", "describe": "creating",
+        "delete": "! is creating. Only a backfill that has ended can be deleted",
+    },
+    "scheduled": {
+        "pause": "paused", "resume": "! is not paused: ", "cancel": "canceled",
+        "retry": NOTHING_TO_RETRY, "change": "scheduled", "describe": "scheduled",
+        "delete": "! is scheduled. Only",
+    },
+    "running": {
+        "pause": "paused", "resume": "! is not paused: ", "cancel": "canceling",
+        "retry": NOTHING_TO_RETRY, "change": "running", "describe": "running",
+        "delete": "! is running. Only",
+    },
+    "running with failures": {
+        "pause": "paused", "resume": "! is not paused: ", "cancel": "canceling",
+        "retry": "running", "change": "running", "describe": "running",
+        "delete": "! is running. Only",
+    },
+    "paused": {
+        "pause": "! is paused already", "resume": "running", "cancel": "canceling",
+        "retry": NOTHING_TO_RETRY, "change": "paused", "describe": "paused",
+        "delete": "! is paused. Only",
+    },
+    "paused while creating": {
+        "pause": "! is paused already", "resume": "creating", "cancel": "canceled",
+        "retry": NOTHING_TO_RETRY, "change": "paused", "describe": "paused",
+        "delete": "! is paused. Only",
+    },
+    "canceling": {
+        "pause": "! is canceling already", "resume": "! is not paused: ",
+        "cancel": "! is canceling already", "retry": "! can be retried once all has ended",
+        "change": "! is canceling already", "describe": "canceling",
+        "delete": "! is canceling. Only",
+    },
+    "canceled": ENDED | {
+        "pause": "! is canceled already", "cancel": "! is canceled already",
+        "retry": "scheduled", "change": "! is canceled already", "describe": "canceled",
+    },
+    "succeeded": ENDED | {
+        "pause": "! is succeeded already", "cancel": "! is succeeded already",
+        "retry": NOTHING_TO_RETRY, "change": "! is succeeded already", "describe": "succeeded",
+    },
+    "partially_failed": ENDED | {
+        "pause": "! is partially failed already", "cancel": "! is partially failed already",
+        "retry": "running", "change": "! is partially failed already",
+        "describe": "partially_failed",
+    },
+    "failed": ENDED | {
+        "pause": "! is failed already", "cancel": "! is failed already",
+        "retry": "scheduled", "change": "! is failed already", "describe": "failed",
+    },
+    "deleted": dict.fromkeys(ACTIONS, "! was deleted"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "action"), [(state, action) for state, row in TABLE.items() for action in row]
+)
+def test_every_action_in_every_state_is_done_or_refused_with_a_sentence(
+    desk: Desk, state: str, action: str
+) -> None:
+    assert set(TABLE[state]) == set(ACTIONS)
+    desk.bring_to(state)
+    before, trail = state_of(desk.backfill), AuditEntry.objects.count()
+    expected = TABLE[state][action]
+    if expected.startswith("!"):
+        with pytest.raises(ConflictingRequest) as refused:
+            ACTIONS[action](desk.backfill, user=desk.alice)
+        assert expected[2:] in str(refused.value)
+        assert desk.backfill.name in str(refused.value)
+        assert (state_of(desk.backfill), AuditEntry.objects.count()) == (before, trail)
+        return
+    after = ACTIONS[action](desk.backfill, user=desk.alice)
+    assert ("deleted" if after.deleted else after.state) == expected
+    assert AuditEntry.objects.count() == trail + 1
+    counts_of(desk.backfill)
+    if not after.deleted and expected not in ("canceled", "canceling", "partially_failed"):
+        # Whatever was done to it, it comes to its end once it may.
+        if expected == "paused":
+            resume_backfill(desk.backfill, user=desk.alice)
+        for attempt in open_attempts():
+            attempts.fail(attempt, Failure(error="ValueError: no"))
+        run_all(desk.worker)
+        assert Backfill.objects.get().ended
+        assert sum(counts_of(desk.backfill).values()) == 6
+    assert counts_agree_with_slices()
+
+
+def open_attempts() -> Any:
+    from assets_app.models import RunAttempt
+
+    return list(RunAttempt.objects.filter(ended_at=None))
+
+
+def test_paused_nothing_new_starts_and_what_runs_goes_on(desk: Desk) -> None:
+    first, second = desk.run_some()
+    paused = pause_backfill(desk.backfill, user=desk.alice)
+    assert (paused.state, counts_of(paused)) == ("paused", {"active": 2, "waiting": 4})
+    advance()
+    assert dispatch() == 0
+    publish(first)
+    assert state_of(paused) == "paused"
+    publish(second)
+    desk.end_all()
+    assert (state_of(paused), counts_of(paused)) == ("paused", {"succeeded": 2, "waiting": 4})
+    resume_backfill(paused, user=desk.alice)
+    desk.end_all()
+    assert (state_of(paused), counts_of(paused)) == ("succeeded", {"succeeded": 6})
+
+
+def test_what_was_sent_to_a_worker_and_not_begun_does_not_start_either(desk: Desk) -> None:
+    advance()
+    dispatch()
+    sent = Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True)
+    told = list(sent)
+    pause_backfill(desk.backfill, user=desk.alice)
+    assert [attempts.begin(run_id, desk.worker) for run_id in told] == [None, None]
+
+
+def test_a_paused_backfill_holds_no_partition_that_somebody_else_wants(desk: Desk) -> None:
+    desk.run_some(1)
+    pause_backfill(desk.backfill, user=desk.alice)
+    flights = desk.backfill.asset
+    group = materialize(MaterializeRequest(asset=flights, selection="2013-01-06"), user=desk.alice)
+    assert (group.in_flight, group.runs.count()) == ([], 1)
+    with pytest.raises(ConflictingRequest, match="Another run is making"):
+        materialize(MaterializeRequest(asset=flights, selection="2013-01-01"), user=desk.alice)
+
+
+def test_it_is_written_down_while_it_is_paused(desk: Desk) -> None:
+    pause_backfill(desk.backfill, user=desk.alice)
+    advance()
+    assert (state_of(desk.backfill), counts_of(desk.backfill)) == ("paused", {"waiting": 6})
+    assert not Run.objects.exists()
+
+
+def test_a_backfill_whose_last_runs_end_while_it_is_paused_has_ended(desk: Desk) -> None:
+    small = start(desk.alice, "2013-02-01", "2013-02-01")
+    cancel_backfill(desk.backfill, user=desk.alice)
+    (attempt,) = desk.run_some()
+    pause_backfill(small, user=desk.alice)
+    attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    assert state_of(small) == "failed"
+    # And a retry of it is not held back by what was said before.
+    retry_failed(small, user=desk.alice)
+    desk.end_all()
+    assert state_of(small) == "succeeded"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_resumed_one_is_seen_to_at_once(
+    alice: User, worker: Gateway, sent: list[tuple[str, Any, str]], monkeypatch: Any
+) -> None:
+    desk = Desk(alice, worker)
+    monkeypatch.setattr("backfills_app.services.messages.send", messages.send)
+    pause_backfill(desk.backfill, user=alice)
+    sent.clear()
+    resume_backfill(desk.backfill, user=alice)
+    assert {task for task, *_ in sent} == {"backfills_app.tasks.advance", messages.TICK}
+
+
+def test_failed_and_canceled_partitions_are_retried_in_the_same_backfill(desk: Desk) -> None:
+    desk.end_all("2013-01-02", "2013-01-05")
+    history = set(desk.backfill.group.runs.values_list("id", "state"))
+    ended = desk.backfill
+    assert state_of(ended) == "partially_failed"
+    again = retry_failed(ended, user=desk.alice)
+    assert (again.state, again.run_end_date) == ("running", None)
+    assert counts_of(again) == {"succeeded": 4, "waiting": 2}
+    desk.end_all()
+    assert (state_of(again), counts_of(again)) == ("succeeded", {"succeeded": 6})
+    assert again.run_end_date is not None
+    assert history < set(again.group.runs.values_list("id", "state"))
+    assert again.group.runs.count() == 8
+
+
+def test_a_canceled_backfill_goes_on_where_it_was_stopped(desk: Desk) -> None:
+    first, second = desk.run_some()
+    publish(first)
+    cancel_backfill(desk.backfill, user=desk.alice)
+    attempts.cancel(second.row)
+    assert counts_of(desk.backfill) == {"succeeded": 1, "canceled": 5}
+    retry_failed(desk.backfill, user=desk.alice)
+    desk.end_all()
+    assert (state_of(desk.backfill), counts_of(desk.backfill)) == ("succeeded", {"succeeded": 6})
+
+
+def test_what_others_have_made_since_is_not_made_by_a_retry(desk: Desk, alice: User) -> None:
+    desk.end_all("2013-01-02")
+    materialize(MaterializeRequest(asset=desk.backfill.asset, selection="2013-01-02"), user=alice)
+    from tests.execution.conftest import make_gateway
+
+    make_gateway("scheduled")
+    desk.end_all()
+    retry_failed(desk.backfill, user=alice)
+    desk.end_all()
+    assert counts_of(desk.backfill) == {"succeeded": 5, "skipped": 1}
+
+
+@pytest.mark.parametrize("existing", ["missing", "missing_and_failed", "all"])
+def test_what_it_has_failed_at_itself_is_retried_whichever_it_was_to_make(
+    desk: Desk, alice: User, existing: str
+) -> None:
+    asked = start(alice, "2013-03-01", "2013-03-03", existing=existing)
+    desk.end_all("2013-03-02")
+    retry_failed(asked, user=alice)
+    desk.end_all()
+    assert (state_of(asked), counts_of(asked)) == ("succeeded", {"succeeded": 3})
+
+
+def test_a_retry_takes_the_code_that_was_frozen_or_the_newest(desk: Desk, alice: User) -> None:
+    desk.end_all("2013-01-02")
+    producer = desk.backfill.asset.producer
+    assert producer is not None
+    frozen = producer.current_version
+    assert frozen is not None
+    newest = ProducerVersion.objects.create(
+        producer=producer, bundle_version=frozen.bundle_version, digest="f" * 64,
+        definition=frozen.definition, source="def raw_flights(): 1", file="flights.py",
+    )  # fmt: skip
+    producer.current_version = newest
+    producer.save()
+    retry_failed(desk.backfill, user=alice)
+    desk.end_all("2013-01-02")
+    assert desk.backfill.group.runs.latest("id").producer_version == frozen
+    retry_failed(desk.backfill, code="newest", user=alice)
+    desk.end_all()
+    assert desk.backfill.group.runs.latest("id").producer_version == newest
+    entry = AuditEntry.objects.filter(action="retry failed").latest("id")
+    assert entry.detail["versions"] == {"raw_flights": "f" * 12}
+    with pytest.raises(InvalidRequest, match="none of same, newest"):
+        retry_failed(desk.backfill, code="older", user=alice)
+
+
+def test_a_single_run_is_retried_and_the_backfill_goes_with_it(desk: Desk, alice: User) -> None:
+    desk.end_all("2013-01-03")
+    failed = desk.backfill.group.runs.get(state=RunState.FAILED)
+    retry_run(failed, user=alice)
+    assert (state_of(desk.backfill), counts_of(desk.backfill)) == (
+        "running", {"succeeded": 5, "active": 1},
+    )  # fmt: skip
+    assert desk.backfill.run_end_date is None
+    desk.end_all()
+    assert (state_of(desk.backfill), counts_of(desk.backfill)) == ("succeeded", {"succeeded": 6})
+    assert desk.backfill.group.runs.count() == 6
+
+
+def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfill(
+    desk: Desk, alice: User
+) -> None:
+    first, _ = desk.run_some()
+    attempts.fail(first.row, Failure(error="ValueError: no"))
+    retry_run(first.run, user=alice)
+    advance()
+    dispatch()
+    pause_backfill(desk.backfill, user=alice)
+    first.run.refresh_from_db()
+    assert first.run.state == RunState.QUEUED
+    assert dispatch() == 0
+    assert counts_of(desk.backfill) == {"active": 2, "waiting": 4}
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        (lambda backfill, user: retry_failed(backfill, user=user), "is history: "),
+        (lambda backfill, user: delete_backfill(backfill, user=user), "which was deleted"),
+    ],
+)
+def test_a_run_whose_partitions_the_backfill_has_put_elsewhere_is_not_retried(
+    desk: Desk, alice: User, then: Callable[..., Any], said: str
+) -> None:
+    desk.end_all("2013-01-03")
+    failed = desk.backfill.group.runs.get(state=RunState.FAILED)
+    then(desk.backfill, alice)
+    with pytest.raises(ConflictingRequest, match=said):
+        retry_run(failed, user=alice)
+    failed.refresh_from_db()
+    assert failed.state == RunState.FAILED
+
+
+def test_a_run_of_a_backfill_that_is_being_canceled_is_not_retried(desk: Desk, alice: User) -> None:
+    first, _ = desk.run_some()
+    attempts.fail(first.row, Failure(error="ValueError: no"))
+    cancel_backfill(desk.backfill, user=alice)
+    with pytest.raises(ConflictingRequest, match="which is being canceled"):
+        retry_run(first.run, user=alice)
+
+
+def test_a_run_that_had_published_a_part_takes_all_of_it_again(desk: Desk, alice: User) -> None:
+    ranged = start(alice, "2013-05-01", "2013-05-03", strategy="range")
+    cancel_backfill(desk.backfill, user=alice)
+    desk.end_all("2013-05-02")
+    run = ranged.group.runs.get()
+    wanted = BackfillPartition.objects.filter(run=run).order_by("position")
+    # As after a failure in the middle of publishing.
+    wanted.filter(key="2013-05-01").update(state="succeeded")
+    piece = ranged.assets.get()
+    piece.failed, piece.succeeded = 2, 1
+    piece.save()
+    retry_run(run, user=alice)
+    assert counts_of(ranged) == {"active": 3}
+    desk.end_all()
+    assert counts_of(ranged) == {"succeeded": 3}
+
+
+def test_a_backfill_is_put_away_and_its_record_stays(desk: Desk, alice: User) -> None:
+    desk.end_all()
+    deleted = delete_backfill(desk.backfill, user=alice)
+    assert deleted.deleted
+    assert deleted.delete_date is not None
+    assert deleted.delete_date <= timezone.now()
+    assert not Backfill.objects.listed().exists()
+    assert counts_of(deleted) == {"succeeded": 6}
+    assert deleted.group.runs.count() == 6
+
+
+def test_lowered_below_what_runs_nothing_starts_until_fewer_run(desk: Desk, alice: User) -> None:
+    change_backfill(desk.backfill, max_active_runs=4, user=alice)
+    running = desk.run_some(3)
+    assert (len(running), Run.objects.filter(state=RunState.DISPATCHED).count()) == (3, 1)
+    change_backfill(desk.backfill, max_active_runs=2, user=alice)
+    # What had been sent and not begun was taken back as well.
+    assert Run.objects.filter(state=RunState.DISPATCHED).count() == 0
+    for ended, started in ((0, 0), (1, 0), (2, 1)):
+        if ended:
+            publish(running[ended - 1])
+        advance()
+        assert dispatch() == started
+    assert state_of(desk.backfill) == "running"
+
+
+def test_raised_more_start_at_once(desk: Desk, alice: User) -> None:
+    desk.run_some()
+    assert dispatch() == 0
+    change_backfill(desk.backfill, max_active_runs=5, user=alice)
+    advance()
+    assert dispatch() == 3
+
+
+def test_a_higher_priority_goes_first_from_now_on(desk: Desk, alice: User) -> None:
+    Gateway.objects.update(slots=1)
+    urgent = start(alice, "2013-06-01", "2013-06-30", max_active_runs=2)
+    advance()
+    change_backfill(urgent, priority=5, user=alice)
+    assert dispatch() == 2
+    sent = Run.objects.filter(state=RunState.DISPATCHED)
+    assert set(sent.values_list("group", flat=True)) == {urgent.group_id}
+
+
+def test_the_order_of_a_selection_is_kept_only_where_it_was_asked_for(
+    desk: Desk, alice: User
+) -> None:
+    advance()
+    with pytest.raises(ConflictingRequest, match="was not created in the order of its selection"):
+        change_backfill(desk.backfill, order="listed", user=alice)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({}, ""),
+        ({"max_active_runs": 0}, "max_active_runs"),
+        ({"max_active_runs": 1001}, "max_active_runs"),
+        ({"priority": 1001}, "priority"),
+        ({"priority": -1001}, "priority"),
+        ({"order": "random"}, "order"),
+        ({"description": "x" * 1001}, "description"),
+        ({"description": "a\0b"}, "description"),
+    ],
+)
+def test_a_wrong_change_is_refused_by_field_and_changes_nothing(
+    desk: Desk, alice: User, changes: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        change_backfill(desk.backfill, user=alice, **changes)
+    assert set(refused.value.errors) == {field}
+    assert not AuditEntry.objects.filter(action="change").exists()
+
+
+def test_a_change_is_on_record_with_what_was_before(desk: Desk, alice: User) -> None:
+    change_backfill(desk.backfill, max_active_runs=2, priority=3, user=alice)
+    entry = AuditEntry.objects.get(action="change")
+    assert entry.detail == {"priority": {"from": 0, "to": 3}}
+    desk.backfill.group.refresh_from_db()
+    assert desk.backfill.group.priority == 3
+
+
+def test_nothing_starts_before_the_time_that_was_asked_for(desk: Desk, alice: User) -> None:
+    cancel_backfill(desk.backfill, user=alice)
+    later = start(alice, start_at=timezone.now() + timedelta(hours=1))
+    advance()
+    advance()
+    assert (state_of(later), counts_of(later)) == ("scheduled", {"waiting": 31})
+    assert pause_backfill(later, user=alice).state == "paused"
+    assert resume_backfill(later, user=alice).state == "scheduled"
+    advance()
+    assert not later.group.runs.exists()
+    Backfill.objects.filter(pk=later.pk).update(scheduled_date=timezone.now())
+    advance()
+    assert state_of(later) == "running"
+
+
+def test_in_bulk_each_is_done_or_told_why_not(desk: Desk, alice: User) -> None:
+    done = start(alice, "2013-02-01", "2013-02-02")
+    result = in_bulk("pause", [desk.backfill.pk, done.pk, 999_999], user=alice)
+    assert result.done == [desk.backfill.pk, done.pk]
+    assert result.refused == {999_999: "There is no backfill 999999."}
+    again = in_bulk("pause", [desk.backfill.pk], user=alice)
+    assert (again.done, list(again.refused)) == ([], [desk.backfill.pk])
+    assert "is paused already" in again.refused[desk.backfill.pk]
+    for action, ids, field in (("fly", [1], "action"), ("pause", [], "backfills"),
+                               ("pause", range(1, 1000), "backfills")):  # fmt: skip
+        with pytest.raises(InvalidRequest) as refused:
+            in_bulk(action, list(ids), user=alice)
+        assert set(refused.value.errors) == {field}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    ("role", "granted", "allowed"),
+    [
+        (None, None, False),
+        (Role.VIEWER, None, False),
+        (Role.VIEWER, "weather", False),
+        (Role.VIEWER, "raw_flights", True),
+        (Role.OPERATOR, None, True),
+        (Role.EDITOR, None, True),
+        (Role.ADMIN, None, True),
+    ],
+)
+def test_a_backfill_is_controlled_by_operators_and_by_whom_it_was_granted(
+    desk: Desk, action: str, role: Role | None, granted: str | None, allowed: bool
+) -> None:
+    state = next(state for state, row in TABLE.items() if not row[action].startswith("!"))
+    desk.bring_to(state)
+    somebody = person("somebody", role)
+    if granted:
+        Grant.objects.create(person=somebody, asset=granted)
+    if allowed:
+        ACTIONS[action](desk.backfill, user=somebody)
+        return
+    with pytest.raises(PermissionDenied, match=r"somebody may not (backfill|cancel) raw_flights: "):
+        ACTIONS[action](desk.backfill, user=somebody)
+    assert state_of(desk.backfill) == desk.backfill.state
+    if action in ("pause", "resume", "cancel", "retry", "delete"):
+        with pytest.raises(PermissionDenied):
+            in_bulk(action, [desk.backfill.pk], user=somebody)
+
+
+def test_a_grant_is_enough_to_create_one_as_well(desk: Desk) -> None:
+    vera = person("vera", Role.VIEWER)
+    Grant.objects.create(person=vera, asset="raw_flights")
+    asset("weather", DAILY_2013)
+    assert start(vera).submitted_by == vera
+    with pytest.raises(PermissionDenied, match="vera may not backfill weather"):
+        create_backfill(request_from_text("weather", "2013-01-01", "2013-01-02"), user=vera)
+
+
+def test_no_partition_stays_claimed_by_a_run_that_is_gone(desk: Desk, alice: User) -> None:
+    for _ in range(3):
+        desk.run_some(0)
+        pause_backfill(desk.backfill, user=alice)
+        resume_backfill(desk.backfill, user=alice)
+    assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
+    assert not Run.objects.exists()
+    expand(desk.backfill.pk)
+    desk.end_all()
+    assert state_of(desk.backfill) == "succeeded"
