@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 
+import structlog
 from axes.helpers import get_client_ip_address
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts_app import audit
 from accounts_app.storable import is_storable
+
+log = structlog.get_logger(__name__)
 
 _API = "/api/"
 
@@ -42,6 +46,25 @@ class StorableAddressMiddleware:
         if request.path_info.startswith(_API) or _is_storable(request):
             return self.get_response(request)
         return render(request, "400.html", status=400)
+
+
+class DatabaseAwayMiddleware:
+    """Answers 503 for a page while the database does not answer: nothing is wrong with the page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Django asks this of an exception that a view raises; None leaves it at 500."""
+        if not isinstance(error, OperationalError | InterfaceError):
+            return None
+        log.warning("database away", path=request.path_info, error=str(error))
+        answer = render(request, "503.html", status=503, using=None)
+        answer["Retry-After"] = "1"
+        return answer
 
 
 def _is_storable(request: HttpRequest) -> bool:

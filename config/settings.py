@@ -102,6 +102,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "accounts_app.middleware.StorableAddressMiddleware",
     "accounts_app.middleware.AuditOriginMiddleware",
+    "accounts_app.middleware.DatabaseAwayMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -124,10 +125,14 @@ if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://…).")
 DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=16)
 if DATABASE_POOL_SIZE:
+    DATABASES["default"]["ENGINE"] = "config.pooled"
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
         "min_size": 0,
         "max_size": DATABASE_POOL_SIZE,
-        "timeout": 10,
+        "timeout": 5,
+        # The pauses between its tries double: given up early, it begins anew with the next request,
+        # so that a server that comes back is noticed in a second or two.
+        "reconnect_timeout": 5,
     }
 
 # Redis is there for the broker; the cache may be emptied at any moment.
@@ -231,6 +236,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 5,
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
+    # For whoever sends; workers go on looking for it.
+    "max_retries": 0,
 }
 CELERY_IMPORTS = [
     "assets_app.scheduling.tasks",
@@ -251,7 +258,7 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "config.beat:SteadyScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "assets_app.scheduling.tasks.tick",

@@ -4,14 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from accounts_app.errors import ConflictingRequest, InvalidRequest
+
+log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 Errors = Mapping[str, Sequence[str]]
@@ -64,6 +68,10 @@ def _answer(error: Exception) -> Response | None:
             return problem(HTTPStatus.NOT_FOUND, said)
         case PermissionDenied():
             return problem(HTTPStatus.FORBIDDEN, str(error) or "You may not do this.")
+        case OperationalError() | InterfaceError():
+            log.warning("database away", error=str(error))
+            said = "The database does not answer. Try again in a moment."
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, said, headers={"Retry-After": "1"})
         case exceptions.APIException():
             return problem(error.status_code, str(error.detail), headers=_headers(error))
     return None

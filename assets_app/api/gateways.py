@@ -3,7 +3,6 @@
 from typing import Any
 
 import django_filters
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -13,6 +12,7 @@ from accounts_app.api.base import ApiList
 from accounts_app.api.schema import problems
 from assets_app.models import Gateway, Queue
 from assets_app.models.gateways import GatewayState
+from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStanding, gateway_standings
 
 
@@ -61,5 +61,5 @@ class GatewaysView(ApiList[Gateway]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """All that have ever registered, by name."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        standings = gateway_standings(page, timezone.now())
+        standings = gateway_standings(page, database_now())
         return self.get_paginated_response(GatewaySerializer(standings, many=True).data)

@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from django.conf import settings
@@ -43,6 +42,7 @@ from assets_app.models import (
     RunAttempt,
     RunState,
 )
+from assets_app.queries.clock import database_now
 
 # Failures of the platform are retried beside what the asset says of its own.
 PLATFORM_RETRIES = 5
@@ -86,9 +86,9 @@ class Failure:
             object.__setattr__(self, name, storable(getattr(self, name)))
 
 
-def lease_end() -> Any:
-    """When a lease that is given now runs out."""
-    return timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
+def lease_end() -> datetime:
+    """When a lease that is given now runs out, by the one clock."""
+    return database_now() + timedelta(seconds=settings.LEASE_SECONDS)
 
 
 @transaction.atomic
@@ -292,7 +292,7 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
     counter = "code_failures" if failure.kind is FailureKind.CODE else "platform_failures"
     said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
     delay = _retry_delay(run, failure.kind)
-    now = timezone.now()
+    now = database_now()
     if delay is not None:
         moved = move(
             run.pk, RunState.RUNNING, RunState.QUEUED, not_before=now + delay, queued_at=now, **said

@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 from django.db import connection, transaction
-from django.utils import timezone
+from django.db.models import Q
 
 from assets_app.execution import messages
 from assets_app.execution.transitions import move_all
 from assets_app.models import ACTIVE_STATES, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
+from assets_app.queries.clock import database_now
 
 RESEND_AFTER = timedelta(seconds=10)
 # Runs sent beyond the free slots, per slot: a worker that ends one finds the next one waiting.
@@ -97,7 +98,7 @@ def dispatch() -> int:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_DISPATCH_LOCK])
         if not cursor.fetchone()[0]:
             return 0
-        now = timezone.now()
+        now = database_now()
         for queue in queues:
             free = _room(queue)
             if free > 0:
@@ -115,10 +116,10 @@ def resend_unheard() -> None:
 
     Back to the queue where no gateway is left to begin it.
     """
-    now = timezone.now()
-    unheard = Run.objects.filter(
-        state=RunState.DISPATCHED, dispatched_at__lt=now - RESEND_AFTER
-    ).values_list("id", "queue")
+    now = database_now()
+    # One that was sent in the time to come was sent before the clock was set back.
+    late = Q(dispatched_at__lt=now - RESEND_AFTER) | Q(dispatched_at__gt=now + RESEND_AFTER)
+    unheard = Run.objects.filter(late, state=RunState.DISPATCHED).values_list("id", "queue")
     for queue in Queue.values:
         run_ids = [run_id for run_id, of in unheard if of == queue]
         if not run_ids:
@@ -133,8 +134,9 @@ def resend_unheard() -> None:
 
 def live_gateways(queue: str) -> list[Gateway]:
     """The workers of a queue that were heard of lately and take work."""
-    heard_since = timezone.now() - GATEWAY_SILENCE
-    return list(Gateway.objects.filter(queue=queue, draining=False, last_seen__gt=heard_since))
+    now = database_now()
+    lately = (now - GATEWAY_SILENCE, now + GATEWAY_SILENCE)
+    return list(Gateway.objects.filter(queue=queue, draining=False, last_seen__range=lately))
 
 
 def _queues_with_runs() -> list[str]:

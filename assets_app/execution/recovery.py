@@ -1,10 +1,14 @@
 """Notices workers that are gone: their runs are begun again, finished, or seen to be stopped."""
 
-from datetime import timedelta
+import threading
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 import structlog
+from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.db.models import Q
 
 from assets_app.execution import attempts, messages
 from assets_app.execution.attempts import Failure
@@ -12,31 +16,58 @@ from assets_app.execution.clearing import clear_away
 from assets_app.execution.engines import MayGoOn
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, RunAttempt, RunState
+from assets_app.queries.clock import database_now
 
 log = structlog.get_logger(__name__)
 
 # Until then the message about it may be lost; afterwards it is sent again.
 _HELP_DUE = timedelta(seconds=10)
+# So long nobody may have renewed a lease before it is believed to have run out. Where the clock was
+# set, all have, or are not going to for hours: whoever still holds one renews it in a second.
+DOUBT_SECONDS = 3.0
+
+# Attempts in doubt: the lease as it was first seen, and when that was, by a clock that nobody sets.
+_doubted: dict[int, tuple[datetime, float]] = {}
+_doubting = threading.Lock()
 
 
 def recover() -> int:
     """See to every open attempt whose lease has run out; how many there were."""
-    expired = RunAttempt.objects.filter(ended_at__isnull=True, lease_until__lt=timezone.now())
-    ids = list(expired.order_by("pk").values_list("pk", flat=True)[:500])
-    for attempt_id in ids:
+    expired = RunAttempt.objects.filter(_has_run_out(database_now()), ended_at__isnull=True)
+    leases = dict(expired.order_by("pk").values_list("pk", "lease_until")[:500])
+    lost = _beyond_doubt(leases)
+    for attempt_id in lost:
         try:
-            _recover(attempt_id)
+            _recover(attempt_id, leases[attempt_id])
         except Exception:  # one that cannot be seen to keeps no other waiting, nor the queue
             log.exception("attempt not recovered", attempt=attempt_id)
-    return len(ids)
+    return len(lost)
+
+
+def _has_run_out(now: datetime) -> Q:
+    """Over, or longer than any lease that was given since the clock was last set."""
+    longest = max(timedelta(seconds=settings.LEASE_SECONDS), _HELP_DUE)
+    return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * longest)
+
+
+def _beyond_doubt(leases: Mapping[int, datetime]) -> list[int]:
+    """Those that have not been renewed for as long as they are doubted."""
+    now = time.monotonic()
+    with _doubting:
+        before = dict(_doubted)
+        _doubted.clear()
+        for pk, lease in leases.items():
+            seen = before.get(pk)
+            _doubted[pk] = seen if seen is not None and seen[0] == lease else (lease, now)
+        return [pk for pk, (_, since) in _doubted.items() if now - since >= DOUBT_SECONDS]
 
 
 @transaction.atomic
-def _recover(attempt_id: int) -> None:
+def _recover(attempt_id: int, lease: datetime) -> None:
     attempt = (
         RunAttempt.objects.select_for_update(skip_locked=True, of=("self",))
         .select_related("run")
-        .filter(pk=attempt_id, ended_at__isnull=True, lease_until__lt=timezone.now())
+        .filter(pk=attempt_id, ended_at__isnull=True, lease_until=lease)
         .first()
     )
     if attempt is None:
@@ -65,7 +96,7 @@ def _begin_again(attempt: RunAttempt) -> None:
 
 def _ask_for_help(attempt: RunAttempt, task: str) -> None:
     """A gateway is needed, for its disk or its way to Spark: any worker of the run's queue."""
-    RunAttempt.objects.filter(pk=attempt.pk).update(lease_until=timezone.now() + _HELP_DUE)
+    RunAttempt.objects.filter(pk=attempt.pk).update(lease_until=database_now() + _HELP_DUE)
     token, queue = str(attempt.token), attempt.run.queue
     transaction.on_commit(
         lambda: messages.send(task, attempt.pk, token, queue=queue, expires=_HELP_DUE.seconds)

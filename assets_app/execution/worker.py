@@ -12,12 +12,12 @@ from datetime import datetime
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection, transaction
-from django.utils import timezone
 
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.attempts import lease_end
 from assets_app.execution.engines import tidy_host
 from assets_app.models import Gateway, RunAttempt, RunState
+from assets_app.queries.clock import database_now
 from slicewise.runner.client import RunnerProcess, WarmParent
 
 log = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ class GatewayWorker:
         self.parent.close()
 
     def _register(self, name: str, queue: str, slots: int) -> Gateway:
-        now = timezone.now()
+        now = database_now()
         gateway, _ = Gateway.objects.update_or_create(
             name=name,
             defaults={
@@ -105,7 +105,7 @@ class GatewayWorker:
             awaited.wait(_HEARTBEAT_SECONDS)
             try:
                 close_old_connections()
-                self._renew(timezone.now())
+                self._renew(database_now())
             except DatabaseError as error:
                 # No ping goes out: runners whose lease cannot be renewed end themselves in time.
                 log.warning("heartbeat failed", error=str(error))

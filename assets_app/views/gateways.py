@@ -6,11 +6,11 @@ from zlib import crc32
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from assets_app.models import Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GatewayState
+from assets_app.queries.clock import database_now
 from assets_app.queries.gateways import GatewayStanding, gateway_standings
 from assets_app.views.listing import unchanged
 
@@ -33,7 +33,7 @@ def gateways_listed(request: HttpRequest) -> HttpResponse:
 
 
 def _standing() -> dict[str, Any]:
-    rows = gateway_standings(list(Gateway.objects.all()), timezone.now())
+    rows = gateway_standings(list(Gateway.objects.all()), database_now())
     queued = Run.objects.filter(state=RunState.QUEUED)
     queues = [
         {

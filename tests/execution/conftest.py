@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import messages
+from assets_app.execution import messages, recovery
 from assets_app.models import Gateway
 from tests.cast import person
 
@@ -34,6 +34,12 @@ def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
 
     with patch.object(messages, "send", keep):
         yield gone
+
+
+@pytest.fixture(autouse=True)
+def no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that has run out is believed at once; that it is doubted first has a test."""
+    monkeypatch.setattr(recovery, "DOUBT_SECONDS", 0.0)
 
 
 def make_gateway(queue: str, slots: int = 3) -> Gateway:

@@ -1,15 +1,18 @@
 """What becomes of a run whose worker is not heard of any more."""
 
+import time
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, messages
+from assets_app.execution import attempts, messages, recovery
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.recovery import recover
@@ -43,6 +46,32 @@ def test_a_lost_run_is_begun_again_and_knows_which_session_to_stop(
     assert again is not None
     assert again.unstopped == [lost.row]
     assert not attempts.intend_to_publish(lost.row, [outlet_of(lost, staged(lost))])
+
+
+def test_a_lease_that_has_run_out_is_doubted_until_nobody_has_renewed_it_for_a_while(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "DOUBT_SECONDS", 0.3)
+    held = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    lose_the_worker()
+    assert recover() == 0
+    time.sleep(0.3)
+    attempts.renew(held.row)
+    assert recover() == 0
+    lose_the_worker()
+    assert recover() == 0
+    time.sleep(0.3)
+    assert recover() == 1
+    assert Run.objects.get().state == RunState.QUEUED
+
+
+def test_a_lease_from_before_the_clock_was_set_back_does_not_hold_for_an_hour(
+    alice: User, gateway: Gateway
+) -> None:
+    begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    RunAttempt.objects.update(lease_until=F("lease_until") + timedelta(hours=1))
+    assert recover() == 1
+    assert Run.objects.get().state == RunState.QUEUED
 
 
 def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(

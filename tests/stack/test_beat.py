@@ -1,0 +1,82 @@
+"""Beat's messages keep their intervals, whatever is done to the clock on the wall."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from celery import Celery
+
+from config.beat import SteadyScheduler
+
+EVERY = 0.05
+RARELY = 0.2
+
+
+class Wall:
+    """A clock that can be set."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+class Beat(SteadyScheduler):
+    """Keeps what it would have sent."""
+
+    sent: list[str]
+
+    def apply_async(self, entry: Any, *args: Any, **kwargs: Any) -> None:
+        self.sent.append(entry.name)
+
+    def install_default_entries(self, data: Any) -> None:
+        """Its own entries alone."""
+
+
+@pytest.fixture
+def wall() -> Wall:
+    return Wall()
+
+
+@pytest.fixture
+def beat(wall: Wall) -> Beat:
+    app = Celery("clock", set_as_current=False, broker="memory://")
+    app.conf.beat_schedule = {
+        "often": {"task": "often", "schedule": EVERY},
+        "rarely": {"task": "rarely", "schedule": RARELY},
+    }
+    Beat.sent = []
+    return Beat(app=app, wall=wall, max_interval=1)
+
+
+def run(beat: Beat, wall: Wall, seconds: float) -> list[str]:
+    """What is sent in so long, with Celery's idea of the time taken from the wall."""
+    beat.sent.clear()
+    end = time.monotonic() + seconds
+    with patch.object(beat.app, "now", lambda: datetime.fromtimestamp(wall(), UTC)):
+        while time.monotonic() < end:
+            time.sleep(max(min(beat.tick(), end - time.monotonic()), 0))
+    return list(beat.sent)
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_step_of_the_clock_by_an_hour_makes_no_pause_and_no_crowd(
+    beat: Beat, wall: Wall, hours: int
+) -> None:
+    before = run(beat, wall, 1.0)
+    wall.ahead = hours * 3600.0
+    after = run(beat, wall, 1.0)
+    for name, every in (("often", EVERY), ("rarely", RARELY)):
+        assert before.count(name) >= 0.5 / every, name
+        assert 0.5 / every <= after.count(name) <= 1 / every + 2, name
+
+
+def test_a_broker_that_is_away_does_not_end_it(beat: Beat, wall: Wall) -> None:
+    with patch.object(Beat, "apply_async", side_effect=OSError("refused")):
+        run(beat, wall, 0.3)
+    assert run(beat, wall, 0.3)
