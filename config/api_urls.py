@@ -5,7 +5,8 @@ from django.urls import include, path, re_path
 from accounts_app.api.base import NoSuchAddress
 from accounts_app.api.tokens import TokensView
 from assets_app.api import assets, events, gateways, retrying, runs, schedules
-from backfills_app import api as backfills
+from backfills_app.api import backfills
+from backfills_app.api import control as backfill_control
 from config.api_docs import DocsView, SchemaView
 from config.api_health import HealthView
 
@@ -35,7 +36,20 @@ v1 = [
         name="backfill-partitions",
     ),
     path(
-        "backfills/<int:pk>/cancel/", backfills.BackfillCancelView.as_view(), name="backfill-cancel"
+        "backfills/<int:pk>/outcome/",
+        backfills.BackfillOutcomeView.as_view(),
+        name="backfill-outcome",
+    ),
+    path("backfills/bulk/", backfill_control.BackfillsBulkView.as_view(), name="backfills-bulk"),
+    *(
+        path(f"backfills/<int:pk>/{verb}/", view.as_view(), name=f"backfill-{verb}")
+        for verb, view in (
+            ("cancel", backfill_control.BackfillCancelView),
+            ("pause", backfill_control.BackfillPauseView),
+            ("resume", backfill_control.BackfillResumeView),
+            ("retry-failed", backfill_control.BackfillRetryFailedView),
+            ("clone", backfill_control.BackfillCloneView),
+        )
     ),
     path("health/", HealthView.as_view(), name="health"),
     path("tokens/", TokensView.as_view(), name="tokens"),

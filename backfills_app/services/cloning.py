@@ -1,9 +1,15 @@
 """The request that made a backfill, to be made again."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from django.db import transaction
+
+from accounts_app import audit
+from accounts_app.models import User
 from backfills_app.models import Backfill
-from backfills_app.services.requests import NONE, BackfillRequest
+from backfills_app.services.creation import create_backfill
+from backfills_app.services.requests import NONE, BackfillRequest, request_from_text
 
 
 def clone_request(backfill: Backfill) -> BackfillRequest:
@@ -24,6 +30,20 @@ def clone_request(backfill: Backfill) -> BackfillRequest:
         existing=backfill.existing,
         downstream=followers or NONE,
     )
+
+
+def clone_backfill(backfill: Backfill, changes: Mapping[str, Any], *, user: User) -> Backfill:
+    """Ask for the same again, but for the fields that are given, as request_from_text takes them.
+
+    Raises what creation raises.
+    """
+    fields = request_fields(clone_request(backfill))
+    if {"start", "end", "selection"} & set(changes):
+        del fields["selection"]
+    with transaction.atomic():
+        clone = create_backfill(request_from_text(**{**fields, **changes}), user=user)
+        audit.record(user, "clone", "backfill", backfill.name, {"as": clone.name})
+    return clone
 
 
 def request_fields(request: BackfillRequest) -> dict[str, Any]:

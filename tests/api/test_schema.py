@@ -32,8 +32,10 @@ def test_it_has_every_address_and_no_warning(
             "assets/{name}/unpause/",
             "runs/", "runs/{id}/", "runs/{id}/log/", "runs/{id}/cancel/", "runs/{id}/retry/",
             "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",
-            "backfills/preview/", "backfills/{id}/", "backfills/{id}/partitions/",
-            "backfills/{id}/cancel/", "health/", "tokens/",
+            "backfills/preview/", "backfills/bulk/", "backfills/{id}/",
+            "backfills/{id}/partitions/", "backfills/{id}/outcome/", "backfills/{id}/cancel/",
+            "backfills/{id}/pause/", "backfills/{id}/resume/", "backfills/{id}/retry-failed/",
+            "backfills/{id}/clone/", "health/", "tokens/",
         )
     }  # fmt: skip
     assert "Warning" not in capsys.readouterr().err
@@ -42,7 +44,8 @@ def test_it_has_every_address_and_no_warning(
 def test_writes_have_examples(schema: dict) -> None:  # type: ignore[type-arg]
     for path in (
         "backfills/", "assets/{name}/materialize/", "assets/{name}/events/", "tokens/",
-        "runs/retry/", "runs/{id}/retry/",
+        "runs/retry/", "runs/{id}/retry/", "backfills/preview/", "backfills/bulk/",
+        "backfills/{id}/retry-failed/", "backfills/{id}/clone/",
     ):  # fmt: skip
         content = schema["paths"][f"/api/v1/{path}"]["post"]["requestBody"]["content"]
         assert content["application/json"]["examples"]

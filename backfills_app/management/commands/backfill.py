@@ -15,7 +15,7 @@ from accounts_app.management.command import (
 from accounts_app.management.progress import Standing, wait_until_ended
 from assets_app.api.assets import asset_named
 from assets_app.api.runs import LARGEST_ID
-from backfills_app.api import backfill_numbered
+from backfills_app.api.backfills import backfill_numbered
 from backfills_app.models import Backfill, BackfillState, ExistingPolicy
 from backfills_app.serializers import (
     BackfillDetailSerializer,

@@ -1,19 +1,28 @@
-"""Backfills: planning, creating, watching and stopping them."""
+"""Backfills: planning, creating and watching them."""
 
 from typing import Any
 
 import django_filters
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.urls import reverse
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.api.etags import conditional
+from accounts_app.api.filtering import YesNoFilter
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, IF_NONE_MATCH, problems
+from assets_app.models import SkipReason
+from backfills_app.api.examples import (
+    CHANGE_EXAMPLE,
+    OUTCOME_EXAMPLE,
+    PLAN_EXAMPLE,
+    REQUEST_EXAMPLE,
+    WITH_DOWNSTREAM_EXAMPLE,
+)
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
 from backfills_app.serializers import (
     BackfillDetailSerializer,
@@ -21,47 +30,17 @@ from backfills_app.serializers import (
     BackfillPlanSerializer,
     BackfillRequestSerializer,
     BackfillSerializer,
+    ChangeSerializer,
+    OutcomeSerializer,
+    outcome_of,
 )
 from backfills_app.services import (
     BackfillRequest,
-    cancel_backfill,
+    change_backfill,
     check_backfill,
     create_backfill,
+    delete_backfill,
     request_from_text,
-)
-
-REQUEST_EXAMPLE = OpenApiExample(
-    "A year of days",
-    {
-        "asset": "raw_flights",
-        "start": "2013-01-01",
-        "end": "2013-12-31",
-        "description": "Flights of 2013",
-        "max_active_runs": 3,
-        "strategy": 30,
-    },
-    request_only=True,
-)
-PLAN_EXAMPLE = OpenApiExample(
-    "A plan",
-    {
-        "total": 365,
-        "to_make": 364,
-        "runs": 13,
-        "first_key": "2013-01-01",
-        "last_key": "2013-12-31",
-        "first_label": "2013-01-01",
-        "last_label": "2013-12-31",
-        "selection": "2013-01-01..2013-12-31",
-        "materialized": 1,
-        "failed": 0,
-        "in_flight": 0,
-        "start_date": "2013-01-01T00:00:00Z",
-        "end_date": "2014-01-01T00:00:00Z",
-        "strategy": 30,
-    },
-    response_only=True,
-    status_codes=["200"],
 )
 
 
@@ -71,7 +50,21 @@ class BackfillFilter(django_filters.FilterSet):
     asset = django_filters.CharFilter(field_name="asset__name")
     state = django_filters.MultipleChoiceFilter(choices=BackfillState.choices)
     submitted_by = django_filters.CharFilter(field_name="submitted_by__username")
-    search = django_filters.CharFilter(field_name="description", lookup_expr="icontains")
+    search = django_filters.CharFilter(method="named_or_described")
+    submitted_after = django_filters.IsoDateTimeFilter("submitted_at", lookup_expr="gte")
+    submitted_before = django_filters.IsoDateTimeFilter("submitted_at", lookup_expr="lt")
+    deleted = YesNoFilter(field_name="deleted")
+
+    @property
+    def qs(self) -> QuerySet[Backfill]:
+        """Without those that were deleted, unless they are asked for."""
+        found: QuerySet[Backfill] = super().qs
+        asked = self.form.cleaned_data.get("deleted") if self.is_bound else ""
+        return found.filter(deleted=False) if asked in ("", None) else found
+
+    def named_or_described(self, rows: Any, name: str, text: str) -> Any:
+        """Backfills whose name or description holds the text."""
+        return rows.filter(Q(name__icontains=text) | Q(description__icontains=text))
 
 
 class BackfillPartitionFilter(django_filters.FilterSet):
@@ -79,11 +72,12 @@ class BackfillPartitionFilter(django_filters.FilterSet):
 
     asset = django_filters.CharFilter(field_name="backfill_asset__asset__name")
     state = django_filters.MultipleChoiceFilter(choices=BackfillPartition.State.choices)
+    reason = django_filters.MultipleChoiceFilter(choices=SkipReason.choices)
 
 
 def backfill_numbered(pk: int) -> Backfill:
-    """The backfill of this number; Http404 with a sentence without one."""
-    backfill = Backfill.objects.listed().filter(pk=pk).first()
+    """The backfill of this number, also if it was deleted; Http404 with a sentence without one."""
+    backfill = Backfill.objects.told().filter(pk=pk).first()
     if backfill is None:
         raise Http404(f"There is no backfill {pk}.")
     return backfill
@@ -97,10 +91,21 @@ def read_request(data: Any) -> BackfillRequest:
     return request_from_text(fields.pop("asset"), **fields)
 
 
+def detail_of(pk: int) -> Any:
+    """The backfill as it stands, as JSON."""
+    return BackfillDetailSerializer(backfill_numbered(pk)).data
+
+
+def created(backfill: Backfill) -> Response:
+    """The answer to a request that made one."""
+    address = reverse("api:backfill", args=[backfill.pk])
+    return Response(detail_of(backfill.pk), status=201, headers={"Location": address})
+
+
 class BackfillsView(ApiList[Backfill]):
     """All backfills."""
 
-    queryset = Backfill.objects.listed()
+    queryset = Backfill.objects.told()
     serializer_class = BackfillSerializer
     filterset_class = BackfillFilter
 
@@ -119,16 +124,13 @@ class BackfillsView(ApiList[Backfill]):
         parameters=[IDEMPOTENCY_KEY],
         request=BackfillRequestSerializer,
         responses={201: BackfillDetailSerializer} | problems(400, 401, 403, 409, 413, 422),
-        examples=[REQUEST_EXAMPLE],
+        examples=[REQUEST_EXAMPLE, WITH_DOWNSTREAM_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
         """It is there at once, and expanded into its partitions by a worker."""
 
         def act() -> Response:
-            backfill = create_backfill(read_request(request.data), user=signed_in(request))
-            detail = BackfillDetailSerializer(backfill_numbered(backfill.pk)).data
-            address = reverse("api:backfill", args=[backfill.pk])
-            return Response(detail, status=201, headers={"Location": address})
+            return created(create_backfill(read_request(request.data), user=signed_in(request)))
 
         return once(request, act)
 
@@ -159,8 +161,51 @@ class BackfillView(ApiView):
         responses={200: BackfillDetailSerializer, 304: None} | problems(401, 404),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """With its counts and the code as it was frozen at submission."""
-        return conditional(request, BackfillDetailSerializer(backfill_numbered(pk)).data)
+        """With its counts, its progress, and the code as it was frozen at submission. One that was
+        deleted is still there to be read."""
+        return conditional(request, detail_of(pk))
+
+    @extend_schema(
+        operation_id="backfills_change",
+        summary="Change a backfill",
+        request=ChangeSerializer,
+        responses={200: BackfillDetailSerializer} | problems(400, 401, 403, 404, 409, 413),
+        examples=[CHANGE_EXAMPLE],
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        """From now on: what waits is made by the new terms, what runs goes on. Of one that has
+        ended the description alone."""
+        backfill = backfill_numbered(pk)
+        asked = ChangeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        change_backfill(backfill, user=signed_in(request), **asked.validated_data)
+        return Response(detail_of(pk))
+
+    @extend_schema(
+        operation_id="backfills_delete",
+        summary="Delete a backfill",
+        responses={204: None} | problems(401, 403, 404, 409),
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        """Takes one that has ended off the lists. Its record stays, and what it has made."""
+        delete_backfill(backfill_numbered(pk), user=signed_in(request))
+        return Response(status=204)
+
+
+class BackfillOutcomeView(ApiView):
+    """Why partitions of a backfill were not made."""
+
+    @extend_schema(
+        operation_id="backfills_outcome",
+        summary="Read why partitions were not made",
+        parameters=[IF_NONE_MATCH],
+        responses={200: OutcomeSerializer, 304: None} | problems(401, 404),
+        examples=[OUTCOME_EXAMPLE],
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        """Failures grouped by what they say, and skips by reason; for what was in flight, the
+        backfills that had it."""
+        return conditional(request, OutcomeSerializer(outcome_of(backfill_numbered(pk))).data)
 
 
 class BackfillPartitionsView(ApiList[BackfillPartition]):
@@ -187,18 +232,3 @@ class BackfillPartitionsView(ApiList[BackfillPartition]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """In the order in which they are made; while it is being created, those that are known."""
         return self.list(request, *args, **kwargs)
-
-
-class BackfillCancelView(ApiView):
-    """Stopping a backfill."""
-
-    @extend_schema(
-        operation_id="backfills_cancel",
-        summary="Cancel a backfill",
-        request=None,
-        responses={200: BackfillDetailSerializer} | problems(401, 403, 404, 409),
-    )
-    def post(self, request: Request, pk: int) -> Response:
-        """What is queued ends at once; `canceling` until all that runs has stopped."""
-        cancel_backfill(backfill_numbered(pk), user=signed_in(request))
-        return Response(BackfillDetailSerializer(backfill_numbered(pk)).data)

@@ -1,0 +1,1 @@
+"""Backfills through the API."""

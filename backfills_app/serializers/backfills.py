@@ -1,0 +1,219 @@
+"""Backfills as they stand, their partitions, and what came of them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from assets_app.serializers import StrategyField
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.queries import Pace, failures_of, paces_of, skipped_by_reason
+from backfills_app.serializers.plans import CodeVersionSerializer
+from partitions_app.labels import label_of
+from slicewise.uris import masked_text
+
+COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
+
+
+class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
+    """How one asset of a backfill stands, and by which code and terms it is made."""
+
+    asset = serializers.CharField(source="asset.name")
+    version = serializers.CharField(source="producer_version.digest")
+    strategy = StrategyField()
+
+    class Meta:
+        model = BackfillAsset
+        fields: tuple[str, ...] = (
+            "asset",
+            "selection",
+            "version",
+            "strategy",
+            "params",
+            *COUNTS,
+        )
+        read_only_fields: tuple[str, ...] = fields
+
+
+class ProgressSerializer(serializers.Serializer[Any]):
+    """How far it has come, and how fast it went of late."""
+
+    done = serializers.IntegerField(help_text="Partitions that need nothing more.")
+    percent = serializers.IntegerField(help_text="Rounded down, so that 100 means all.")
+    running = serializers.IntegerField(help_text="Runs at work, also while it is paused.")
+    per_second = serializers.FloatField(
+        allow_null=True, help_text="Partitions a second; null where too few were made."
+    )
+    seconds_left = serializers.FloatField(
+        allow_null=True, help_text="At this rate; null where it is not known or nothing starts."
+    )
+
+
+class BackfillSerializer(serializers.ModelSerializer[Backfill]):
+    """A backfill, its counts summed over its assets and apart."""
+
+    asset = serializers.CharField(source="asset.name")
+    submitted_by = serializers.CharField(
+        source="submitted_by.username", allow_null=True, default=None
+    )
+    strategy = StrategyField()
+    group = serializers.IntegerField(source="group_id", help_text="Of its runs.")
+    priority = serializers.IntegerField(source="group.priority")
+    paused = serializers.BooleanField(source="group.paused")
+    code_version = CodeVersionSerializer(allow_null=True)
+    downstream = serializers.SerializerMethodField(help_text="Assets that are made as well.")
+    counts = serializers.SerializerMethodField()
+    progress = serializers.SerializerMethodField()
+    assets = BackfillAssetSerializer(many=True)
+
+    class Meta:
+        model = Backfill
+        fields: tuple[str, ...] = (
+            "id", "name", "asset", "state", "paused", "description", "start_date", "end_date",
+            "logical_dates", "params", "max_active_runs", "priority", "order", "strategy",
+            "allow_holes", "existing", "downstream", "code_version", "relative_fileloc", "group",
+            "scheduled_date", "submitted_at", "submitted_by", "updated_at", "run_start_date",
+            "run_end_date", "deleted", "delete_date", "error", "counts", "progress", "assets",
+        )  # fmt: skip
+        read_only_fields: tuple[str, ...] = fields
+
+    def get_downstream(self, backfill: Backfill) -> list[str]:
+        followers = (each for each in backfill.assets.all() if each.asset_id != backfill.asset_id)
+        return [each.asset.name for each in followers]
+
+    def get_counts(self, backfill: Backfill) -> dict[str, int]:
+        assets = list(backfill.assets.all())
+        return {name: sum(getattr(asset, name) for asset in assets) for name in COUNTS}
+
+    @extend_schema_field(ProgressSerializer)
+    def get_progress(self, backfill: Backfill) -> Any:
+        counts = self.get_counts(backfill)
+        left = counts["total"] - counts["expanded"] + counts["waiting"] + counts["active"]
+        pace = self._pace(backfill)
+        stands_still = backfill.ended or (backfill.group.paused and not pace.running)
+        known = pace.per_second and not stands_still
+        done = counts["total"] - left
+        return ProgressSerializer(
+            {
+                "done": done,
+                "percent": 100 * done // counts["total"] if counts["total"] else 0,
+                "running": pace.running,
+                "per_second": pace.per_second,
+                "seconds_left": left / pace.per_second if known and pace.per_second else None,
+            }
+        ).data
+
+    def _pace(self, backfill: Backfill) -> Pace:
+        """Of a list, all are read at once."""
+        paces: dict[int, Pace] = self.__dict__.setdefault("_paces", {})
+        if backfill.pk not in paces:
+            shown = self.instance if self.parent is None else self.parent.instance
+            rows = [shown] if isinstance(shown, Backfill) else list(shown or [backfill])
+            paces |= paces_of(rows, timezone.now())
+        return paces[backfill.pk]
+
+
+class BackfillDetailSerializer(BackfillSerializer):
+    """With the code as it was frozen at submission, but for passwords in it."""
+
+    origin_code = serializers.SerializerMethodField()
+
+    class Meta(BackfillSerializer.Meta):
+        fields: tuple[str, ...] = (*BackfillSerializer.Meta.fields, "origin_code")
+        read_only_fields: tuple[str, ...] = fields
+
+    def get_origin_code(self, backfill: Backfill) -> str:
+        return masked_text(backfill.origin_code)
+
+
+class FailedRunSerializer(serializers.Serializer[Any]):
+    """One of the runs that say the same."""
+
+    run = serializers.IntegerField()
+    selection = serializers.CharField()
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    """Failed runs that say the same, apart from numbers and dates."""
+
+    error = serializers.CharField()
+    runs = serializers.IntegerField()
+    examples = FailedRunSerializer(many=True, help_text="The latest of them.")
+
+
+class OtherBackfillSerializer(serializers.Serializer[Any]):
+    """A backfill that makes, or has made, what this one skipped."""
+
+    backfill = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class SkippedSerializer(serializers.Serializer[Any]):
+    """Partitions of an asset that were skipped for one reason."""
+
+    asset = serializers.CharField()
+    reason = serializers.CharField()
+    partitions = serializers.IntegerField()
+    others = OtherBackfillSerializer(many=True, help_text="Of `in_flight`: who had some of them.")
+
+
+class OutcomeSerializer(serializers.Serializer[Any]):
+    """Why partitions of a backfill were not made."""
+
+    failures = FailureSerializer(many=True)
+    skipped = SkippedSerializer(many=True)
+
+
+def outcome_of(backfill: Backfill) -> dict[str, Any]:
+    """Failures grouped by what they say, and skips by their reason."""
+    failures = [
+        {
+            "error": masked_text(failure.error),
+            "runs": failure.number,
+            "examples": [{"run": run, "selection": text} for run, text in failure.examples],
+        }
+        for failure in failures_of(backfill)
+    ]
+    return {"failures": failures, "skipped": _skips(backfill.assets.all())}
+
+
+def _skips(parts: Iterable[BackfillAsset]) -> list[dict[str, Any]]:
+    return [
+        {
+            "asset": skip.asset,
+            "reason": skip.reason,
+            "partitions": skip.number,
+            "others": [{"backfill": pk, "name": name} for pk, name in skip.others],
+        }
+        for skip in skipped_by_reason(parts)
+    ]
+
+
+class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]):
+    """One partition of a backfill: what became of it, and the run that makes it."""
+
+    asset = serializers.CharField(source="backfill_asset.asset.name")
+    label = serializers.SerializerMethodField()  # type: ignore[assignment]
+    start = serializers.DateTimeField(source="window_start", allow_null=True)
+    end = serializers.DateTimeField(source="window_end", allow_null=True)
+    run = serializers.IntegerField(source="run_id", allow_null=True)
+
+    class Meta:
+        model = BackfillPartition
+        fields: tuple[str, ...] = (
+            "asset",
+            "key",
+            "label",
+            "start",
+            "end",
+            "segment",
+            "state",
+            "reason",
+            "run",
+        )
+        read_only_fields: tuple[str, ...] = fields
+
+    def get_label(self, partition: BackfillPartition) -> str:
+        return label_of(partition.backfill_asset.asset.definition, partition.key)

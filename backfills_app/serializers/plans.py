@@ -1,0 +1,99 @@
+"""What a backfill would do, of each of its assets."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from assets_app.models import BundleVersion
+from assets_app.serializers import StrategyField
+
+
+class CodeVersionSerializer(serializers.ModelSerializer[BundleVersion]):
+    """A version of a bundle: what was frozen."""
+
+    class Meta:
+        model = BundleVersion
+        fields: tuple[str, ...] = ("id", "digest")
+        read_only_fields: tuple[str, ...] = fields
+
+
+class EstimateSerializer(serializers.Serializer[Any]):
+    """How long it would take, by past runs."""
+
+    seconds = serializers.FloatField()
+    low = serializers.FloatField(help_text="By the lower quartile of past runs.")
+    high = serializers.FloatField(help_text="By the upper quartile.")
+    runs_seen = serializers.IntegerField()
+
+
+class HeldBySerializer(serializers.Serializer[Any]):
+    """Who makes partitions of it at this moment."""
+
+    backfill = serializers.IntegerField(allow_null=True, help_text="Null for another run.")
+    name = serializers.CharField()
+    partitions = serializers.IntegerField()
+
+
+class PlannedAssetSerializer(serializers.Serializer[Any]):
+    """What it would do with one asset. Numbers are of partitions, but for `runs`."""
+
+    asset = serializers.CharField(source="asset.name")
+    version = serializers.CharField(
+        source="version.digest", help_text="Digest of the code that would be frozen."
+    )
+    selection = serializers.CharField()
+    total = serializers.IntegerField()
+    to_make = serializers.IntegerField()
+    runs = serializers.IntegerField()
+    existing = serializers.IntegerField(help_text="Left out, since they are there.")
+    in_flight = serializers.IntegerField(help_text="Left out, since another run makes them.")
+    in_flight_by = serializers.SerializerMethodField()
+    missing_upstream = serializers.IntegerField(
+        help_text="Left out, since what they need is not there and is not made here."
+    )
+    nonexistent_upstream = serializers.IntegerField(
+        help_text="Of these, those that need partitions which do not exist at all."
+    )
+    not_over = serializers.IntegerField(help_text="Beside the total: their windows have not ended.")
+    materialized = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    stale = serializers.IntegerField()
+    older_code = serializers.IntegerField()
+    strategy = StrategyField()
+    params = serializers.DictField()
+    estimate = EstimateSerializer(allow_null=True)
+    made_with = serializers.ListField(
+        child=serializers.CharField(), help_text="Assets that its function makes as well."
+    )
+
+    def get_in_flight_by(self, planned: Any) -> list[dict[str, Any]]:
+        held = [
+            {"backfill": backfill, "name": name, "partitions": number}
+            for backfill, name, number in planned.in_flight_by
+        ]
+        return list(HeldBySerializer(held, many=True).data)
+
+
+class BackfillPlanSerializer(serializers.Serializer[Any]):
+    """What a backfill would do."""
+
+    total = serializers.IntegerField(help_text="Partitions of all assets.")
+    to_make = serializers.IntegerField(help_text="Of these, those that it would make.")
+    runs = serializers.IntegerField(help_text="Runs that would be needed.")
+    estimate = EstimateSerializer(allow_null=True, help_text="Null below three past runs.")
+    first_key = serializers.CharField()
+    last_key = serializers.CharField()
+    first_label = serializers.CharField(help_text="What people are shown of the first key.")
+    last_label = serializers.CharField(help_text="What people are shown of the last key.")
+    selection = serializers.CharField()
+    materialized = serializers.IntegerField(help_text="Of the asset asked for: there.")
+    failed = serializers.IntegerField(help_text="Of the asset asked for: their last run failed.")
+    in_flight = serializers.IntegerField(help_text="Of the asset asked for: other runs hold them.")
+    start_date = serializers.DateTimeField(help_text="Start of the first window, in UTC.")
+    end_date = serializers.DateTimeField(help_text="End of the last window, not included.")
+    strategy = StrategyField()
+    code_version = CodeVersionSerializer(allow_null=True)
+    refused = serializers.ListField(
+        child=serializers.CharField(), help_text="What it will not do, in sentences."
+    )
+    assets = PlannedAssetSerializer(many=True, help_text="Upstream before downstream.")

@@ -1,0 +1,129 @@
+"""What is asked of backfills: to make one, to change one, to do the same to several."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole, json_kind
+from assets_app.serializers import StrategyField
+from backfills_app.models import BackfillOrder, ExistingPolicy
+from backfills_app.services.bulk import ACTIONS
+
+LARGEST_ID = 2**63 - 1
+_MOST_FOLLOWERS = 1000
+_LONGEST_SELECTION = 100_000
+
+
+def _word(choices: Sequence[tuple[str, str]], **options: Any) -> serializers.ChoiceField:
+    """One of several words; a refusal names them all."""
+    words = ", ".join(word for word, _ in choices)
+    said: dict[str, Any] = {"invalid_choice": f"{{input!r}} is none of {words}."}
+    return serializers.ChoiceField(choices=choices, error_messages=said, **options)
+
+
+class YesNo(serializers.BooleanField):
+    """True or false; neither a word nor a number is taken for one."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError(f"This must be true or false, not {json_kind(data)}.")
+        return data
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "enum": ["none", "all"]},
+            {"type": "array", "items": {"type": "string"}},
+        ],
+        "default": "none",
+    }
+)
+class DownstreamField(serializers.Field[Any, Any, Any, Any]):
+    """``none``, ``all``, or names of assets."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str):
+            return Text(max_length=_LONGEST_SELECTION, allow_blank=True).run_validation(data)
+        if not isinstance(data, list):
+            raise serializers.ValidationError(
+                f"This must be none, all, or a list of names, not {json_kind(data)}."
+            )
+        if len(data) > _MOST_FOLLOWERS:
+            raise serializers.ValidationError(
+                f"At most {_MOST_FOLLOWERS:,} names, not {len(data):,}."
+            )
+        name = Text(max_length=250)
+        return [name.run_validation(each) for each in data]
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class BackfillTermsSerializer(StrictSerializer):
+    """Which partitions, and how to make them: ``start`` and ``end``, both included, or a
+    ``selection``.
+    """
+
+    start = Text(required=False, allow_blank=True, max_length=1000)
+    end = Text(required=False, allow_blank=True, max_length=1000)
+    selection = Text(
+        required=False,
+        allow_blank=True,
+        max_length=_LONGEST_SELECTION,
+        help_text="In the selection grammar, with segments: instead of `start` and `end`.",
+    )
+    description = Text(required=False, allow_blank=True)
+    params = JSONObject(required=False)
+    max_active_runs = Whole(required=False, help_text="How many of its runs may run at once.")
+    order = _word(BackfillOrder.choices, required=False)
+    strategy = StrategyField(required=False, allow_null=True)
+    allow_holes = YesNo(
+        required=False, help_text="Whether a run may reach over partitions that it does not make."
+    )
+    existing = _word(ExistingPolicy.choices, required=False)
+    downstream = DownstreamField(
+        required=False, help_text="Which assets that depend on it are made as well."
+    )
+    code_version = Text(
+        required=False,
+        allow_blank=True,
+        max_length=100,
+        help_text="Number, or first digits of the digest, of a version of the asset's bundle.",
+    )
+    start_at = Text(
+        required=False,
+        allow_blank=True,
+        max_length=100,
+        help_text="Nothing starts before; in the asset's time zone where it names none.",
+    )
+
+
+class BackfillRequestSerializer(BackfillTermsSerializer):
+    """What to backfill."""
+
+    asset = Text(max_length=250)
+
+
+class BackfillCloneSerializer(BackfillTermsSerializer):
+    """What is to be different from the backfill that is cloned."""
+
+
+class ChangeSerializer(StrictSerializer):
+    """What is to be different from now on."""
+
+    max_active_runs = Whole(required=False)
+    priority = Whole(required=False, help_text="Higher goes first; 0 unless it was changed.")
+    order = _word(BackfillOrder.choices, required=False)
+    description = Text(required=False, allow_blank=True)
+
+
+class BulkSerializer(StrictSerializer):
+    """What to do to which backfills."""
+
+    action = _word([(word, word) for word in ACTIONS])
+    backfills = serializers.ListField(
+        child=Whole(min_value=1, max_value=LARGEST_ID), allow_empty=False
+    )
