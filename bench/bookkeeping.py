@@ -158,6 +158,18 @@ def _recording(desk: Desk, size: int, since: int) -> float:
 
 
 def _begun(backfill: Backfill) -> Attempt:
+    _expand(backfill)
+    admit(backfill.pk)
+    # Only now: a gateway that is not heard of for some seconds gets nothing.
+    gateway = _gateway()
+    dispatch()
+    attempt = attempts.begin(Run.objects.get(group=backfill.group).pk, gateway)
+    if attempt is None:
+        raise ValueError("the run could not be begun")
+    return attempt
+
+
+def _gateway() -> Gateway:
     now = timezone.now()
     gateway, _ = Gateway.objects.update_or_create(
         name="bench",
@@ -170,13 +182,7 @@ def _begun(backfill: Backfill) -> Attempt:
             "last_seen": now,
         },
     )
-    _expand(backfill)
-    admit(backfill.pk)
-    dispatch()
-    attempt = attempts.begin(Run.objects.get(group=backfill.group).pk, gateway)
-    if attempt is None:
-        raise ValueError("the run could not be begun")
-    return attempt
+    return gateway
 
 
 def _record(attempt: Attempt, staged: list[dict[str, Any]]) -> None:

@@ -33,7 +33,7 @@ COUNTS_FOLLOW = """change AS (
 _SETTLE = """
 WITH held AS MATERIALIZED (
     SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
-           slice.held_by_id, slice.state AS old,
+           slice.held_by_id, made.rows, made.bytes, slice.state AS old,
            CASE WHEN %(new)s = 'canceled' AND slice.state <> 'missing' THEN slice.state
                 ELSE %(new)s END AS new
     FROM assets_app_assetpartition AS slice
@@ -46,9 +46,9 @@ WITH held AS MATERIALIZED (
     UPDATE assets_app_assetpartition AS slice
     SET state = held.new, held_by_id = NULL, last_run_id = held.held_by_id
         {more_settings}
-    FROM held {more_tables}
-    WHERE slice.id = held.id {more_conditions}
-    RETURNING slice.id, slice.version, held.held_by_id AS run_id
+    FROM held
+    WHERE slice.id = held.id
+    RETURNING slice.id, slice.version, held.held_by_id AS run_id, held.rows, held.bytes
 ), {counts_follow}
 {conclusion}
 """
@@ -56,27 +56,22 @@ WITH held AS MATERIALIZED (
 _RELEASE = _SETTLE.format(
     counts_follow=COUNTS_FOLLOW,
     more_settings="",
-    more_tables="",
-    more_conditions="",
     conclusion="SELECT count(*) FROM settled",
 )
 _RECORD = _SETTLE.format(
     counts_follow=COUNTS_FOLLOW,
     more_settings=(
-        ", version = slice.version + 1, rows = made.rows, bytes = made.bytes,"
+        ", version = slice.version + 1, rows = held.rows, bytes = held.bytes,"
         " materialized_at = now()"
     ),
-    more_tables=", assets_app_runpartition AS made",
-    more_conditions="AND made.run_id = held.held_by_id AND made.slice_id = held.id",
-    conclusion="""
+    conclusion=""", maker AS MATERIALIZED (
+    SELECT id, producer_version_id FROM assets_app_run WHERE id = ANY(%(runs)s)
+)
 INSERT INTO assets_app_materialization
     (slice_id, version, run_id, attempt_id, producer_version_id, rows, bytes, metadata, created_at)
-SELECT settled.id, settled.version, settled.run_id, %(attempt)s, run.producer_version_id,
-       made.rows, made.bytes, '{}', now()
-FROM settled
-JOIN assets_app_run AS run ON run.id = settled.run_id
-JOIN assets_app_runpartition AS made
-    ON made.run_id = settled.run_id AND made.slice_id = settled.id
+SELECT settled.id, settled.version, settled.run_id, %(attempt)s, maker.producer_version_id,
+       settled.rows, settled.bytes, '{}', now()
+FROM settled JOIN maker ON maker.id = settled.run_id
 """,
 )
 

@@ -16,7 +16,10 @@ class AssetPartition(models.Model):
     ``held_by`` is the run that makes it now: one at a time, since it is one column of one row.
     """
 
-    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="slices")
+    # Its index is part of others, which begin with it.
+    asset = models.ForeignKey(
+        Asset, on_delete=models.CASCADE, related_name="slices", db_index=False
+    )
     identity = models.CharField(max_length=16, db_collation="C")
     key = models.CharField(max_length=1000, db_collation="C")
     window_start = models.DateTimeField(null=True)
@@ -36,8 +39,15 @@ class AssetPartition(models.Model):
     due_again = models.BooleanField(default=False)
     # Not to be looked at again before: its window is not over yet.
     due_at = models.DateTimeField(null=True)
+    # The run that held it when this was written: looked up once for each slice, that costs as much
+    # as writing it.
     last_run = models.ForeignKey(
-        "Run", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+        "Run",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     rows = models.BigIntegerField(null=True)
     bytes = models.BigIntegerField(null=True)
@@ -127,12 +137,24 @@ class Materialization(models.Model):
         related_name="materializations",
         db_index=False,
     )
-    # Its inputs say which upstream versions were there when it started.
+    # Its inputs say which upstream versions were there when it started. Attempt and version are
+    # read from the run, which has a constraint, in the statement that writes them: to look them up
+    # for each slice would cost as much as writing it.
     attempt = models.ForeignKey(
-        "RunAttempt", null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+        "RunAttempt",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     producer_version = models.ForeignKey(
-        ProducerVersion, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+        ProducerVersion,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     rows = models.BigIntegerField(null=True)
     bytes = models.BigIntegerField(null=True)

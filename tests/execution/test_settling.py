@@ -1,0 +1,58 @@
+"""What the end of a run writes of each of its slices, in one statement."""
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.models import Gateway, Materialization, RunPartition
+from tests.cast import DAILY_2013, asset, outlet_of
+from tests.execution.test_attempts import begun, staged
+
+
+def test_each_slice_is_recorded_with_what_was_staged_of_it(alice: User, gateway: Gateway) -> None:
+    flights, weather = asset("flights", DAILY_2013), asset("weather", DAILY_2013)
+    first = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
+    other = begun(weather, alice, gateway, "2013-01-02")
+    pieces = [
+        {**piece, "rows": number, "bytes": 10 * number}
+        for number, piece in enumerate(staged(first), 1)
+    ]
+    assert attempts.intend_to_publish(first.row, [outlet_of(first, pieces)])
+    assert attempts.intend_to_publish(other.row, [outlet_of(other, staged(other))])
+    assert attempts.succeed(first.row)
+    made = Materialization.objects.order_by("slice__window_start").values_list(
+        "slice__key", "version", "run", "attempt", "producer_version", "rows", "bytes"
+    )
+    run = first.run
+    assert list(made) == [
+        (f"2013-01-0{n}", 1, run.pk, first.row.pk, run.producer_version_id, n, 10 * n)
+        for n in (1, 2, 3)
+    ]
+    slices = flights.slices.order_by("window_start")
+    assert list(slices.values_list("rows", "bytes", "version", "last_run", "held_by")) == [
+        (n, 10 * n, 1, run.pk, None) for n in (1, 2, 3)
+    ]
+    # The other asset's run still holds its slice.
+    held = weather.slices.values_list("state", "version", "held_by")
+    assert list(held) == [("missing", 0, other.run.pk)]
+    assert set(run.partitions.values_list("state", flat=True)) == {RunPartition.State.SUCCEEDED}
+
+
+def test_a_recorded_run_and_its_slices_cannot_be_removed_below_the_record(
+    alice: User, gateway: Gateway
+) -> None:
+    flights = asset("flights", DAILY_2013)
+    attempt = begun(flights, alice, gateway)
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
+    assert attempts.succeed(attempt.row)
+    for table in ("assets_app_run", "assets_app_assetpartition"):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            remove_all(table)
+
+
+def remove_all(table: str) -> None:
+    """As nobody but the database would stop it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table}")
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
