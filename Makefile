@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test faults lint bench help dev lock chromium reference
+.PHONY: setup demo up test faults soak lint bench help dev lock chromium reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,6 +30,9 @@ test: $(DEV_STAMP) chromium ## all tests, on real servers and a real browser (AR
 
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
 	FAULT_ROUNDS=3 $(BIN)/python -m pytest tests/faults $(ARGS)
+
+soak: $(DEV_STAMP) ## kill processes for ten minutes, and check what was made (ARGS="--seconds 60" for less)
+	$(BIN)/python -m bench.soak $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
 	$(BIN)/ruff check .

@@ -1,0 +1,78 @@
+"""Which partitions have to be there, worked out from the definitions alone."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import slicewise
+from bench.soak.record import Asset, Record
+from slicewise.due import ended_between
+from slicewise.keys import WHOLE
+
+# The schedule begins in the transaction that declares the asset: a window that ends with it may be
+# on either side.
+_BEGINNING = timedelta(seconds=1)
+
+
+def expected_keys(asset: Asset, record: Record) -> set[str]:
+    """Key texts of all partitions of an asset that came due; nothing is due without a schedule."""
+    if asset.schedule is None:
+        return set()
+    if asset.by_time:
+        return _by_time(asset)
+    keys = _candidates(asset, record)
+    return {text for text, key in keys.items() if _is_due(asset, key, asset.schedule, record)}
+
+
+def _by_time(asset: Asset) -> set[str]:
+    definition = asset.definition
+    if definition is None:
+        return {WHOLE.text}
+    if isinstance(definition, slicewise.PartitionAtRuntime):
+        return {"always"}
+    if asset.handled_until is None:
+        return set()
+    since = asset.activated_at + _BEGINNING
+    return _texts(ended_between(definition, since, asset.handled_until))
+
+
+def _candidates(asset: Asset, record: Record) -> dict[str, Any]:
+    """The partitions downstream of anything that is there."""
+    found: dict[str, Any] = {}
+    for (downstream, upstream), mapping in record.mappings.items():
+        made = record.made(upstream)
+        if downstream != asset.name or not made:
+            continue
+        above = record.assets[upstream].definition
+        if asset.definition is None:
+            found[WHOLE.text] = WHOLE
+        elif isinstance(asset.definition, slicewise.PartitionAtRuntime):
+            found |= dict.fromkeys(made)
+        elif above is not None:
+            keys = [above.parse(text) for text in made]
+            below = slicewise.downstream_partitions(above, asset.definition, keys, mapping)
+            found |= {key.text: key for key in below}
+    return found
+
+
+def _is_due(asset: Asset, key: Any, schedule: dict[str, Any], record: Record) -> bool:
+    """Whether all that the schedule asks for is there."""
+    if schedule["kind"] == "asset":
+        return _is_there(asset, key, schedule["name"], record)
+    parts = (_is_due(asset, key, part, record) for part in schedule["of"])
+    return all(parts) if schedule["kind"] == "all" else any(parts)
+
+
+def _is_there(asset: Asset, key: Any, upstream: str, record: Record) -> bool:
+    made, above = record.made(upstream), record.assets[upstream].definition
+    if asset.definition is None or isinstance(asset.definition, slicewise.PartitionAtRuntime):
+        return bool(made)
+    if above is None:
+        return WHOLE.text in made
+    mapping = record.mappings[asset.name, upstream]
+    needed = slicewise.upstream_partitions(asset.definition, above, [key], mapping)
+    return not needed.nonexistent and _texts(needed) <= made
+
+
+def _texts(keys: Iterable[Any]) -> set[str]:
+    return {key.text for key in keys}

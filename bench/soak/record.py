@@ -1,0 +1,161 @@
+"""What is on record at the end: assets, slices, and the runs that made them, read once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+import slicewise
+from config.demo.client import Client
+
+_ASSETS = """
+SELECT asset.name, rule.spec, rule.identity, schedule.rule AS schedule, schedule.by_time,
+       schedule.handled_until, asset.activated_at
+FROM assets_app_asset AS asset
+LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
+LEFT JOIN assets_app_schedule AS schedule ON schedule.producer_id = asset.producer_id
+ORDER BY asset.name
+"""
+_EDGES = """
+SELECT downstream.name AS downstream, upstream.name AS upstream, edge.mapping
+FROM assets_app_assetdependency AS edge
+JOIN assets_app_asset AS downstream ON downstream.id = edge.downstream_id
+JOIN assets_app_asset AS upstream ON upstream.id = edge.upstream_id
+WHERE edge.scheduling
+"""
+# Each slice that was ever made, with its latest materialization and where that has its data.
+_SLICES = """
+SELECT piece.id, asset.name AS asset, piece.key, piece.version, piece.state,
+       made.run_id, made.attempt_id, outlet.root, outlet.name_on_disk, part.path,
+       (SELECT count(*) FROM assets_app_materialization AS each WHERE each.slice_id = piece.id)
+           AS recorded
+FROM assets_app_assetpartition AS piece
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+LEFT JOIN assets_app_materialization AS made
+    ON made.slice_id = piece.id AND made.version = piece.version
+LEFT JOIN assets_app_attemptoutlet AS outlet
+    ON outlet.attempt_id = made.attempt_id AND outlet.asset_id = piece.asset_id
+LEFT JOIN assets_app_runpartition AS part
+    ON part.run_id = made.run_id AND part.slice_id = piece.id
+WHERE piece.version > 0 AND piece.identity <> 'discovery'
+"""
+# Of what the latest runs have read, what has been made again since.
+_BEHIND = """
+SELECT asset.name AS asset, piece.key, upstream.name AS upstream, read.key AS upstream_key,
+       input.version AS had, read.version AS has
+FROM assets_app_assetpartition AS piece
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+JOIN assets_app_materialization AS made
+    ON made.slice_id = piece.id AND made.version = piece.version
+JOIN assets_app_attemptinput AS input ON input.attempt_id = made.attempt_id
+JOIN assets_app_assetpartition AS read ON read.id = input.slice_id
+JOIN assets_app_asset AS upstream ON upstream.id = read.asset_id
+WHERE read.version > input.version AND piece.identity <> 'discovery'
+"""
+_FAILED = """
+SELECT run.id, asset.name AS asset, run.selection, run.state, run.error
+FROM assets_app_run AS run JOIN assets_app_asset AS asset ON asset.id = run.asset_id
+WHERE run.state NOT IN ('succeeded') ORDER BY run.id
+"""
+_LEFT = {
+    "runs unfinished": "SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL",
+    "runs to be judged": "SELECT count(*) FROM assets_app_outbox",
+    "slices due again": "SELECT count(*) FROM assets_app_assetpartition"
+    " WHERE due_again AND (due_at IS NULL OR due_at <= now())",
+    "slices held": "SELECT count(*) FROM assets_app_assetpartition WHERE held_by_id IS NOT NULL",
+    "backfills unfinished": "SELECT count(*) FROM backfills_app_backfill"
+    " WHERE run_end_date IS NULL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One asset: how it is cut, and its schedule."""
+
+    name: str
+    definition: slicewise.PartitionDefinition | None
+    schedule: dict[str, Any] | None
+    by_time: bool
+    handled_until: datetime | None
+    activated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All of it. ``slices`` are those that were ever made, by asset and key."""
+
+    assets: dict[str, Asset]
+    mappings: dict[tuple[str, str], slicewise.PartitionMapping | None]
+    slices: dict[tuple[str, str], Any]
+    behind: list[Any]
+    failed: list[Any]
+    runs: dict[str, int]
+    attempts: dict[str, int]
+    materializations: int
+
+    @classmethod
+    def read(cls, connection: psycopg.Connection) -> "Record":
+        """The record as it is now."""
+        with connection.cursor(row_factory=namedtuple_row) as cursor:
+
+            def rows(statement: str) -> list[Any]:
+                return cursor.execute(statement.encode()).fetchall()
+
+            return cls(
+                assets={row.name: _asset(row) for row in rows(_ASSETS)},
+                mappings={(row.downstream, row.upstream): _mapping(row) for row in rows(_EDGES)},
+                slices={(row.asset, row.key): row for row in rows(_SLICES)},
+                behind=rows(_BEHIND),
+                failed=rows(_FAILED),
+                runs=dict(rows("SELECT state, count(*) FROM assets_app_run GROUP BY 1")),
+                attempts=dict(
+                    rows("SELECT outcome, count(*) FROM assets_app_runattempt GROUP BY 1")
+                ),
+                materializations=rows("SELECT count(*) FROM assets_app_materialization")[0][0],
+            )
+
+    @staticmethod
+    def pause_all(client: Client, connection: psycopg.Connection) -> datetime:
+        """Let no schedule by time tick any more; when that was begun."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT clock_timestamp(), array_agg(asset.name) FROM assets_app_asset AS asset"
+                " JOIN assets_app_schedule AS schedule USING (producer_id)"
+                " WHERE schedule.by_time"
+            )
+            found = cursor.fetchone()
+        assert found is not None
+        began, names = found
+        for name in names:
+            client.post(f"/assets/{name}/pause/")
+        assert isinstance(began, datetime)
+        return began
+
+    def made(self, asset: str) -> set[str]:
+        """Keys of the partitions of an asset that are there."""
+        return {key for name, key in self.slices if name == asset}
+
+
+def unfinished(connection: psycopg.Connection) -> list[str]:
+    """What is still to be done, if anything is."""
+    found = []
+    for what, statement in _LEFT.items():
+        row = connection.execute(statement.encode()).fetchone()
+        if row is not None and row[0]:
+            found.append(f"{what}: {row[0]}")
+    return found
+
+
+def _asset(row: Any) -> Asset:
+    spec = row.spec
+    definition = None if spec is None else slicewise.PartitionDefinition.from_json(spec)
+    schedule = None if row.schedule is None else row.schedule["schedule"]
+    return Asset(
+        row.name, definition, schedule, bool(row.by_time), row.handled_until, row.activated_at
+    )
+
+
+def _mapping(row: Any) -> slicewise.PartitionMapping | None:
+    return None if row.mapping is None else slicewise.PartitionMapping.from_json(row.mapping)
