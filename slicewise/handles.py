@@ -214,14 +214,15 @@ class OwnAssetHandle(WritableHandle):
         """What is written goes to this folder first."""
         self.staging = folder
 
-    def read_staged(self) -> Frame:
-        """All that has been written, as it will be read once it is published.
+    def read_staged(self, only: "Sequence[StagedPartition] | None" = None) -> Frame:
+        """All that has been written, or some of it, as it will be read once it is published.
 
         Raises ValueError when nothing has.
         """
-        if self.staging is None or not self.staged:
+        wanted = self.staged if only is None else only
+        if self.staging is None or not wanted:
             raise ValueError(f"nothing of {self.name} has been written that could be read")
-        return self._read(self.staging, [partition.path for partition in self.staged])
+        return self._read(self.staging, [partition.path for partition in wanted])
 
     def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
         if not spark.is_frame(frame):

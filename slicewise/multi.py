@@ -60,6 +60,7 @@ class MultiAsset:
             self.production = Production(function, options, [one.name for one in self.outlets])
             self.partition = self.production.timing.partition
             self._check_partitions()
+            _check_on_partial(options)
         except ValueError as error:
             raise self.refused(str(error)) from error
         self.function, self.options = function, options
@@ -102,6 +103,14 @@ class MultiAsset:
                     f" makes {self.partition or 'no partitions'}; outlets share the partition:"
                     " write it in @asset.multi(partition=...) only"
                 )
+
+
+def _check_on_partial(options: multi) -> None:
+    if options.on_partial == "publish" and len(options.outlets) > 1:
+        raise DefinitionError(
+            'on_partial="publish" does not go with several outlets: one run makes all of them or'
+            " none; leave it out"
+        )
 
 
 def _refused(options: dict[str, object]) -> Refusal | None:

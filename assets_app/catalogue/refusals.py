@@ -22,7 +22,6 @@ _NO_MASTER = (
 # The values that change nothing, by the option's name in the loader's report.
 _NOT_ASKED = {
     "write_mode": "replace",
-    "on_partial": "discard",
     "depends_on_past": False,
 }
 _NOT_CALLED = ("on_success", "on_failure")

@@ -6,22 +6,19 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-import slicewise
 from assets_app.catalogue.texts import storable
-from assets_app.execution.claims import claim_found, describe
 from assets_app.execution.inputs import UpstreamInput, read_inputs
+from assets_app.execution.intending import Partly, keep_staged, keep_unmade, take_found
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.execution.outlets import outlet_ids
 from assets_app.execution.outputs import (
     Found,
     StagedOutlet,
     add_found,
-    found_rows,
     keep_outlets,
 )
 from assets_app.execution.settling import (
@@ -40,6 +37,7 @@ from assets_app.models import (
     Gateway,
     Run,
     RunAttempt,
+    RunPartition,
     RunState,
 )
 from assets_app.queries.clock import database_now
@@ -47,6 +45,7 @@ from assets_app.queries.clock import database_now
 # Failures of the platform are retried beside what the asset says of its own.
 PLATFORM_RETRIES = 5
 _PLATFORM_RETRY_DELAY = timedelta(seconds=1)
+_COUNTERS = {FailureKind.CODE: "code_failures", FailureKind.PLATFORM: "platform_failures"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +66,6 @@ class Attempt:
     def tag(self) -> str:
         """What Spark's operations of this attempt are tagged with."""
         return f"slicewise-run-{self.run.pk}-{self.row.number}"
-
-
-class FoundKeysHeld(Exception):
-    """Other runs are making partitions that this one has found and written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +117,10 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         spark_session_id=uuid4(),
         started_at=now,
     )
-    rows = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
+    # Of a run that failed in part and is retried, the rest.
+    rows = run.partitions.filter(
+        slice__asset=run.asset_id, state=RunPartition.State.PENDING
+    ).order_by("position")
     slices = list(rows.values_list("slice__key", "slice__identity"))
     is_discovering = any(identity == DISCOVERY for _, identity in slices)
     return Attempt(
@@ -175,13 +173,17 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
 
 @transaction.atomic
 def intend_to_publish(
-    attempt: RunAttempt, outlets: Sequence[StagedOutlet], found: Found | None = None
+    attempt: RunAttempt,
+    outlets: Sequence[StagedOutlet],
+    found: Found | None = None,
+    partly: Partly | None = None,
 ) -> bool:
     """Commit what is about to be published, and the keys that are about to be added.
 
-    Partitions that a discovering run has found become its own. False if the run is no longer this
-    attempt's, or canceled. Raises FoundKeysHeld, with nothing changed, where another run is making
-    a partition that this one has written.
+    Of a run that fails ``partly`` that is some of its partitions; the others are left, each with
+    its reason. Partitions that a discovering run has found become its own. False if the run is no
+    longer this attempt's, or canceled. Raises FoundKeysHeld, with nothing changed, where another
+    run is making a partition that this one has written.
     """
     if not _still_held(attempt):
         return False
@@ -190,58 +192,12 @@ def intend_to_publish(
     keep_outlets(attempt, outlets)
     if found:
         RunAttempt.objects.filter(pk=attempt.pk).update(found=found)
-        _take_found(attempt.run_id, outlets, found)
+        take_found(attempt.run_id, outlets, found)
     for outlet in outlets:
-        _keep_staged(attempt.run_id, outlet)
+        keep_staged(attempt.run_id, outlet)
+    if partly is not None:
+        keep_unmade(attempt, partly)
     return True
-
-
-def _take_found(run_id: int, outlets: Sequence[StagedOutlet], found: Found) -> None:
-    """What was found of its own set is made by the run.
-
-    A key that it only added, while another run makes its partition, is left to that one.
-    """
-    runs = Run.objects.select_related("asset__partition_definition", "producer_version")
-    run = runs.defer("producer_version__source").get(pk=run_id)
-    if not run.partitions.filter(slice__identity=DISCOVERY).exists():
-        return
-    spec = run.producer_version.partition_of(run.asset.name) or {}
-    rule = slicewise.PartitionDefinition.from_json(spec)
-    rows = found_rows(found, rule.name or "")
-    ids = list(outlet_ids(run.producer_version, run.asset).values())
-    held = claim_found(run_id, rows, ids, rule.identity) if rows else set()
-    written = {piece["key"] for outlet in outlets for piece in outlet.partitions}
-    if refused := sorted(held & written):
-        raise FoundKeysHeld(
-            f"Another run is making {run.asset.name} {', '.join(refused[:3])},"
-            " which this one has found and written."
-        )
-    made = [row for row in rows if row.key not in held]
-    Run.objects.filter(pk=run_id).update(selection=describe(made), partition_count=len(made))
-
-
-def _keep_staged(run_id: int, outlet: StagedOutlet) -> None:
-    staged = outlet.partitions
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE assets_app_runpartition AS made
-            SET path = staged.path, rows = staged.rows, bytes = staged.bytes
-            FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
-                     AS staged(key, path, rows, bytes),
-                 assets_app_assetpartition AS slice
-            WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.asset_id = %s
-              AND slice.key = staged.key
-            """,
-            [
-                [piece["key"] for piece in staged],
-                [piece["path"] for piece in staged],
-                [piece["rows"] for piece in staged],
-                [piece["bytes"] for piece in staged],
-                run_id,
-                outlet.asset_id,
-            ],
-        )
 
 
 @transaction.atomic
@@ -271,7 +227,8 @@ def fail_publishing(
     """
     if not _still_held(attempt):
         return False
-    said = {"error": failure.error, "error_kind": failure.kind}
+    counter = _COUNTERS[failure.kind]
+    said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
     if not move(
         attempt.run_id, RunState.PUBLISHING, RunState.FAILED, ended_at=timezone.now(), **said
     ):
@@ -289,9 +246,9 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
     if not _still_held(attempt):
         return False
     run = Run.objects.select_related("producer_version").get(pk=attempt.run_id)
-    counter = "code_failures" if failure.kind is FailureKind.CODE else "platform_failures"
+    counter = _COUNTERS[failure.kind]
     said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
-    delay = _retry_delay(run, failure.kind)
+    delay = retry_delay(run, failure.kind)
     now = database_now()
     if delay is not None:
         moved = move(
@@ -363,7 +320,7 @@ def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None =
     )
 
 
-def _retry_delay(run: Run, kind: FailureKind) -> timedelta | None:
+def retry_delay(run: Run, kind: FailureKind) -> timedelta | None:
     """How long to wait for the next attempt, doubling each time; None when no retry is left."""
     if kind is FailureKind.PLATFORM:
         failures, allowed, first = run.platform_failures, PLATFORM_RETRIES, _PLATFORM_RETRY_DELAY

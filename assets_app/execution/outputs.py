@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 import slicewise
-from assets_app.catalogue.texts import storable_json
+from assets_app.catalogue.texts import storable, storable_json
 from assets_app.execution.outlets import outlet_ids
 from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
 from partitions_app.labels import label_of_key
@@ -17,6 +17,9 @@ from slicewise.rows import PartitionRow
 
 Found = list[dict[str, Any]]
 """Keys that a run has added to sets: ``{"set": name, "key": the key's JSON}`` each."""
+
+
+_MOST_SAID = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,13 @@ class Output:
         self._run, self._names = run, attempt.disk_names(run.producer_version)
         self._staged: dict[str, tuple[str, str, list[dict[str, Any]]]] = {}
         self._found: dict[tuple[str, str], Any] = {}
+        self.unmade: dict[str, str] = {}
+        """Keys of partitions that are not to be published though others are, with the reasons."""
+
+    def take_unmade(self, message: Mapping[str, Any]) -> None:
+        """The run fails, and keeps what else it has written."""
+        for piece in message["partitions"]:
+            self.unmade[storable(str(piece["key"]))] = storable(str(piece["error"]))[:_MOST_SAID]
 
     def take_staged(self, message: Mapping[str, Any]) -> None:
         """Partitions of one outlet are written. Raises ValueError for no outlet of the run."""
@@ -119,7 +129,8 @@ def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
 def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
     """What `keep_outlets` wrote, with the partitions that wait."""
     pieces: dict[int, list[dict[str, Any]]] = {}
-    rows = RunPartition.objects.filter(run=attempt.run_id).exclude(rows=None)
+    waiting = RunPartition.objects.filter(run=attempt.run_id, state=RunPartition.State.PENDING)
+    rows = waiting.exclude(rows=None)
     for asset_id, key, path, count, size in rows.values_list(
         "slice__asset", "slice__key", "path", "rows", "bytes"
     ):

@@ -39,7 +39,7 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
     while it can be seen that some cannot be, and whoever takes over finishes all of it. An error of
     the file system that may pass leaves the run in ``publishing``, to be finished by a sweep; where
     what was staged is gone, or cannot be put in place, the run fails with what is published by
-    then.
+    then. So does one that is published in part only, when that is in place.
     """
     try:
         refusal = _put_in_place(attempt, outlets)
@@ -50,10 +50,14 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
             error=storable(f"Publishing is tried again: {error}")
         )
         return
-    if refusal is None:
+    if refusal is None and attempt.partly is None:
         attempts.succeed(attempt)
         return
-    failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
+    if refusal is None and attempt.partly is not None:
+        failure = Failure(**attempt.partly)
+        published = {one.asset_id: [str(p["path"]) for p in one.partitions] for one in outlets}
+    else:
+        failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
     if attempts.fail_publishing(attempt, failure, published):
         for outlet in outlets:
             _discard(attempt, outlet.root, outlet.name_on_disk)

@@ -33,10 +33,19 @@ from slicewise.rows import PartitionRow, partition_rows
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
 _KEYS_NAMED = 3
 
+# What is published and on record already is left as it is; where several assets are made together,
+# if that is so of all of them.
+_IS_LEFT = """EXISTS (
+        SELECT FROM assets_app_runpartition AS part
+        JOIN assets_app_assetpartition AS own ON own.id = part.slice_id
+        WHERE part.run_id = made.run_id AND part.state <> 'succeeded'
+          AND own.identity = slice.identity AND own.key = slice.key
+    )"""
+
 # The slices are locked in the order in which claims and ends of runs take them. A run that finds
 # its partitions has only the slice that stands for the search: what it found, it finds anew. Of two
 # runs of one partition the later one makes it.
-_LOOK = """
+_LOOK = f"""
 WITH wanted AS MATERIALIZED (
     SELECT made.run_id, slice.id, slice.key, slice.held_by_id,
            slice.identity IN (%(discovery)s, coalesce(rule.identity, 'whole')) AS in_force
@@ -44,7 +53,7 @@ WITH wanted AS MATERIALIZED (
     JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
     JOIN assets_app_asset AS asset ON asset.id = slice.asset_id
     LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
-    WHERE made.run_id = ANY(%(runs)s)
+    WHERE made.run_id = ANY(%(runs)s) AND {_IS_LEFT}
       AND (slice.identity = %(discovery)s OR made.run_id <> ALL(%(searches)s))
     ORDER BY slice.asset_id, slice.identity, slice.key, made.run_id
     FOR UPDATE OF slice
@@ -55,15 +64,18 @@ SELECT run_id, bool_and(in_force),
        (array_agg(key ORDER BY key) FILTER (WHERE held_by_id IS NOT NULL))[1:%(most)s],
        (array_agg(key ORDER BY key) FILTER (WHERE last_run <> run_id))[1:%(most)s], max(last_run)
 FROM looked GROUP BY run_id
-"""
-_TAKE = """
+"""  # noqa: S608  (a part of the statement that has one home)
+_TAKE = f"""
 WITH taken AS (
-    UPDATE assets_app_runpartition SET state = 'pending', path = '', rows = NULL, bytes = NULL
-    WHERE run_id = ANY(%s) RETURNING run_id, slice_id
+    UPDATE assets_app_runpartition AS made
+    SET state = 'pending', path = '', rows = NULL, bytes = NULL, error = ''
+    FROM assets_app_assetpartition AS slice
+    WHERE made.run_id = ANY(%s) AND slice.id = made.slice_id AND {_IS_LEFT}
+    RETURNING made.run_id, made.slice_id
 )
 UPDATE assets_app_assetpartition AS slice SET held_by_id = taken.run_id
 FROM taken WHERE slice.id = taken.slice_id
-"""
+"""  # noqa: S608
 
 
 class Code(StrEnum):
@@ -86,8 +98,9 @@ class Retried:
 def retry_run(run: Run, *, code: str = Code.SAME, user: User) -> Run:
     """Queue a failed, canceled or skipped run again: another attempt, with its history kept.
 
-    All its partitions are claimed again. Raises ConflictingRequest if another run makes one of
-    them, or the run cannot be retried; InvalidRequest on ``code``; PermissionDenied.
+    All its partitions but those that it has published are claimed again. Raises
+    ConflictingRequest if another run makes one of them, or the run cannot be retried;
+    InvalidRequest on ``code``; PermissionDenied.
     """
     retried = retry_runs([run.pk], code=code, user=user, allow_none=True)
     if run.pk in retried.refused:

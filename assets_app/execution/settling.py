@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from assets_app.execution.messages import nudge_judge
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
@@ -78,7 +79,7 @@ FROM settled JOIN maker ON maker.id = settled.run_id
 
 def record_success(run_id: int, attempt_id: int) -> None:
     """The run's data is published: each of its slices gets a version and a materialization."""
-    RunPartition.objects.filter(run_id=run_id).update(state=RunPartition.State.SUCCEEDED)
+    _unsettled([run_id]).update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
     _tell_downstream(run_id)
     runs_ended.send(sender=None, run_ids=[run_id])
@@ -88,11 +89,11 @@ def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collecti
     """Only these folders of the run were published, by the id of their asset, and no more will be:
     the other slices have failed.
     """
-    made = RunPartition.objects.filter(run_id=run_id)
-    made.update(state=RunPartition.State.FAILED)
+    made = _unsettled([run_id])
     for asset_id, paths in published.items():
         there = made.filter(slice__asset=asset_id, path__in=paths)
         there.update(state=RunPartition.State.SUCCEEDED)
+    made.update(state=RunPartition.State.FAILED)
     _record(run_id, attempt_id)
     _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
     if any(published.values()):
@@ -128,9 +129,14 @@ def release_canceled(run_ids: Sequence[int]) -> None:
 def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState) -> None:
     if not run_ids:
         return
-    RunPartition.objects.filter(run_id__in=run_ids).update(state=outcome)
+    _unsettled(run_ids).update(state=outcome)
     _settle(_RELEASE, run_ids, outcome, state)
     runs_ended.send(sender=None, run_ids=list(run_ids))
+
+
+def _unsettled(run_ids: Sequence[int]) -> QuerySet[RunPartition]:
+    """Their partitions but those that an earlier attempt has published."""
+    return RunPartition.objects.filter(run_id__in=run_ids, state=RunPartition.State.PENDING)
 
 
 def _record(run_id: int, attempt_id: int) -> None:

@@ -3,11 +3,8 @@ its end.
 """
 
 import math
-import os
 import signal
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -15,11 +12,11 @@ from django.conf import settings
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure, FoundKeysHeld
+from assets_app.execution.attempts import Attempt, Failure
 from assets_app.execution.clearing import clear_away
 from assets_app.execution.engines import MayGoOn, engine_of
-from assets_app.execution.inputs import UpstreamInput
-from assets_app.execution.keys import sent_keys
+from assets_app.execution.intending import FoundKeysHeld, Partly
+from assets_app.execution.launching import launch
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.outputs import Output
 from assets_app.execution.past import PastPartitions
@@ -27,7 +24,6 @@ from assets_app.execution.publishing import discard_staging, publish
 from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
-from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess
 
 log = structlog.get_logger(__name__)
@@ -52,7 +48,7 @@ def execute(run_id: int) -> None:
         attempts.fail(attempt.row, Failure(error=str(error)))
         return
     try:
-        process = _launch(worker, attempt, inputs, spark)
+        process = launch(worker, attempt, inputs, spark)
     except Exception as error:  # whatever kept the runner from starting is the platform's
         log.exception("runner not started", run=run_id)
         attempts.fail(
@@ -64,74 +60,6 @@ def execute(run_id: int) -> None:
         log.warning("lease lost before the runner was started", run=run_id)
         return
     _Supervision(worker, attempt, process).follow()
-
-
-def _launch(
-    worker: GatewayWorker,
-    attempt: Attempt,
-    inputs: Sequence[UpstreamInput],
-    spark: dict[str, Any],
-) -> RunnerProcess | None:
-    """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
-
-    The heartbeat renews the lease of what runs. What comes before may take as long as the lease
-    lasts, so that it is renewed here.
-    """
-    request = _request(attempt, inputs, spark)
-    for earlier in attempt.unstopped:
-        if not attempts.renew(attempt.row):
-            return None
-        clear_away(worker.parent, earlier, attempt.run.producer_version)
-    worker.parent.start()
-    return worker.parent.launch(request) if attempts.renew(attempt.row) else None
-
-
-def _request(
-    attempt: Attempt, inputs: Sequence[UpstreamInput], spark: dict[str, Any]
-) -> dict[str, Any]:
-    run, row = attempt.run, attempt.row
-    version, names = run.producer_version, row.disk_names(run.producer_version)
-    spec = version.partition_of(run.asset.name)
-    return {
-        "run_id": run.pk,
-        "attempt": row.number,
-        "attempt_name": row.name_on_disk,
-        "token": str(row.token),
-        "trigger": run.trigger,
-        "params": run.params,
-        "logical_time": (run.queued_at or run.created_at).isoformat(),
-        "bundle": {
-            "digest": version.bundle_version.digest,
-            "archive": str(_cached_archive(attempt)),
-        },
-        "file": version.file,
-        "asset": run.asset.name,
-        "outlets": [
-            {"name": name, "uri": uri or None, "attempt_name": names[name]}
-            for name, uri in version.outlets.items()
-        ],
-        "partition": spec,
-        "partitions": sent_keys(PartitionDefinition.rule_of(spec), attempt.keys),
-        "strategy": version.strategy,
-        "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
-        "spark": spark,
-        "log_limit": settings.LOG_LIMIT_BYTES,
-        # The code ends before its lease can: it never runs beside the attempt that takes over.
-        "watchdog": settings.LEASE_SECONDS * 2 / 3,
-    }
-
-
-def _cached_archive(attempt: Attempt) -> Path:
-    """The bundle version's archive in a file of this host, written once per digest."""
-    version = attempt.run.producer_version.bundle_version
-    folder = settings.DATA_FOLDER / "archives"
-    archive: Path = folder / f"{version.digest}.tar.gz"
-    if not archive.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{version.digest}.{os.getpid()}.{attempt.row.token}"
-        unfinished.write_bytes(bytes(version.archive))
-        unfinished.rename(archive)
-    return archive
 
 
 def _deadline(attempt: Attempt) -> float:
@@ -184,7 +112,7 @@ class _Supervision:
                 self.process.answer(self.past.answer(message))
             case "validated":
                 self.validations.hear(message)
-            case "staged" | "discovered":
+            case "staged" | "discovered" | "unmade":
                 self._take_output(message)
             case "failed":
                 self.failure = Failure(
@@ -200,9 +128,13 @@ class _Supervision:
                 self.log.flush_if_due()
 
     def _take_output(self, message: dict[str, Any]) -> None:
-        take = self.output.take_staged if message["type"] == "staged" else self.output.take_found
+        takes = {
+            "staged": self.output.take_staged,
+            "discovered": self.output.take_found,
+            "unmade": self.output.take_unmade,
+        }
         try:
-            take(message)
+            takes[message["type"]](message)
         except (ValueError, TypeError, KeyError) as error:  # user code shares the runner's channel
             self.failure = self.failure or Failure(error=str(error))
 
@@ -238,8 +170,31 @@ class _Supervision:
             self._publish()
         elif self.failure is None and self.worker.going_down.is_set():
             self._hand_back()
+        elif self.failure is not None and self._keeps_part(self.failure):
+            self._publish_part(self.failure)
         else:
             self._fail(self.failure or self._unexplained_end())
+
+    def _keeps_part(self, failure: Failure) -> bool:
+        """Whether what it has made is published though it fails: asked for, and its last try."""
+        return (
+            self.version.definition.get("on_partial") == "publish"
+            and failure.kind is FailureKind.CODE
+            and bool(self.output.unmade)
+            and any(outlet.partitions for outlet in self.output.outlets())
+            and attempts.retry_delay(self.attempt.run, failure.kind) is None
+        )
+
+    def _publish_part(self, failure: Failure) -> None:
+        outlets = self.output.outlets()
+        partly = Partly(
+            error=failure.error, traceback=failure.traceback, reasons=self.output.unmade
+        )
+        if attempts.intend_to_publish(self.attempt, outlets, partly=partly):
+            publish(self.attempt, outlets)
+        else:
+            attempts.cancel(self.attempt)
+            discard_staging(self.attempt, self.version)
 
     def _publish(self) -> None:
         outlets = self.output.outlets()

@@ -147,6 +147,9 @@ class RunAttempt(models.Model):
     # Part of the intent to publish, like the places of its outlets: the keys that it has found, as
     # [{"set": name, "key": the key's JSON}].
     found = models.JSONField(default=list)
+    # Part of it as well, where only some of its partitions are published: what it fails with then,
+    # {"error", "traceback"}. Null where all are.
+    partly = models.JSONField(null=True)
 
     class Meta:
         ordering = ("number",)
@@ -230,6 +233,8 @@ class RunPartition(models.Model):
     path = models.TextField(blank=True)
     rows = models.BigIntegerField(null=True)
     bytes = models.BigIntegerField(null=True)
+    # Why it was not made, where that is its own matter and not that of the whole run.
+    error = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
         ordering = ("position",)

@@ -6,11 +6,12 @@ from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from assets_app.models import DISCOVERY, Run, RunAttempt, ValidationResult
+from assets_app.models import DISCOVERY, Run, RunAttempt, RunPartition, ValidationResult
 from assets_app.queries.pages import validations_of
 from slicewise.uris import masked_text
 
 MOST_VALIDATIONS = 1000
+MOST_PARTITIONS = 1000
 
 
 class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
@@ -78,24 +79,46 @@ class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
         return masked_text(result.message)
 
 
+class RunPartitionSerializer(serializers.ModelSerializer[RunPartition]):
+    """One partition of a run, and what came of it."""
+
+    asset = serializers.CharField(source="slice.asset.name")
+    key = serializers.CharField(source="slice.key")
+    error = serializers.CharField(
+        help_text="Why it was not made, where that is its own matter and not the whole run's."
+    )
+
+    class Meta:
+        model = RunPartition
+        fields: tuple[str, ...] = ("asset", "key", "state", "rows", "bytes", "error")
+        read_only_fields: tuple[str, ...] = fields
+
+
 class RunDetailSerializer(RunSerializer):
-    """A run with its attempts, its partitions by state, and what its validations saw: the last
-    attempt's first, at most a thousand.
+    """A run with its attempts, its partitions by state and one by one, and what its validations
+    saw, the last attempt's first: at most a thousand each.
     """
 
     attempts = AttemptSerializer(many=True)
     partitions = serializers.SerializerMethodField()
+    partition_list = serializers.SerializerMethodField()
     validations = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
         fields: tuple[str, ...] = (
-            *RunSerializer.Meta.fields, "attempts", "partitions", "validations",
+            *RunSerializer.Meta.fields, "attempts", "partitions", "partition_list",
+            "validations",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
     @extend_schema_field(ValidationResultSerializer(many=True))
     def get_validations(self, run: Run) -> Any:
         return ValidationResultSerializer(validations_of(run, MOST_VALIDATIONS), many=True).data
+
+    @extend_schema_field(RunPartitionSerializer(many=True))
+    def get_partition_list(self, run: Run) -> Any:
+        rows = run.partitions.exclude(slice__identity=DISCOVERY).select_related("slice__asset")
+        return RunPartitionSerializer(rows.order_by("position")[:MOST_PARTITIONS], many=True).data
 
     def get_partitions(self, run: Run) -> dict[str, int]:
         partitions = run.partitions.exclude(slice__identity=DISCOVERY).order_by()

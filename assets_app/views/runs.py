@@ -22,6 +22,7 @@ from assets_app.models import (
     TERMINAL_STATES,
     Run,
     RunGroup,
+    RunPartition,
     RunState,
     ScheduleTick,
     Trigger,
@@ -152,6 +153,7 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "attempts": attempts,
         "partitions": parts[:MOST_PARTITIONS],
         "partitions_cut": len(parts) > MOST_PARTITIONS,
+        "published_in_part": _published_in_part(run),
         "several_assets": len({part.slice.asset_id for part in parts}) > 1,
         "validations": validations[:MOST_VALIDATIONS],
         "validations_cut": len(validations) > MOST_VALIDATIONS,
@@ -164,6 +166,14 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
         **_once_more(request, run),
     }
+
+
+def _published_in_part(run: Run) -> int:
+    """How many partitions a run has published that failed all the same."""
+    if run.state != RunState.FAILED:
+        return 0
+    made = run.partitions.filter(slice__asset=run.asset_id, state=RunPartition.State.SUCCEEDED)
+    return made.count()
 
 
 def _once_more(request: HttpRequest, run: Run) -> dict[str, Any]:

@@ -17,6 +17,7 @@ _RUNNER_MESSAGES: dict[str, set[str]] = {
     "ask": {"question"},
     "validated": {"when", "asset", "results"},
     "staged": {"root", "staging", "partitions"},
+    "unmade": {"partitions"},
     "discovered": {"set", "keys"},
     "finished": set(),
     "failed": {"kind", "error", "traceback"},

@@ -22,6 +22,8 @@ from slicewise.validations import (
 # Results are written by people's own functions too, and a message has at most a megabyte.
 _RESULTS_PER_MESSAGE = 50
 _TEXT_LENGTH = 2000
+# Each is a job of Spark.
+_MOST_APART = 1000
 
 _logger = logging.getLogger("slicewise")
 
@@ -64,6 +66,30 @@ class Validating:
                 )
         self._tell("outlet", results, declared)
 
+    def apart(self, given: Given) -> dict[str, str]:
+        """What was written does not pass as a whole: which partitions do not pass by themselves,
+        by key text, each with the reason.
+
+        Empty where no part can be told from the rest: all fail or none does, what passes apart does
+        not pass together, or there are too many to look at one by one.
+        """
+        (own,) = given.outlets
+        validations = next(one.validations for one in _made_by(self._producer))
+        now, refused = datetime.now(UTC), {}
+        if len(own.staged) > _MOST_APART:
+            _logger.warning("%s partitions are too many to validate one by one", len(own.staged))
+            return {}
+        for piece in own.staged:
+            read = partial(own.read_staged, [piece])
+            blocking = _blocking(_evaluated(validations, read, materialized_at=now))
+            if blocking:
+                refused[piece.key] = f"It does not pass {blocking}"[:_TEXT_LENGTH]
+        rest = [piece for piece in own.staged if piece.key not in refused]
+        if not refused or not rest:
+            return {}
+        together = _evaluated(validations, partial(own.read_staged, rest), materialized_at=now)
+        return {} if _blocking(together) else refused
+
     def _tell(
         self, when: str, results: Results, declared: Mapping[str, Sequence[AssetValidation]]
     ) -> None:
@@ -102,6 +128,12 @@ def _evaluated(
         not_evaluated(one, unreadable) if unreadable and one.rule.needs_data else next(results)
         for one in validations
     ]
+
+
+def _blocking(results: Sequence[ValidationResult]) -> str:
+    """What stops a run, in one line; empty for nothing."""
+    found = (f"{one.name}: {one.message.splitlines()[0]}" for one in results if one.blocks)
+    return " ".join(found)
 
 
 def _read(given: Given, name: str) -> Any:

@@ -10,6 +10,7 @@ from slicewise.loading import import_file, importable
 from slicewise.registry import Registry, collecting
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
+from slicewise.runner.parts import Unmade, make
 from slicewise.runner.session import LazySession
 from slicewise.runner.validating import Validating
 from slicewise.runner.wire import Message
@@ -31,7 +32,10 @@ def perform(request: Message, worker: Channel) -> int:
     try:
         with importable(root):
             session.prepare()
-            given = _make(request, root, session, worker)
+            given, unmade = _make(request, root, session, worker)
+            _report(given, unmade, worker)
+            if unmade.error is not None:
+                raise unmade.error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -40,7 +44,7 @@ def perform(request: Message, worker: Channel) -> int:
         if failure["kind"] == "code":  # a server that is gone would be waited for
             session.close()
         return 1
-    _report(given, worker)
+    worker.say({"type": "finished"})
     session.close()
     return 0
 
@@ -54,7 +58,9 @@ def _unpacked(request: Message) -> Path:
     return folder.resolve()
 
 
-def _make(request: Message, root: Path, session: LazySession, worker: Channel) -> Given:
+def _make(
+    request: Message, root: Path, session: LazySession, worker: Channel
+) -> tuple[Given, Unmade]:
     file, name = str(request["file"]), str(request["asset"])
     with collecting(Registry(root)) as registry:
         import_file(root, file)
@@ -70,16 +76,20 @@ def _make(request: Message, root: Path, session: LazySession, worker: Channel) -
     given = Given(request, producer, registry.assets, session, worker)
     validating = Validating(producer, registry.assets, worker)
     validating.inlets(given, request)
-    returned = invoke(producer, given.context, given.own, given.upstream, session.get)
-    keep(producer, given.own, returned)
-    validating.outlets(given)
-    return given
+
+    def write() -> None:
+        returned = invoke(producer, given.context, given.own, given.upstream, session.get)
+        keep(producer, given.own, returned)
+
+    return given, make(producer, given, validating, write)
 
 
-def _report(given: Given, worker: Channel) -> None:
-    """Says what is staged and found; ``finished`` comes last, and only when all of it is said."""
+def _report(given: Given, unmade: Unmade, worker: Channel) -> None:
+    """Says what is staged, left unmade, and found; how it ended is said last, after all of it."""
+    unmade.tell(worker)
     for own in given.outlets:
-        staged = [partition.to_json() for partition in own.staged]
+        pieces = [piece for piece in own.staged if piece.key not in unmade.reasons]
+        staged = [piece.to_json() for piece in pieces]
         for start in range(0, len(staged), _PARTITIONS_PER_MESSAGE):
             worker.say(
                 {
@@ -95,7 +105,6 @@ def _report(given: Given, worker: Channel) -> None:
         for start in range(0, len(found), _PARTITIONS_PER_MESSAGE):
             page = found[start : start + _PARTITIONS_PER_MESSAGE]
             worker.say({"type": "discovered", "set": name, "keys": page})
-    worker.say({"type": "finished"})
 
 
 def _failure(error: BaseException, root: Path, request: Message) -> Message:

@@ -31,7 +31,6 @@ def active() -> list[str]:
     [
         ('write_mode="append"', "write_mode='append' cannot be acted on yet"),
         ('engine="submit"', "its setting SPARK_MASTER names one"),
-        ('on_partial="publish"', "on_partial='publish' cannot be acted on yet"),
         ("depends_on_past=True", "depends_on_past=True cannot be acted on yet"),
         ("on_success=print", "on_success=print cannot be acted on yet"),
         ("on_failure=print", "on_failure=print cannot be acted on yet"),

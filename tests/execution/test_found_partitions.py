@@ -11,8 +11,9 @@ import slicewise
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure, FoundKeysHeld
+from assets_app.execution.attempts import Attempt, Failure
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.intending import FoundKeysHeld
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.outputs import Output
 from assets_app.execution.past import PastPartitions

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.execution import publishing
 from assets_app.execution.attempts import Attempt, intend_to_publish
+from assets_app.execution.intending import Partly
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
@@ -24,10 +26,17 @@ from tests.execution.test_attempts import begun, counts_agree_with_slices, stage
 class Ready:
     """An attempt at three days whose data is staged and is going to be published."""
 
-    def __init__(self, attempt: Attempt, root: Path) -> None:
+    def __init__(
+        self,
+        attempt: Attempt,
+        root: Path,
+        *,
+        without: Sequence[str] = (),
+        partly: Partly | None = None,
+    ) -> None:
         self.attempt = attempt.row
         self.root = root
-        self.staged = staged(attempt)
+        self.staged = [piece for piece in staged(attempt) if piece["key"] not in without]
         names = (attempt.run.pk, attempt.row.name_on_disk)
         self.staging = storage.staging_path(root, *names, str(attempt.row.token), partitioned=True)
         for piece in self.staged:
@@ -35,7 +44,7 @@ class Ready:
             folder.mkdir(parents=True)
             (folder / storage.marker_name(*names)).touch()
         self.outlet = outlet_of(attempt, self.staged, root=str(root), staging=str(self.staging))
-        assert intend_to_publish(attempt.row, [self.outlet])
+        assert intend_to_publish(attempt.row, [self.outlet], partly=partly)
 
     def publish(self) -> None:
         publishing.publish(self.attempt, [self.outlet])

@@ -1,0 +1,85 @@
+"""Starts the runner of an attempt: what it is told, once nothing of earlier attempts goes on."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.clearing import clear_away
+from assets_app.execution.inputs import UpstreamInput
+from assets_app.execution.keys import sent_keys
+from assets_app.execution.worker import GatewayWorker
+from partitions_app.models import PartitionDefinition
+from slicewise.runner.client import RunnerProcess
+
+
+def launch(
+    worker: GatewayWorker,
+    attempt: Attempt,
+    inputs: Sequence[UpstreamInput],
+    spark: dict[str, Any],
+) -> RunnerProcess | None:
+    """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
+
+    The heartbeat renews the lease of what runs. What comes before may take as long as the lease
+    lasts, so that it is renewed here.
+    """
+    request = _request(attempt, inputs, spark)
+    for earlier in attempt.unstopped:
+        if not attempts.renew(attempt.row):
+            return None
+        clear_away(worker.parent, earlier, attempt.run.producer_version)
+    worker.parent.start()
+    return worker.parent.launch(request) if attempts.renew(attempt.row) else None
+
+
+def _request(
+    attempt: Attempt, inputs: Sequence[UpstreamInput], spark: dict[str, Any]
+) -> dict[str, Any]:
+    run, row = attempt.run, attempt.row
+    version, names = run.producer_version, row.disk_names(run.producer_version)
+    spec = version.partition_of(run.asset.name)
+    return {
+        "run_id": run.pk,
+        "attempt": row.number,
+        "attempt_name": row.name_on_disk,
+        "token": str(row.token),
+        "trigger": run.trigger,
+        "params": run.params,
+        "logical_time": (run.queued_at or run.created_at).isoformat(),
+        "bundle": {
+            "digest": version.bundle_version.digest,
+            "archive": str(_cached_archive(attempt)),
+        },
+        "file": version.file,
+        "asset": run.asset.name,
+        "outlets": [
+            {"name": name, "uri": uri or None, "attempt_name": names[name]}
+            for name, uri in version.outlets.items()
+        ],
+        "partition": spec,
+        "partitions": sent_keys(PartitionDefinition.rule_of(spec), attempt.keys),
+        "strategy": version.strategy,
+        "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
+        "spark": spark,
+        "log_limit": settings.LOG_LIMIT_BYTES,
+        # The code ends before its lease can: it never runs beside the attempt that takes over.
+        "watchdog": settings.LEASE_SECONDS * 2 / 3,
+    }
+
+
+def _cached_archive(attempt: Attempt) -> Path:
+    """The bundle version's archive in a file of this host, written once per digest."""
+    version = attempt.run.producer_version.bundle_version
+    folder = settings.DATA_FOLDER / "archives"
+    archive: Path = folder / f"{version.digest}.tar.gz"
+    if not archive.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{version.digest}.{os.getpid()}.{attempt.row.token}"
+        unfinished.write_bytes(bytes(version.archive))
+        unfinished.rename(archive)
+    return archive

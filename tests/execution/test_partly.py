@@ -1,0 +1,194 @@
+"""A run that fails in part publishes what is complete, where its asset asks for that."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.outputs import kept_outlets
+from assets_app.execution.retrying import rerun, retry_run
+from assets_app.models import (
+    AssetPartition,
+    Gateway,
+    Materialization,
+    Outbox,
+    ProducerVersion,
+    Run,
+    RunPartition,
+    RunState,
+)
+from slicewise import storage
+from tests.cast import DAILY_2013, asset
+from tests.execution.test_attempts import counts_agree_with_slices
+from tests.execution.test_publishing import Ready
+from tests.execution.test_supervision import (  # fmt: skip
+    BY_CODE,
+    BY_PLATFORM,
+    ENDED,
+    Worker,
+    execute,
+    root,
+    run,
+    spark,
+    worker,
+)
+
+__all__ = ["root", "run", "spark", "worker"]
+WHY = "It does not pass row_count: There are 0 rows."
+
+
+@pytest.fixture
+def three(run: Run, alice: User) -> Run:
+    """A run of three days, whose asset publishes what is complete."""
+    change_options(on_partial="publish")
+    from assets_app.execution.control import cancel_run
+    from assets_app.execution.requests import MaterializeRequest, materialize
+
+    cancel_run(run, user=alice)
+    request = MaterializeRequest(
+        asset=run.asset, selection="2013-01-01..2013-01-03", strategy="range"
+    )
+    return materialize(request, user=alice).runs.get()
+
+
+def change_options(**options: Any) -> None:
+    version = ProducerVersion.objects.get()
+    version.definition |= options
+    version.save()
+
+
+def says(worker: Worker, root: Path, made: list[str], left_out: list[str], end: Any) -> None:
+    """The runner stages some days, leaves others out, and ends."""
+
+    def stage(request: Any) -> None:
+        run_id, name = request["run_id"], request["attempt_name"]
+        staging = storage.staging_path(root, run_id, name, request["token"], partitioned=True)
+        pieces = []
+        for key in made:
+            folder = staging / f"partition={key}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / storage.marker_name(run_id, name)).touch()
+            pieces.append({"key": key, "path": f"partition={key}", "rows": 5, "bytes": 50})
+        unmade = [{"key": key, "error": WHY} for key in left_out]
+        worker.said[:] = [
+            {"type": "unmade", "partitions": unmade},
+            {"type": "staged", "root": str(root), "staging": str(staging), "partitions": pieces},
+            *end,
+        ]
+
+    def launch(request: Any) -> Any:
+        stage(request)
+        return Worker.launch(worker, request)
+
+    worker.launch = launch  # type: ignore[method-assign]
+
+
+def states(run: Run) -> dict[str, str]:
+    return dict(run.partitions.order_by("position").values_list("slice__key", "state"))
+
+
+def test_what_is_complete_is_published_and_recorded_and_the_run_has_failed(
+    three: Run, worker: Worker, root: Path
+) -> None:
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    ended = execute(three)
+    assert (ended.state, ended.error, ended.error_kind) == (RunState.FAILED, "no", "code")
+    assert states(three) == {
+        "2013-01-01": "succeeded", "2013-01-02": "failed", "2013-01-03": "succeeded",
+    }  # fmt: skip
+    assert RunPartition.objects.get(run=three, slice__key="2013-01-02").error == WHY
+    slices = dict(AssetPartition.objects.values_list("key", "state"))
+    assert slices == {
+        "2013-01-01": "materialized", "2013-01-02": "failed", "2013-01-03": "materialized",
+    }  # fmt: skip
+    assert Materialization.objects.count() == 2
+    assert Outbox.objects.filter(run=three).exists()
+    assert sorted(path.name for path in root.glob("partition=*")) == [
+        "partition=2013-01-01", "partition=2013-01-03",
+    ]  # fmt: skip
+    assert not list(root.glob("_slicewise*"))
+    assert counts_agree_with_slices()
+
+
+def test_a_retry_makes_the_rest_only(
+    three: Run, worker: Worker, root: Path, alice: User, gateway: Gateway
+) -> None:
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    execute(three)
+    retry_run(three, user=alice)
+    assert AssetPartition.objects.filter(held_by=three).count() == 1
+    dispatch()
+    attempt = attempts.begin(three.pk, gateway)
+    assert attempt is not None
+    assert list(attempt.keys) == ["2013-01-02"]
+    assert RunPartition.objects.get(run=three, state="pending").error == ""
+    attempts.fail(attempt.row, attempts.Failure(error="again"))
+    assert list(states(three).values()) == ["succeeded", "failed", "succeeded"]
+    assert Materialization.objects.count() == 2
+    assert counts_agree_with_slices()
+
+
+def test_a_retried_rest_that_succeeds_makes_the_run_a_success(
+    three: Run, worker: Worker, root: Path, alice: User
+) -> None:
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    execute(three)
+    retry_run(three, user=alice)
+    says(worker, root, ["2013-01-02"], [], [{"type": "finished"}, ENDED])
+    assert execute(three).state == RunState.SUCCEEDED
+    assert set(states(three).values()) == {"succeeded"}
+    versions = AssetPartition.objects.order_by("key").values_list("version", flat=True)
+    assert list(versions) == [1, 1, 1]
+    assert counts_agree_with_slices()
+
+
+def test_run_again_it_makes_all_of_them(
+    three: Run, worker: Worker, root: Path, alice: User
+) -> None:
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    again = rerun(execute(three), user=alice).runs.get()
+    assert again.partition_count == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        ({"retries": 1}, BY_CODE),
+        ({"on_partial": "discard"}, BY_CODE),
+        ({}, BY_PLATFORM),
+    ],
+)
+def test_nothing_is_published_before_the_last_try_nor_without_being_asked(
+    three: Run, worker: Worker, root: Path, options: dict[str, Any], end: Any
+) -> None:
+    change_options(**options)
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [end, ENDED])
+    execute(three)
+    assert not Materialization.objects.exists()
+    assert not list(root.glob("partition=*"))
+    assert not list(root.glob("_slicewise*"))
+
+
+def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
+    alice: User, gateway: Gateway, tmp_path: Path
+) -> None:
+    from assets_app.execution.intending import Partly
+    from tests.execution.test_attempts import begun
+
+    flights = asset("raw_flights", DAILY_2013)
+    attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
+    (tmp_path / "lake").mkdir()
+    partly = Partly(error="ValueError: no", traceback="…", reasons={"2013-01-02": WHY})
+    ready = Ready(attempt, tmp_path / "lake", without=["2013-01-02"], partly=partly)
+    ready.finish(gateway)
+    run = Run.objects.get()
+    assert (run.state, run.error, run.error_kind) == (RunState.FAILED, "ValueError: no", "code")
+    assert states(run) == {
+        "2013-01-01": "succeeded", "2013-01-02": "failed", "2013-01-03": "succeeded",
+    }  # fmt: skip
+    assert run.attempts.get().traceback == "…"
+    assert run.code_failures == 1
+    assert kept_outlets(run.attempts.get())[0].partitions == []
