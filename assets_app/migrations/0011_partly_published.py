@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("assets_app", "0009_ticks_and_left_out"),
+        ("assets_app", "0010_cheaper_records"),
     ]
 
     operations = [
