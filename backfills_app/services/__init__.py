@@ -10,7 +10,8 @@ from backfills_app.services.control import (
     resume_backfill,
 )
 from backfills_app.services.creation import create_backfill
-from backfills_app.services.planning import BackfillPlan, Estimate, PlannedAsset, check_backfill
+from backfills_app.services.estimates import Estimate
+from backfills_app.services.planning import BackfillPlan, PlannedAsset, check_backfill
 from backfills_app.services.requests import BackfillRequest, request_from_text
 from backfills_app.services.retrying import retry_failed
 

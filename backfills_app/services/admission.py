@@ -2,35 +2,45 @@
 in the queue.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
 
 from django.db import connection, transaction
-from django.db.models import Q
 from django.utils import timezone
 
+import slicewise
 from assets_app.execution.claims import ClaimedPartition, RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.execution.requests import batches, partitions_per_run
-from assets_app.models import (
-    TERMINAL_STATES,
-    AssetPartition,
-    PartitionState,
-    Run,
-    SkipReason,
-    Trigger,
-)
-from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
+from assets_app.models import TERMINAL_STATES, Run, SkipReason, Trigger
+from backfills_app.models import Backfill, BackfillPartition, BackfillState
 from backfills_app.services.counting import derive_states, shift_counts
+from backfills_app.services.judging import judge, runs_holding
 from backfills_app.services.locks import try_lock
-from backfills_app.services.planning import states_left_out
-from slicewise.rows import PartitionRow
+from backfills_app.services.messages import nudge_advance
+from backfills_app.services.places import ranges_of
+from backfills_app.services.stored import StoredPart, stored_parts
+from backfills_app.services.turns import Turn, chunks, next_turn
+from backfills_app.services.waiting import let_go_after, let_go_all, take_notes
 
 State = BackfillPartition.State
 # Runs in the queue or at work, per run that may be active: enough that a slot never waits for
 # admission.
 AHEAD = 3
-_MOST_PARTITIONS_AT_ONCE = 20_000
+# Partitions that one admission deals with, where it has to skip many.
+_MOST_AT_ONCE = 50_000
+# A backfill that waits for runs of others is looked at again even if nobody says that they ended.
+_LOOK_AGAIN_AFTER = 5.0
+_looked: dict[int, float] = {}
+
+
+@dataclass(slots=True)
+class _Dealt:
+    """What one look at an asset has come to."""
+
+    runs: int = 0
+    partitions: int = 0
+    skipped: list[int] = field(default_factory=list)
 
 
 def admit(backfill_id: int) -> int:
@@ -48,18 +58,28 @@ def admit(backfill_id: int) -> int:
         )
         if backfill is None or backfill.group.paused or _is_early(backfill):
             return 0
-        room = AHEAD * backfill.max_active_runs - _unfinished(backfill)
+        unfinished = _unfinished(backfill)
+        room = AHEAD * backfill.max_active_runs - unfinished
         if room < backfill.max_active_runs:
             # Enough is in the queue: refilled by the handful, not run by run.
             return 0
-        dealt = sum(
-            _admit(backfill, piece, room)
-            for piece in backfill.assets.select_related(
-                "asset__partition_definition", "producer_version"
-            ).filter(waiting__gt=0)
-        )
+        parts = stored_parts(backfill)
+        let_go_after(parts, take_notes(backfill, parts))
+        before = {part: _counts(part) for part in parts}
+        dealt = _fill(backfill, parts, room)
+        # Once for each, in one order: whoever ends runs at the same time takes these rows too.
+        for part in sorted(parts, key=lambda each: each.row.pk):
+            now = _counts(part)
+            shift_counts(part.row.pk, {name: now[name] - before[part][name] for name in now})
+        if not dealt and not unfinished:
+            _look_again(backfill, parts)
         derive_states([backfill_id])
         return dealt
+
+
+def _counts(part: StoredPart) -> dict[str, int]:
+    row = part.row
+    return {"waiting": row.waiting, "active": row.active, "skipped": row.skipped}
 
 
 def _is_early(backfill: Backfill) -> bool:
@@ -70,89 +90,94 @@ def _unfinished(backfill: Backfill) -> int:
     return Run.objects.filter(group=backfill.group).exclude(state__in=TERMINAL_STATES).count()
 
 
-def _admit(backfill: Backfill, piece: BackfillAsset, room: int) -> int:
-    waiting = _next_waiting(piece, _partitions_for(piece.strategy, room))
-    wanted, existing = _without_existing(backfill, piece, waiting)
-    planned = list(_plan(wanted, piece.strategy))[:room]
+def _look_again(backfill: Backfill, parts: Sequence[StoredPart]) -> None:
+    waiting = any(part.row.waiting for part in parts)
+    if waiting and monotonic() - _looked.get(backfill.pk, 0.0) > _LOOK_AGAIN_AFTER:
+        _looked[backfill.pk] = monotonic()
+        let_go_all(parts)
+
+
+def _fill(backfill: Backfill, parts: Sequence[StoredPart], room: int) -> int:
+    """Fill the room; how many partitions were dealt with.
+
+    What is downstream comes first: a partition that all is there for is not left behind while more
+    and more is made upstream.
+    """
+    total = 0
+    for _ in parts:
+        settled: dict[StoredPart, slicewise.PartitionSet] = {}
+        for part in reversed(parts):
+            dealt = _admit(backfill, part, room) if room > 0 and part.row.waiting else _Dealt()
+            room -= dealt.runs
+            total += dealt.partitions
+            if dealt.skipped:
+                settled[part] = part.places.at(ranges_of(dealt.skipped))
+        if not settled:
+            break
+        let_go_after(parts, settled)
+    else:
+        if len(parts) > 1:
+            # What was skipped last may let others go.
+            nudge_advance()
+    return total
+
+
+def _admit(backfill: Backfill, part: StoredPart, room: int) -> _Dealt:
+    """Look at the asset's next partitions, further where these come to no run."""
+    dealt, most = _Dealt(), 1
+    while dealt.runs < room:
+        left = room - dealt.runs
+        turn = next_turn(part, backfill.order, runs=left * most)
+        step = _deal_with(backfill, part, turn, left) if turn.ready else _Dealt()
+        dealt.runs += step.runs
+        dealt.partitions += step.partitions
+        dealt.skipped += step.skipped
+        if turn.is_last or (not step.partitions and turn.is_long):
+            break
+        # Nothing but skips, or no full run among them: look at more at a time.
+        most = 1 if step.runs else most * 4
+        if dealt.partitions >= _MOST_AT_ONCE:
+            nudge_advance()
+            break
+    return dealt
+
+
+def _deal_with(backfill: Backfill, part: StoredPart, turn: Turn, room: int) -> _Dealt:
+    by_position = {row.position: row for row in turn.ready}
+    verdict = judge(backfill.existing, part, part.places.at(ranges_of(by_position)))
+    reasons = {
+        place: reason
+        for reason, some in verdict.skipped.items()
+        for first, stop in part.places.ranges(some)
+        for place in range(first, stop)
+    }
+    planned = list(
+        chunks(part, turn, set(reasons), order=backfill.order, allow_holes=backfill.allow_holes)
+    )[:room]
     terms = RunTerms(
-        asset=piece.asset,
-        producer_version=piece.producer_version,
+        asset=part.asset,
+        producer_version=part.version,
         group=backfill.group,
         trigger=Trigger.BACKFILL,
-        params=piece.params,
+        params=part.params,
         requested_by=backfill.submitted_by,
     )
-    by_key = {row.key: row.pk for row in waiting}
     claimed, held = (
-        claim(terms, [[_row(row) for row in chunk] for chunk in planned]) if planned else ([], [])
+        claim(terms, [[row.partition for row in chunk] for chunk in planned])
+        if planned
+        else ([], [])
     )
-    _mark_active(by_key, claimed)
-    _mark_skipped([row.pk for row in existing], SkipReason.EXISTS)
-    _mark_skipped([by_key[row.key] for row in held], SkipReason.IN_FLIGHT)
-    gone = len(existing) + len(held)
-    shift_counts(
-        piece.pk,
-        {"waiting": -len(claimed) - gone, "active": len(claimed), "skipped": gone},
-    )
+    by_key = {row.partition.key: row for row in turn.ready}
+    reasons |= {by_key[row.key].position: SkipReason.IN_FLIGHT for row in held}
+    _mark_active({key: row.pk for key, row in by_key.items()}, claimed)
+    _skip(part, turn, reasons)
+    part.row.waiting -= len(claimed) + len(reasons)
+    part.row.active += len(claimed)
+    part.row.skipped += len(reasons)
     if claimed:
         nudge_dispatch()
-    return len(claimed) + gone
-
-
-def _partitions_for(strategy: str | int, room: int) -> int | None:
-    """How many waiting partitions fill the room; None for all: a range run takes all."""
-    per_run = partitions_per_run(strategy)
-    if per_run is None:
-        return None
-    return min(room * per_run, max(_MOST_PARTITIONS_AT_ONCE, per_run))
-
-
-def _next_waiting(piece: BackfillAsset, most: int | None) -> list[BackfillPartition]:
-    waiting = BackfillPartition.objects.filter(backfill_asset=piece, state=State.WAITING)
-    return list(waiting.order_by("rank", "position")[:most])
-
-
-def _without_existing(
-    backfill: Backfill, piece: BackfillAsset, waiting: Sequence[BackfillPartition]
-) -> tuple[list[BackfillPartition], list[BackfillPartition]]:
-    """Those to make, and those that have come to be there since the intent was written."""
-    left_out = states_left_out(backfill.existing)
-    if not left_out:
-        return list(waiting), []
-    known = AssetPartition.objects.filter(
-        asset=piece.asset,
-        identity=piece.asset.identity,
-        key__in=[row.key for row in waiting],
-        held_by__isnull=True,
-        state__in=left_out,
-    )
-    # Its own failures come back when they are retried, whichever it was to make.
-    own = Q(state=PartitionState.FAILED, last_run__group=backfill.group_id)
-    there = set(known.exclude(own).values_list("key", flat=True))
-    return (
-        [row for row in waiting if row.key not in there],
-        [row for row in waiting if row.key in there],
-    )
-
-
-def _plan(
-    waiting: Sequence[BackfillPartition], strategy: str | int
-) -> Iterator[list[BackfillPartition]]:
-    """The partitions of each run.
-
-    Runs of N do not reach over a hole, which has a position of its own.
-    """
-    if strategy == "range":
-        yield from batches(waiting, strategy)
-        return
-    for _, numbered in groupby(enumerate(waiting), key=lambda pair: pair[1].position - pair[0]):
-        yield from batches([row for _, row in numbered], strategy)
-
-
-def _row(wanted: BackfillPartition) -> PartitionRow:
-    return PartitionRow(
-        wanted.key, wanted.window_start, wanted.window_end, wanted.segment, wanted.bucket
-    )
+    runs = len({one.run_id for one in claimed})
+    return _Dealt(runs, len(claimed) + len(reasons), list(reasons))
 
 
 def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) -> None:
@@ -172,6 +197,31 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
         )
 
 
-def _mark_skipped(ids: Sequence[int], reason: SkipReason) -> None:
-    if ids:
-        BackfillPartition.objects.filter(pk__in=ids).update(state=State.SKIPPED, reason=reason)
+def _skip(part: StoredPart, turn: Turn, reasons: dict[int, SkipReason]) -> None:
+    """With the run that makes those that are in flight: its end is waited for."""
+    if not reasons:
+        return
+    skipped = [row for row in turn.ready if row.position in reasons]
+    in_flight = [
+        row.partition.key for row in skipped if reasons[row.position] == SkipReason.IN_FLIGHT
+    ]
+    holders = runs_holding(part, in_flight)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE backfills_app_backfillpartition AS wanted
+            SET state = 'skipped', reason = passed.reason, run_id = passed.run_id
+            FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS passed(id, reason, run_id)
+            WHERE wanted.id = passed.id
+            """,
+            [
+                [row.pk for row in skipped],
+                [reasons[row.position].value for row in skipped],
+                [
+                    holders.get(row.partition.key)
+                    if reasons[row.position] == SkipReason.IN_FLIGHT
+                    else None
+                    for row in skipped
+                ],
+            ],
+        )

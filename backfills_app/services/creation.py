@@ -3,18 +3,15 @@
 What it comes to is worked out by the control worker.
 """
 
-from datetime import datetime
-
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import User
 from assets_app.models import GroupKind, Queue, RunGroup
 from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.services.checking import Checked, checked
 from backfills_app.services.messages import nudge_advance
-from backfills_app.services.planning import BackfillPlan, check_backfill
 from backfills_app.services.requests import BackfillRequest
 
 _NAME_TRIES = 20
@@ -25,37 +22,45 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
 
     The asset's code is frozen: every run of the backfill uses the version that is in force now.
     """
-    plan = check_backfill(request, user=user)
-    now = timezone.now()
+    found = checked(request, user=user)
     with transaction.atomic():
-        backfill = _insert(request, plan, user, now)
+        backfill = _insert(request, found, user)
         BackfillAsset.objects.bulk_create(
             BackfillAsset(
                 backfill=backfill,
-                asset=each.asset,
-                producer_version=each.version,
+                asset=part.asset,
+                producer_version=part.version,
                 position=position,
-                selection=each.selection,
-                strategy=each.strategy,
-                params=each.params,
-                mapping=each.mapping,
-                total=each.total,
+                selection=part.selection,
+                strategy=part.strategy,
+                params=part.params,
+                mapping=part.mapping,
+                total=len(part.whole),
             )
-            for position, each in enumerate(plan.assets)
+            for position, part in enumerate(found.parts)
         )
         audit.record(
             user,
             "create",
             "backfill",
             backfill.name,
-            {"selection": plan.selection, "partitions": plan.total},
+            {
+                "selection": found.asked.selection,
+                "partitions": sum(len(part.whole) for part in found.parts),
+                **_following(found),
+            },
         )
         nudge_advance()
     return backfill
 
 
-def _insert(request: BackfillRequest, plan: BackfillPlan, user: User, now: datetime) -> Backfill:
-    base = settings.BACKFILL_NAME_PATTERN.format(asset=request.asset.name, timestamp=now)[:240]
+def _following(found: Checked) -> dict[str, list[str]]:
+    names = [part.asset.name for part in found.parts[1:]]
+    return {"downstream": names} if names else {}
+
+
+def _insert(request: BackfillRequest, found: Checked, user: User) -> Backfill:
+    base = settings.BACKFILL_NAME_PATTERN.format(asset=request.asset.name, timestamp=found.at)[:240]
     group = RunGroup.objects.create(
         kind=GroupKind.BACKFILL,
         label=base,
@@ -72,20 +77,20 @@ def _insert(request: BackfillRequest, plan: BackfillPlan, user: User, now: datet
                     name=name,
                     asset=request.asset,
                     description=request.description,
-                    start_date=plan.start_date,
-                    end_date=plan.end_date,
-                    logical_dates=plan.selection,
-                    params=plan.params,
+                    start_date=found.start_date,
+                    end_date=found.end_date,
+                    logical_dates=found.asked.selection,
+                    params=found.asked.params,
                     max_active_runs=request.max_active_runs,
-                    strategy=plan.strategy,
+                    strategy=found.asked.strategy,
                     order=request.order,
                     allow_holes=request.allow_holes,
                     existing=request.existing,
                     scheduled_date=request.start_at,
-                    code_version=plan.code_version,
-                    relative_fileloc=plan.producer_version.file,
-                    origin_code=plan.producer_version.source,
-                    submitted_at=now,
+                    code_version=found.code_version,
+                    relative_fileloc=found.asked.version.file,
+                    origin_code=found.asked.version.source,
+                    submitted_at=found.at,
                     submitted_by=user,
                     group=group,
                 )

@@ -2,25 +2,21 @@
 only pauses it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 from django.db import connection, transaction
 from django.db.models import F
 
 import slicewise
-from assets_app.models import AssetPartition, SkipReason
-from backfills_app.models import (
-    Backfill,
-    BackfillAsset,
-    BackfillPartition,
-    BackfillState,
-    ExistingPolicy,
-)
+from assets_app.models import SkipReason
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.counting import derive_states
+from backfills_app.services.judging import existing_before_its_turn
 from backfills_app.services.locks import try_lock
-from backfills_app.services.planning import states_left_out
-from slicewise.rows import PartitionRow, partition_rows
-from slicewise.selection import select
+from backfills_app.services.stored import StoredPart, stored_parts
+from backfills_app.services.waiting import let_go_all
+from slicewise.rows import partition_rows
 
 State = BackfillPartition.State
 CHUNK = 50_000
@@ -28,7 +24,7 @@ CHUNK = 50_000
 _COPY = """
 COPY backfills_app_backfillpartition
     (backfill_asset_id, position, key, window_start, window_end, segment, bucket, state, reason,
-     slice_id)
+     ready, rank)
 FROM STDIN
 """
 
@@ -42,77 +38,63 @@ def expand(backfill_id: int) -> bool:
         backfill = Backfill.objects.filter(pk=backfill_id, state__in=unwritten).first()
         if backfill is None:
             return False
-        piece = (
-            backfill.assets.filter(expanded__lt=F("total"))
-            .select_related("asset__partition_definition", "producer_version")
-            .first()
-        )
-        if piece is not None:
-            _write_chunk(backfill, piece)
+        parts = stored_parts(backfill)
+        left = CHUNK
+        for part in parts:
+            if left and part.row.expanded < part.row.total:
+                left -= _write_chunk(backfill, part, left)
+        is_written = not backfill.assets.filter(expanded__lt=F("total")).exists()
+        if is_written:
+            let_go_all(parts)
         derive_states([backfill_id])
-        return backfill.assets.filter(expanded__lt=F("total")).exists()
+        return not is_written
 
 
-def _write_chunk(backfill: Backfill, piece: BackfillAsset) -> None:
-    # The rule as it was when the request was accepted: a moved bound must not move what was
-    # counted.
-    spec = piece.producer_version.partition_of(piece.asset.name)
-    definition = slicewise.PartitionDefinition.from_json(spec or {})
-    chosen = select(definition, piece.selection, longest=None)
-    since, until = piece.expanded, min(piece.expanded + CHUNK, piece.total)
-    rows = list(partition_rows(definition, chosen[since:until]))
-    existing = _existing(backfill, piece, rows)
-    _copy(piece, since, rows, existing)
-    skipped = len(existing)
-    BackfillAsset.objects.filter(pk=piece.pk).update(
+def _write_chunk(backfill: Backfill, part: StoredPart, most: int) -> int:
+    """Write the asset's next rows; how many."""
+    since, until = part.row.expanded, min(part.row.expanded + most, part.row.total)
+    chosen = part.whole[since:until]
+    existing = existing_before_its_turn(backfill.existing, part, chosen)
+    skipped = part.places.ranges(existing)
+    _copy(part, since, chosen, skipped)
+    number = sum(stop - first for first, stop in skipped)
+    BackfillAsset.objects.filter(pk=part.row.pk).update(
         expanded=until,
-        waiting=F("waiting") + (until - since - skipped),
-        skipped=F("skipped") + skipped,
+        waiting=F("waiting") + (until - since - number),
+        skipped=F("skipped") + number,
     )
-
-
-def _existing(
-    backfill: Backfill, piece: BackfillAsset, rows: Sequence[PartitionRow]
-) -> dict[str, int]:
-    """What is there already, or has failed where failures are not to be tried: slices by key.
-
-    Looked up by window, not joined by key: without fresh statistics a join of two large tables,
-    both of them just written, was planned as a loop in a loop.
-    """
-    left_out = states_left_out(ExistingPolicy(backfill.existing))
-    if not left_out:
-        return {}
-    there = AssetPartition.objects.filter(
-        asset=piece.asset_id,
-        identity=piece.asset.identity,
-        window_start__range=(rows[0].start, rows[-1].start),
-        held_by__isnull=True,
-        state__in=left_out,
-    )
-    wanted = {row.key for row in rows}
-    return {key: pk for key, pk in there.values_list("key", "pk").iterator() if key in wanted}
+    return until - since
 
 
 def _copy(
-    piece: BackfillAsset, since: int, rows: Sequence[PartitionRow], existing: Mapping[str, int]
+    part: StoredPart,
+    since: int,
+    chosen: slicewise.PartitionSet,
+    skipped: Sequence[tuple[int, int]],
 ) -> None:
-    waiting = (State.WAITING.value, "", None)
+    ready = not part.upstream_parts
+    ends = {edge for first, stop in skipped for edge in (first, stop)}
+    waits, exists = ("waiting", ""), (State.SKIPPED.value, SkipReason.EXISTS.value)
+    is_there = False
+    rows = partition_rows(part.definition, chosen)
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        for position, row in enumerate(rows, since):
-            slice_id = existing.get(row.key)
+        for position, (row, rank) in enumerate(
+            zip(rows, _ranks(part, chosen), strict=False), since
+        ):
+            if position in ends:
+                is_there = not is_there
             copy.write_row(
-                (
-                    piece.pk,
-                    position,
-                    row.key,
-                    row.start,
-                    row.end,
-                    row.segment,
-                    row.bucket,
-                    *(
-                        waiting
-                        if slice_id is None
-                        else (State.SKIPPED.value, SkipReason.EXISTS.value, slice_id)
-                    ),
-                )
+                (part.row.pk, position, *row, *(exists if is_there else waits), ready, rank)
             )
+
+
+def _ranks(part: StoredPart, chosen: slicewise.PartitionSet) -> Iterator[int]:
+    """Which term of the selection each of the partitions is in."""
+    if len(part.terms) < 2:
+        return repeat(0)
+    by_key = {
+        row.key: rank
+        for rank, term in enumerate(part.terms)
+        for row in partition_rows(part.definition, chosen & term)
+    }
+    return (by_key[row.key] for row in partition_rows(part.definition, chosen))

@@ -37,6 +37,20 @@ SELECT EXISTS (
 """
 
 
+# Where assets follow, also of runs that others asked for and this backfill waits for.
+_NOTE = """
+INSERT INTO backfills_app_endedrun (backfill_id, run_id)
+SELECT DISTINCT piece.backfill_id, wanted.run_id
+FROM backfills_app_backfillpartition AS wanted
+JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
+WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
+    SELECT FROM backfills_app_backfillasset AS other
+    WHERE other.backfill_id = piece.backfill_id AND other.position > piece.position
+)
+ON CONFLICT DO NOTHING
+"""
+
+
 @receiver(runs_ended)
 def follow(run_ids: Sequence[int], **_: Any) -> None:
     """Bring the partitions, counts and states of their backfills up to date, in the run's
@@ -45,6 +59,9 @@ def follow(run_ids: Sequence[int], **_: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_FOLLOW, {"runs": list(run_ids)})
         ended = cursor.fetchall()
+        cursor.execute(_NOTE, {"runs": list(run_ids)})
+        if cursor.rowcount:
+            nudge_advance()
     if not ended:
         return
     changes: dict[int, dict[str, int]] = {}

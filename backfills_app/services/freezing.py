@@ -5,6 +5,7 @@ from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import require_producer
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from partitions_app.models import PartitionDefinition
+from slicewise.snapshots import is_runtime
 
 _SHORTEST_DIGEST = 4
 
@@ -93,6 +94,9 @@ def current_part(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.Part
     """Those of the partitions, of a version's rule, that the asset has by its rule in force."""
     present = asset.definition
     rule = chosen.definition
+    if is_runtime(present):
+        # Keys that were removed are those of the set no more.
+        return chosen & slicewise.PartitionSet.of(present, present.keys())
     if present is None or rule is None or present == rule:
         return chosen
     there = slicewise.upstream_partitions(rule, present, chosen)

@@ -1,51 +1,23 @@
 """What a request comes to at this moment: the same for the preview and for the creation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
-
-from accounts_app import policy
-from accounts_app.errors import InvalidRequest
+import slicewise
 from accounts_app.models import User
-from assets_app.execution.requests import (
-    Strategy,
-    checked_params,
-    checked_strategy,
-    partitions_per_run,
-)
-from assets_app.models import (
-    Asset,
-    AssetPartition,
-    BundleVersion,
-    PartitionState,
-    ProducerVersion,
-)
-from backfills_app.models import BackfillOrder, ExistingPolicy
-from backfills_app.services.choosing import Chosen, choose, refuse_too_many
-from backfills_app.services.freezing import (
-    code_version,
-    definition_of,
-    frozen_version,
-    require_same_cut,
-)
-from backfills_app.services.requests import NONE, BackfillRequest, gather
+from assets_app.execution.requests import Strategy, partitions_per_run
+from assets_app.models import Asset, BundleVersion, ProducerVersion
+from backfills_app.models import Backfill
+from backfills_app.services.checking import Checked, checked
+from backfills_app.services.estimates import Estimate, estimated, runs_at_once, summed
+from backfills_app.services.needs import lacking, there
+from backfills_app.services.parts import Edge, Part
+from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.spans import spans
+from backfills_app.services.surveying import left_out, standing
 from partitions_app.labels import label_of_key
-
-MOST_ACTIVE_RUNS = 1000
-LONGEST_DESCRIPTION = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """How long it would take, in seconds: by the median of past runs, and by their quartiles."""
-
-    seconds: float
-    low: float
-    high: float
-    runs_seen: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,124 +136,124 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
 
     Raises PermissionDenied, and InvalidRequest with all fields that are wrong at once.
     """
-    policy.require_for_assets(user, policy.Action.BACKFILL, [request.asset])
-    now = timezone.now()
-    errors: dict[str, list[str]] = {}
-    frozen_from = gather(errors, lambda: code_version(request.asset, request.code_version))
-    version = gather(errors, lambda: _frozen(request.asset, frozen_from))
-    params = gather(errors, lambda: checked_params(version, request.params)) if version else None
-    strategy = (
-        gather(errors, lambda: checked_strategy(request.strategy, default=version.strategy))
-        if version
-        else None
-    )
-    _check_words(request, errors)
-    chosen = None if version is None else gather(errors, lambda: _chosen(request, version, now))
-    if errors or version is None or params is None or strategy is None or chosen is None:
-        raise InvalidRequest(errors)
-    return _plan(request, chosen, version, strategy, params, now)
-
-
-def _frozen(asset: Asset, bundle_version: BundleVersion | None) -> ProducerVersion:
-    version = frozen_version(asset, bundle_version)
-    require_same_cut(asset, version)
-    return version
-
-
-def _chosen(request: BackfillRequest, version: ProducerVersion, now: datetime) -> Chosen:
-    chosen = choose(request, definition_of(request.asset, version), now)
-    refuse_too_many(len(chosen.whole), "selection" if request.selection else "end")
-    return chosen
-
-
-def _check_words(request: BackfillRequest, errors: dict[str, list[str]]) -> None:
-    if not 1 <= request.max_active_runs <= MOST_ACTIVE_RUNS:
-        errors["max_active_runs"] = [
-            f"Between 1 and {MOST_ACTIVE_RUNS}, not {request.max_active_runs}."
-        ]
-    if len(request.description) > LONGEST_DESCRIPTION:
-        errors["description"] = [
-            f"At most {LONGEST_DESCRIPTION} characters, not {len(request.description)}."
-        ]
-    if request.existing not in ExistingPolicy.values:
-        errors["existing"] = [
-            f"{request.existing!r} is none of {', '.join(ExistingPolicy.values)}."
-        ]
-    if request.downstream != NONE:
-        errors["downstream"] = ["Downstream assets cannot be included yet."]
-    if request.order not in BackfillOrder.values:
-        errors["order"] = [f"{request.order!r} is none of {', '.join(BackfillOrder.values)}."]
-
-
-def _plan(
-    request: BackfillRequest,
-    chosen: Chosen,
-    version: ProducerVersion,
-    strategy: Strategy,
-    params: dict[str, Any],
-    now: datetime,
-) -> BackfillPlan:
-    first, last = chosen.whole[0].time, chosen.whole[-1].time
+    found = checked(request, user=user)
+    assets = _planned_assets(request, found)
+    windows = found.asked.whole
+    first, last = windows[0].time, windows[-1].time
     return BackfillPlan(
-        assets=(_planned(request, chosen, version, strategy, params),),
+        assets=assets,
         first_key=str(first),
         last_key=str(last),
         first_label=label_of_key(first),
         last_label=label_of_key(last),
-        start_date=first.start,
-        end_date=last.end,
-        code_version=version.bundle_version,
-        at=now,
+        start_date=found.start_date,
+        end_date=found.end_date,
+        code_version=found.code_version,
+        at=found.at,
+        estimate=summed(each.estimate for each in assets),
+        refused=tuple(found.refused),
     )
 
 
-def _planned(
-    request: BackfillRequest,
-    chosen: Chosen,
-    version: ProducerVersion,
-    strategy: Strategy,
-    params: dict[str, Any],
-) -> PlannedAsset:
-    total, first, last = len(chosen.whole), chosen.whole[0].time, chosen.whole[-1].time
-    there = AssetPartition.objects.filter(
-        asset=request.asset,
-        identity=request.asset.identity,
-        window_start__gte=first.start,
-        window_start__lt=last.end,
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What becomes of an asset's partitions, as far as can be seen.
+
+    ``made`` are those of this backfill and those that other runs are making.
+    """
+
+    made: slicewise.PartitionSet
+    missing: slicewise.PartitionSet
+
+
+def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAsset, ...]:
+    outcomes: dict[Part, _Outcome] = {}
+    at_once = runs_at_once(request.max_active_runs)
+
+    def available(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+        outcome = outcomes.get(edge.part) if edge.part is not None else None
+        if outcome is None:
+            return there(edge, needed)
+        rest = needed - outcome.made
+        return (needed - rest) | ((there(edge, rest) if rest else rest) - outcome.missing)
+
+    planned = []
+    for part in found.parts:
+        now = standing(part, part.whole)
+        upstream = [
+            (edge, outcomes[edge.part].made) for edge in part.edges if edge.part is not None
+        ]
+        left = left_out(request.existing, part, now, upstream)
+        rest = part.whole - left.existing - now.held
+        lacks = lacking(part, rest, available)
+        to_make = rest - lacks.all
+        outcomes[part] = _Outcome(made=to_make | now.held, missing=lacks.all)
+        runs = runs_of(part, to_make, allow_holes=request.allow_holes)
+        planned.append(
+            PlannedAsset(
+                asset=part.asset,
+                version=part.version,
+                selection=part.selection,
+                total=len(part.whole),
+                materialized=len(now.materialized),
+                failed=len(now.failed),
+                stale=len(left.stale),
+                older_code=len(left.older_code),
+                in_flight=len(now.held),
+                in_flight_by=_holders(part, now.held),
+                not_over=part.not_over,
+                missing_upstream=len(lacks.all),
+                nonexistent_upstream=len(lacks.nonexistent),
+                existing=len(left.existing),
+                to_make=len(to_make),
+                runs=runs,
+                strategy=part.strategy,
+                params=part.params,
+                mapping=part.mapping,
+                estimate=estimated(part.asset, len(to_make), runs, at_once),
+                made_with=tuple(each.name for each in part.outlets if each != part.asset),
+            )
+        )
+    return tuple(planned)
+
+
+def runs_of(part: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
+    """How many runs make these partitions: as admission cuts them."""
+    size = partitions_per_run(part.strategy)
+    if size is None:
+        return int(bool(to_make))
+    if size == 1:
+        return len(to_make)
+    lengths: Sequence[int]
+    if allow_holes:
+        lengths = [len(to_make & term) for term in part.terms]
+    else:
+        lengths = [
+            stop - first
+            for term in part.terms
+            for first, stop in part.places.unbroken(to_make & term)
+        ]
+    return sum(-(-length // size) for length in lengths)
+
+
+def _holders(part: Part, held: slicewise.PartitionSet) -> tuple[tuple[int | None, str, int], ...]:
+    """Which backfills hold how many of them; None for other runs."""
+    if not held:
+        return ()
+    by_backfill = spans(
+        part.definition,
+        part.outlets,
+        held,
+        label="coalesce(asked.id::text, '')",
+        joins="JOIN assets_app_run AS holder ON holder.id = slice.held_by_id"
+        " LEFT JOIN backfills_app_backfill AS asked ON asked.group_id = holder.group_id",
     )
-    counts = there.idle_by_state()
-    in_flight = there.filter(held_by__isnull=False).count()
-    left_out = _left_out(request.existing, counts)
-    to_make = max(total - left_out - in_flight, 0)
-    per_run = partitions_per_run(strategy) or max(to_make, 1)
-    return PlannedAsset(
-        asset=request.asset,
-        version=version,
-        selection=chosen.text,
-        total=total,
-        materialized=counts.get(PartitionState.MATERIALIZED, 0),
-        failed=counts.get(PartitionState.FAILED, 0),
-        in_flight=in_flight,
-        existing=left_out,
-        to_make=to_make,
-        runs=-(-to_make // per_run),
-        strategy=strategy,
-        params=params,
-        not_over=chosen.not_over,
-        made_with=tuple(name for name in version.outlets if name != request.asset.name),
+    names: Mapping[int, str] = dict(
+        Backfill.objects.filter(pk__in=[int(pk) for pk in by_backfill if pk]).values_list(
+            "pk", "name"
+        )
     )
-
-
-def states_left_out(existing: str) -> tuple[PartitionState, ...]:
-    """Which settled states keep a partition from being made again under this policy."""
-    match existing:
-        case ExistingPolicy.MISSING:
-            return (PartitionState.MATERIALIZED, PartitionState.FAILED)
-        case ExistingPolicy.MISSING_AND_FAILED:
-            return (PartitionState.MATERIALIZED,)
-        case _:
-            return ()
-
-
-def _left_out(existing: str, idle_counts: Mapping[str, int]) -> int:
-    return sum(idle_counts.get(state, 0) for state in states_left_out(existing))
+    return tuple(
+        (int(pk), names[int(pk)], len(some)) if pk else (None, "other runs", len(some))
+        for pk, some in sorted(by_backfill.items())
+    )

@@ -21,6 +21,7 @@ from backfills_app.services.control import held, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
 from backfills_app.services.freezing import require_same_cut
 from backfills_app.services.messages import nudge_advance
+from backfills_app.services.waiting import look_again
 
 State = BackfillPartition.State
 
@@ -42,7 +43,7 @@ SELECT backfill_asset_id, state, count(*) FROM back GROUP BY 1, 2 ORDER BY 1, 2
 _FOLLOW = """
 WITH made AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
-    WHERE run_id = ANY(%s) AND state <> 'active' ORDER BY id FOR UPDATE
+    WHERE run_id = ANY(%s) AND state <> 'active' AND reason <> 'in_flight' ORDER BY id FOR UPDATE
 ), again AS (
     UPDATE backfills_app_backfillpartition AS wanted SET state = 'active', reason = ''
     FROM made WHERE wanted.id = made.id
@@ -91,6 +92,7 @@ def retry_failed(backfill: Backfill, *, code: str = Code.SAME, user: User) -> Ba
         if wanted is Code.NEWEST:
             detail["versions"] = _renew([piece for piece in pieces if piece.pk in again])
         reopen([present.pk])
+        look_again(present)
         derive_states([present.pk])
         audit.record(user, "retry failed", "backfill", present.name, detail)
         nudge_advance()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, OperationalError, transaction
+from django.utils import timezone
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
@@ -51,6 +52,8 @@ def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
     """Bring every run that can start to its end."""
     advance()
     while dispatch():
+        # Heard of, however slow the machine is.
+        Gateway.objects.update(last_seen=timezone.now())
         for run_id in Run.objects.filter(state=RunState.DISPATCHED).values_list("id", flat=True):
             attempt = attempts.begin(run_id, worker)
             assert attempt is not None

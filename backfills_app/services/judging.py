@@ -1,0 +1,125 @@
+"""What becomes of partitions whose turn has come: made, or skipped for a reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import slicewise
+from assets_app.models import AssetPartition, SkipReason
+from backfills_app.models import Backfill, ExistingPolicy
+from backfills_app.services.freezing import current_part
+from backfills_app.services.needs import lacking, there
+from backfills_app.services.parts import Edge
+from backfills_app.services.stored import StoredPart
+from backfills_app.services.surveying import left_out, standing
+
+Partitions = slicewise.PartitionSet
+
+# How an upstream partition of the same backfill has ended, where that is not well.
+_ENDED_BADLY = """
+CASE WHEN wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed'
+     THEN 'failed' ELSE 'missing' END
+"""
+_BAD = (
+    "(wanted.state IN ('failed', 'canceled')"
+    " OR wanted.reason IN ('upstream_failed', 'upstream_missing', 'no_such_partition'))"
+)
+# Made by this backfill, or by the run that it has left it to.
+_MADE = """
+(wanted.state = 'succeeded' OR wanted.reason = 'in_flight' AND EXISTS (
+    SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id AND run.state = 'succeeded'
+))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The partitions to make, and the others by the reason for which they are skipped."""
+
+    to_make: Partitions
+    skipped: Mapping[SkipReason, Partitions]
+
+
+def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
+    """What becomes of some partitions of which all that comes before them here has ended."""
+    policy = backfill.existing
+    now = standing(part, turn, own=backfill.group_id)
+    existing = left_out(policy, part, now, _made_upstream(policy, part, now.materialized)).existing
+    gone = turn - existing - current_part(part.asset, turn)
+    held = now.held - gone
+    rest = turn - existing - gone - held
+    failed, missing = _lacking(part, rest)
+    return Verdict(
+        rest - failed - missing,
+        {
+            SkipReason.EXISTS: existing,
+            SkipReason.NO_SUCH_PARTITION: gone,
+            SkipReason.IN_FLIGHT: held,
+            SkipReason.UPSTREAM_FAILED: failed,
+            SkipReason.UPSTREAM_MISSING: missing,
+        },
+    )
+
+
+def existing_before_its_turn(policy: str, part: StoredPart, chosen: Partitions) -> Partitions:
+    """What is there already and certain to stay: nothing upstream of it waits to be made here."""
+    now = standing(part, chosen)
+    waits = [
+        (edge, _upstream_rows(edge, now.materialized, "wanted.state = 'waiting'"))
+        for edge in part.edges
+        if policy == ExistingPolicy.STALE and edge.part is not None
+    ]
+    return left_out(policy, part, now, waits).existing
+
+
+def runs_holding(part: StoredPart, keys: list[str]) -> dict[str, int]:
+    """The runs that hold these partitions, or what is made with them, by key."""
+    held = AssetPartition.objects.filter(
+        asset__in=part.outlets, identity=part.asset.identity, key__in=keys, held_by__isnull=False
+    )
+    return dict(held.values_list("key", "held_by")) if keys else {}
+
+
+def _made_upstream(
+    policy: str, part: StoredPart, materialized: Partitions
+) -> list[tuple[Edge, Partitions]]:
+    if policy != ExistingPolicy.STALE:
+        return []
+    return [
+        (edge, _upstream_rows(edge, materialized, _MADE))
+        for edge in part.edges
+        if edge.part is not None
+    ]
+
+
+def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
+    upstream = edge.part
+    assert isinstance(upstream, StoredPart)  # noqa: S101  (the parts of one backfill are stored)
+    needed = edge.needed(chosen) & upstream.whole
+    return upstream.rows(needed, condition=condition).get("", upstream.nothing)
+
+
+def _lacking(part: StoredPart, rest: Partitions) -> tuple[Partitions, Partitions]:
+    """Those that cannot be made since an upstream partition of this backfill failed, and those for
+    which something is missing.
+    """
+    if not part.edges or not rest:
+        return part.nothing, part.nothing
+    after_failure = part.nothing
+
+    def available(edge: Edge, needed: Partitions) -> Partitions:
+        nonlocal after_failure
+        data = there(edge, needed)
+        if not isinstance(edge.part, StoredPart):
+            return data
+        bad = edge.part.rows(needed & edge.part.whole, label=_ENDED_BADLY, condition=_BAD)
+        if "failed" in bad:
+            after_failure |= edge.needing(bad["failed"], rest)
+            if edge.reads_whatever_there_is:
+                return edge.part.nothing
+        for some in bad.values():
+            data -= some
+        return data
+
+    lacks = lacking(part, rest, available).all
+    failed = lacks & after_failure
+    return failed, lacks - failed

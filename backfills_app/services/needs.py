@@ -1,0 +1,78 @@
+"""Which partitions cannot be made, since something that they need is not there and will not be."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import slicewise
+from assets_app.catalogue.refusals import scheduling_names
+from backfills_app.services.parts import Edge, Part
+from backfills_app.services.spans import spans
+
+# Of what is needed of an upstream asset: what is there or will be.
+Available = Callable[[Edge, slicewise.PartitionSet], slicewise.PartitionSet]
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Partitions that lack something, and those of them that need what does not exist at all."""
+
+    all: slicewise.PartitionSet
+    nonexistent: slicewise.PartitionSet
+
+
+def lacking(part: Part, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
+    """Those of the chosen partitions that lack an inlet, or that their schedule does not let go.
+
+    All inlets are needed, but for those in the schedule: `a | b` is met by either.
+    """
+    found = {edge.upstream.name: _lacking(edge, chosen, available) for edge in part.edges}
+    definition = part.version.definition
+    schedule = definition.get("schedule")
+    scheduling = set(scheduling_names(schedule))
+    none = Lacking(part.nothing, part.nothing)
+    wanted = [each for name, each in found.items() if name not in scheduling]
+    if scheduling:
+        wanted.append(_evaluated(schedule, found, none))
+    return _either(wanted, none)
+
+
+def there(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    """Those of the needed upstream partitions that have data."""
+    found = spans(edge.definition, [edge.upstream], needed, condition="slice.version > 0")
+    return found.get("", slicewise.PartitionSet(edge.definition, ()))
+
+
+def _lacking(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
+    none = slicewise.PartitionSet(edge.downstream, ())
+    if not chosen:
+        return Lacking(none, none)
+    needed = edge.needed(chosen)
+    if edge.reads_whatever_there_is:
+        return Lacking(none if available(edge, needed) else chosen, none)
+    if not needed and not needed.nonexistent:
+        # All of a time in which nothing ever happened.
+        return Lacking(chosen, none)
+    nonexistent = edge.needing_nonexistent(chosen, needed.nonexistent)
+    missing = needed - available(edge, needed)
+    return Lacking(edge.needing(missing, chosen) | nonexistent, nonexistent)
+
+
+def _evaluated(
+    expression: Mapping[str, Any], found: Mapping[str, Lacking], none: Lacking
+) -> Lacking:
+    if expression["kind"] == "asset":
+        return found.get(expression["name"], none)
+    parts = [_evaluated(each, found, none) for each in expression["of"]]
+    if expression["kind"] == "all":
+        return _either(parts, none)
+    both = parts[0]
+    for each in parts[1:]:
+        both = Lacking(both.all & each.all, both.nonexistent & each.nonexistent)
+    return both
+
+
+def _either(parts: list[Lacking], none: Lacking) -> Lacking:
+    for each in parts:
+        none = Lacking(none.all | each.all, none.nonexistent | each.nonexistent)
+    return none

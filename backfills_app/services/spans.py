@@ -1,0 +1,136 @@
+"""What the database knows of slices, as sets: spans of windows that tile are one row each, however
+many slices they are.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+import slicewise
+from assets_app.models import Asset
+from slicewise.keys import SEPARATOR
+from slicewise.slabs import Slab
+from slicewise.zones import to_instant
+
+Definition = slicewise.PartitionDefinition | None
+Sets = dict[str, slicewise.PartitionSet]
+
+# Neighbours of one label and segment become one span, then equal spans of several segments one row.
+_SPANS = """
+WITH piece AS ({pieces}), marked AS (
+    SELECT label, segment, window_start,
+           CASE WHEN lag(window_end) OVER spot = window_start THEN 0 ELSE 1 END AS begins
+    FROM piece WINDOW spot AS (PARTITION BY label, segment ORDER BY window_start)
+), numbered AS (
+    SELECT label, segment, window_start,
+           sum(begins) OVER (PARTITION BY label, segment ORDER BY window_start) AS number
+    FROM marked
+), span AS (
+    SELECT label, segment, min(window_start) AS first, max(window_start) AS last
+    FROM numbered GROUP BY label, segment, number
+)
+SELECT label, first, last, array_agg(segment) FROM span GROUP BY label, first, last ORDER BY first
+"""
+_KEYS = "WITH piece AS ({pieces}) SELECT label, key FROM piece"
+
+# Slices of some assets within some time; what is asked of them more is added.
+SLICES = """
+SELECT {label} AS label, slice.segment, slice.window_start, slice.window_end, slice.key
+FROM assets_app_assetpartition AS slice {joins}
+WHERE slice.asset_id = ANY(%(assets)s) AND slice.identity = %(identity)s
+  AND (%(since)s::timestamptz IS NULL OR slice.window_start >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR slice.window_start < %(until)s)
+  AND {condition}
+"""
+
+
+def spans(
+    definition: Definition,
+    assets: Sequence[Asset],
+    within: slicewise.PartitionSet,
+    *,
+    label: str = "''",
+    joins: str = "",
+    condition: str = "true",
+    **values: Any,
+) -> Sets:
+    """The slices of assets of one identity by a label, an expression of SQL: those within a set.
+
+    What the definition has no more is left out.
+    """
+    if not within or not assets:
+        return {}
+    hull = within.hull
+    pieces = SLICES.format(label=label, joins=joins, condition=condition)
+    named: dict[str, Any] = {
+        "assets": [asset.pk for asset in assets],
+        "identity": assets[0].identity,
+        "since": hull and hull.start,
+        "until": hull and hull.end,
+    }
+    return {
+        name: found & within
+        for name, found in labeled(definition, pieces, {**named, **values}).items()
+    }
+
+
+def labeled(definition: Definition, pieces: str, values: dict[str, Any]) -> Sets:
+    """The partitions that a statement selects, as (label, segment, start, end, key), by label."""
+    has_time = definition is not None and definition.time_dimension is not None
+    statement = (_SPANS if has_time else _KEYS).format(pieces=pieces)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        rows = cursor.fetchall()
+    by_label: dict[str, list[Any]] = {}
+    for label, *rest in rows:
+        by_label.setdefault(label, []).append(rest)
+    reader = _Reader(definition)
+    return {
+        label: reader.by_window(found) if has_time else reader.by_key(key for (key,) in found)
+        for label, found in by_label.items()
+    }
+
+
+class _Reader:
+    """Reads rows as partitions of one definition."""
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+        self._segments: dict[str, int | None] = {}
+
+    def by_window(
+        self, rows: Iterable[tuple[datetime, datetime, list[str]]]
+    ) -> slicewise.PartitionSet:
+        assert self._definition is not None  # noqa: S101  (what has windows has a definition)
+        ticks = self._definition.space.time.ticks
+        slabs = []
+        for first, last, segments in rows:
+            start, stop = ticks.rank(to_instant(first)), ticks.rank(to_instant(last)) + 1
+            numbers = frozenset(
+                number for text in segments if (number := self._number(text)) is not None
+            )
+            slabs.append(Slab(start, stop, numbers))
+        return slicewise.PartitionSet(self._definition, slabs)
+
+    def by_key(self, texts: Iterable[str]) -> slicewise.PartitionSet:
+        numbers = {number for text in texts if (number := self._number(text)) is not None}
+        slabs = [Slab(0, 1, frozenset(numbers))] if numbers else []
+        return slicewise.PartitionSet(self._definition, slabs)
+
+    def _number(self, text: str) -> int | None:
+        """The number of a segment's text, None where the definition has it no more."""
+        if text not in self._segments:
+            self._segments[text] = self._found(text)
+        return self._segments[text]
+
+    def _found(self, text: str) -> int | None:
+        space = slicewise.PartitionSet(self._definition, ()).space
+        lists = space.segments.lists
+        texts = text.split(SEPARATOR) if lists else []
+        if len(texts) != len(lists):
+            return None
+        places = [each.places.get(part) for each, part in zip(lists, texts, strict=True)]
+        known = [place for place in places if place is not None]
+        return space.segments.number(known) if len(known) == len(places) else None

@@ -1,0 +1,127 @@
+"""The parts of a backfill as its rows keep them, and what became of their partitions, as sets."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db import connection
+
+import slicewise
+from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
+from backfills_app.services.freezing import definition_of
+from backfills_app.services.layers import outlets_of
+from backfills_app.services.parts import Definition, Part, edges_of, whole_of
+from backfills_app.services.places import Range
+from partitions_app.models import RuntimePartition
+from slicewise.key_json import key_from_json
+from slicewise.selection import select, select_terms
+from slicewise.snapshots import is_runtime
+
+# Neighbours of one label are one row, however many they are.
+_ROWS = """
+WITH labeled AS (
+    SELECT position, {label} AS label
+    FROM backfills_app_backfillpartition AS wanted {joins}
+    WHERE wanted.backfill_asset_id = %(piece)s
+      AND wanted.position >= %(first)s AND wanted.position < %(stop)s AND {condition}
+), numbered AS (
+    SELECT label, position,
+           position - row_number() OVER (PARTITION BY label ORDER BY position) AS number
+    FROM labeled
+)
+SELECT label, min(position), max(position) + 1 FROM numbered GROUP BY label, number ORDER BY 2
+"""
+
+
+@dataclass(eq=False, kw_only=True)
+class StoredPart(Part):
+    """A part with its row."""
+
+    row: BackfillAsset
+
+    @property
+    def is_made_up_of_one(self) -> bool:
+        """Whether nothing of this backfill comes before it."""
+        return not self.upstream_parts
+
+    def rows(
+        self,
+        within: slicewise.PartitionSet,
+        *,
+        label: str = "''",
+        joins: str = "",
+        condition: str = "true",
+    ) -> dict[str, slicewise.PartitionSet]:
+        """Its rows by a label, an expression of SQL: those of the partitions within a set."""
+        ranges = self.places.ranges(within)
+        if not ranges:
+            return {}
+        named: dict[str, Any] = {
+            "piece": self.row.pk, "first": ranges[0][0], "stop": ranges[-1][1],
+        }  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.execute(_ROWS.format(label=label, joins=joins, condition=condition), named)
+            found: dict[str, list[Range]] = {}
+            for name, first, stop in cursor.fetchall():
+                found.setdefault(name, []).append((first, stop))
+        return {name: self.places.at(some) & within for name, some in found.items()}
+
+
+def stored_parts(backfill: Backfill) -> list[StoredPart]:
+    """The assets of a backfill, upstream before downstream, with what each needs of the others."""
+    rows = backfill.assets.select_related(
+        "asset__partition_definition", "producer_version"
+    ).order_by("position", "pk")
+    parts: list[StoredPart] = []
+    for row in rows.defer("producer_version__source"):
+        part = _part(backfill, row)
+        part.edges = edges_of(part, parts, backfill.submitted_at)
+        parts.append(part)
+    return parts
+
+
+def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
+    asset, version = row.asset, row.producer_version
+    # The rule as it was when the request was accepted: a moved bound must not move what was
+    # counted.
+    definition = _with_removed_keys(row, definition_of(asset, version))
+    return StoredPart(
+        row=row,
+        asset=asset,
+        version=version,
+        definition=definition,
+        terms=_terms(definition, row, is_listed=backfill.order == BackfillOrder.LISTED),
+        outlets=outlets_of(asset, version),
+        strategy=row.strategy,
+        params=row.params,
+        mapping=row.mapping,
+    )
+
+
+def _with_removed_keys(row: BackfillAsset, definition: Definition) -> Definition:
+    if not is_runtime(definition):
+        return definition
+    known = RuntimePartition.objects.filter(definition=row.asset.partition_definition_id)
+    contents = known.order_by("id").values_list("content", flat=True)
+    return definition.known(key_from_json(content) for content in contents)
+
+
+def _terms(
+    definition: Definition, row: BackfillAsset, *, is_listed: bool
+) -> tuple[slicewise.PartitionSet, ...]:
+    if definition is None:
+        return (whole_of(None),)
+    if not row.selection:
+        return ()
+    if is_runtime(definition):
+        return (select(definition, row.selection, longest=None),)
+    return _read(definition, row.selection, is_listed)
+
+
+@lru_cache(maxsize=64)
+def _read(
+    definition: slicewise.PartitionDefinition, text: str, is_listed: bool
+) -> tuple[slicewise.PartitionSet, ...]:
+    if is_listed:
+        return select_terms(definition, text, longest=None)
+    return (select(definition, text, longest=None),)

@@ -1,0 +1,111 @@
+"""Assets that follow each other, and backfills that are driven to their end without a worker."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from django.db.models import Count
+from django.utils import timezone
+
+import slicewise
+from accounts_app.models import User
+from assets_app.catalogue.refusals import scheduling_names
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution.dispatch import dispatch
+from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.services import create_backfill, request_from_text
+from backfills_app.services.advancing import advance
+from tests.cast import asset, outlet_of, together
+
+Mappings = Mapping[str, slicewise.PartitionMapping | None]
+
+
+def following(
+    name: str,
+    partition: slicewise.PartitionDefinition | None = None,
+    *,
+    of: Mappings,
+    outlets: Collection[str] = (),
+    schedule: dict[str, Any] | None = None,
+    **options: Any,
+) -> Asset:
+    """An asset that reads others, with the edges that the catalogue would have."""
+    more = {"schedule": schedule, **options} if schedule else options
+    if outlets:
+        made = together(name, list(outlets), partition, upstream=of, options=more)
+    else:
+        made = [asset(name, partition, upstream=of, options=more)]
+    scheduling = set(scheduling_names(schedule))
+    for each in made:
+        for upstream in {*of, *scheduling}:
+            mapping = of.get(upstream)
+            AssetDependency.objects.create(
+                upstream=Asset.objects.get(name=upstream),
+                downstream=each,
+                inlet=upstream in of,
+                scheduling=upstream in scheduling,
+                mapping=mapping.to_json() if mapping else None,
+            )
+    return made[0]
+
+
+def ask(user: User, name: str, **fields: Any) -> Backfill:
+    """A backfill of an asset."""
+    return create_backfill(request_from_text(name, **fields), user=user)
+
+
+def never(_attempt: Attempt) -> bool:
+    """No run fails."""
+    return False
+
+
+def drive(worker: Gateway, *, failing: Callable[[Attempt], bool] = never, most: int = 200) -> None:
+    """Bring every run that can start to its end, those of others among them."""
+    for _ in range(most):
+        Gateway.objects.update(last_seen=timezone.now())
+        advance()
+        if not dispatch() and not Run.objects.filter(state=RunState.DISPATCHED).exists():
+            advance()
+            if not dispatch():
+                return
+        sent = Run.objects.filter(state=RunState.DISPATCHED).order_by("id")
+        for run_id in sent.values_list("id", flat=True):
+            end(run_id, worker, failing=failing)
+    raise AssertionError("it does not come to an end")
+
+
+def end(run_id: int, worker: Gateway, *, failing: Callable[[Attempt], bool] = never) -> None:
+    """Bring a dispatched run to its end, with what is there of its inlets on record."""
+    attempt = attempts.begin(run_id, worker)
+    assert attempt is not None
+    attempts.take_inputs(attempt)
+    if failing(attempt):
+        assert attempts.fail(attempt.row, Failure(error="ValueError: no"))
+        return
+    outlets = Asset.objects.filter(name__in=attempt.run.producer_version.outlets)
+    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
+    staging = [outlet_of(attempt, staged, of=each) for each in outlets.order_by("pk")]
+    assert attempts.intend_to_publish(attempt.row, staging)
+    assert attempts.succeed(attempt.row)
+
+
+def failing_keys(*keys: str) -> Callable[[Attempt], bool]:
+    """Runs fail that make one of these partitions."""
+    return lambda attempt: bool(set(attempt.keys) & set(keys))
+
+
+def outcomes(backfill: Backfill, name: str) -> dict[str, int]:
+    """How many partitions of an asset ended in which state, or for which reason were skipped.
+
+    After checking that the stored counts say what counting the rows gives.
+    """
+    piece = BackfillAsset.objects.get(backfill=backfill, asset__name=name)
+    rows = piece.partitions.order_by().values_list("state", "reason").annotate(n=Count("pk"))
+    counted = {(state, reason): number for state, reason, number in rows}
+    for state in BackfillPartition.State.values:
+        assert getattr(piece, state) == sum(
+            number for (of, _), number in counted.items() if of == state
+        )
+    assert piece.expanded == piece.total == sum(counted.values())
+    return {reason or state: number for (state, reason), number in counted.items()}

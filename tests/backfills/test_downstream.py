@@ -1,0 +1,287 @@
+"""Assets that follow in a backfill: each by its own mapping, after what comes before it."""
+
+from typing import Any
+
+import pytest
+
+import slicewise
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from assets_app.models import Asset, AssetPartition, Gateway, Run
+from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.services import check_backfill, request_from_text
+from backfills_app.services.advancing import advance
+from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes
+from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.execution.conftest import make_gateway
+from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+
+WEEKLY = slicewise.PartitionByInterval("@weekly", start="2013-01-01", end="2014-01-01")
+MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
+
+
+@pytest.fixture
+def worker(db: None) -> Gateway:
+    return make_gateway("backfill", slots=100)
+
+
+def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:
+    plan = check_backfill(request_from_text(name, **fields), user=user)
+    return {each.asset.name: each for each in plan.assets}
+
+
+def state_of(backfill: Backfill) -> str:
+    backfill.refresh_from_db()
+    return backfill.state
+
+
+def test_all_that_follow_are_made_after_what_they_need(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    following("months", MONTHLY, of={"delays": None})
+    following("whole", of={"months": None})
+    plan = plan_of(alice, "raw_flights", selection="2013-01..2013-02", downstream="all")
+    assert {name: (each.total, each.to_make, each.runs) for name, each in plan.items()} == {
+        "raw_flights": (59, 59, 59), "delays": (59, 59, 59), "months": (2, 2, 2),
+        "whole": (1, 1, 1),
+    }  # fmt: skip
+    backfill = ask(alice, "raw_flights", selection="2013-01..2013-02", downstream="all")
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    for name, each in plan.items():
+        assert outcomes(backfill, name) == {"succeeded": each.to_make}
+    first_of = {name: Run.objects.filter(asset__name=name).earliest("id").pk for name in plan}
+    last_of = {name: Run.objects.filter(asset__name=name).latest("id").pk for name in plan}
+    assert last_of["months"] < first_of["whole"]
+    # A day is not left behind until all days are made.
+    assert first_of["delays"] < last_of["raw_flights"]
+    assert counts_agree_with_slices()
+
+
+def test_a_partition_waits_for_all_that_it_needs(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("months", MONTHLY, of={"raw_flights": None})
+    ask(alice, "raw_flights", selection="2013-01", downstream="all", strategy=30, max_active_runs=9)
+    advance()
+    advance()
+    first, second = Run.objects.order_by("id")
+    for run in (second, first):
+        assert not Run.objects.filter(asset__name="months").exists()
+        Run.objects.filter(pk=run.pk).update(state="dispatched")
+        end(run.pk, worker)
+        advance()
+    assert Run.objects.filter(asset__name="months").exists()
+
+
+def test_a_failed_partition_blocks_only_what_follows_it(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    following("months", MONTHLY, of={"delays": None})
+    backfill = ask(alice, "raw_flights", selection="2013-01..2013-02", downstream="all")
+    drive(worker, failing=failing_keys("2013-01-13"))
+    assert state_of(backfill) == "partially_failed"
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 58, "failed": 1}
+    assert outcomes(backfill, "delays") == {"succeeded": 58, "upstream_failed": 1}
+    assert outcomes(backfill, "months") == {"succeeded": 1, "upstream_failed": 1}
+
+
+def test_what_is_missing_upstream_is_said_before_and_skipped_for_it(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    weather = asset("weather", DAILY_2013)
+    publish(begun(weather, alice, gateway, "2013-01-01..2013-01-20", strategy="range"))
+    following("delays", DAILY_2013, of={"raw_flights": None, "weather": None})
+    following("weeks", WEEKLY, of={"delays": None})
+    plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")
+    assert (plan["delays"].to_make, plan["delays"].missing_upstream) == (20, 11)
+    # Weeks that begin on the 6th, 13th and 20th, and the one before, which needs the year before.
+    assert (plan["weeks"].total, plan["weeks"].to_make) == (4, 2)
+    backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert outcomes(backfill, "delays") == {"succeeded": 20, "upstream_missing": 11}
+    assert outcomes(backfill, "weeks") == {"succeeded": 2, "upstream_missing": 2}
+
+
+def test_what_another_run_makes_is_waited_for_by_what_follows(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    other = begun(flights, alice, gateway, "2013-01-02")
+    plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all")
+    assert (plan["raw_flights"].in_flight, plan["delays"].to_make) == (1, 31)
+    assert plan["raw_flights"].in_flight_by == ((None, "other runs", 1),)
+    backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
+    drive(worker)
+    assert state_of(backfill) == "running"
+    assert outcomes(backfill, "delays") == {"succeeded": 30, "waiting": 1}
+    publish(other)
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 30, "in_flight": 1}
+    assert outcomes(backfill, "delays") == {"succeeded": 31}
+    skipped = BackfillPartition.objects.get(reason="in_flight")
+    assert skipped.run_id == other.run.pk
+
+
+def test_what_is_made_together_follows_once(alice: User, worker: Gateway) -> None:
+    following("both", DAILY_2013, of={}, outlets=["one", "two"])
+    following("after", DAILY_2013, of={"two": None})
+    plan = plan_of(alice, "one", selection="2013-01", downstream="all")
+    assert list(plan) == ["one", "after"]
+    assert plan["one"].made_with == ("two",)
+    backfill = ask(alice, "one", selection="2013-01", downstream="all")
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert AssetPartition.objects.filter(asset__name="two", state="materialized").count() == 31
+    assert outcomes(backfill, "after") == {"succeeded": 31}
+
+
+def test_chosen_assets_follow_by_way_of_others(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    following("months", MONTHLY, of={"delays": None})
+    following("spend", AIRPORTS, of={"raw_flights": None})
+    plan = plan_of(alice, "raw_flights", selection="2013-01", downstream=["months"])
+    assert list(plan) == ["raw_flights", "months"]
+    # Nothing makes the days that the month needs.
+    assert (plan["months"].total, plan["months"].missing_upstream) == (1, 1)
+    with pytest.raises(InvalidRequest, match="nothing_such does not follow raw_flights"):
+        plan_of(alice, "raw_flights", selection="2013-01", downstream=["nothing_such"])
+    with pytest.raises(InvalidRequest, match="Either all or names"):
+        plan_of(alice, "raw_flights", selection="2013-01", downstream="all,months")
+
+
+def test_either_side_of_a_schedule_suffices(alice: User, worker: Gateway, gateway: Gateway) -> None:
+    asset("a", DAILY_2013)
+    b = asset("b", DAILY_2013)
+    either = {"kind": "any", "of": [{"kind": "asset", "name": "a"}, {"kind": "asset", "name": "b"}]}
+    following("c", DAILY_2013, of={"a": None, "b": None}, schedule=either)
+    both = {**either, "kind": "all"}
+    following("d", DAILY_2013, of={"a": None, "b": None}, schedule=both)
+    publish(begun(b, alice, gateway, "2013-01-01..2013-01-03", strategy="range"))
+    backfill = ask(alice, "a", selection="2013-01", downstream="all")
+    plan = plan_of(alice, "a", selection="2013-01", downstream="all")
+    assert (plan["c"].to_make, plan["d"].to_make) == (31, 3)
+    drive(worker, failing=failing_keys("2013-01-02", "2013-01-05"))
+    assert outcomes(backfill, "a") == {"succeeded": 29, "failed": 2}
+    assert outcomes(backfill, "c")["upstream_failed"] == 1
+    assert outcomes(backfill, "d") == {
+        "succeeded": 2, "upstream_failed": 2, "upstream_missing": 27,
+    }  # fmt: skip
+
+
+def test_segments_follow_segments(alice: User, worker: Gateway) -> None:
+    asset("weather", DAY_BY_AIRPORT)
+    following("daily", DAILY_2013, of={"weather": None})
+    following("airports", AIRPORTS, of={"weather": None})
+    asked = "date=2013-01-01..2013-01-03 airport=EWR,LGA"
+    plan = plan_of(alice, "weather", selection=asked, downstream="all")
+    assert (plan["weather"].to_make, plan["daily"].missing_upstream) == (6, 3)
+    assert (plan["airports"].total, plan["airports"].missing_upstream) == (2, 2)
+    everything = plan_of(alice, "weather", selection="2013-01-01|EWR", downstream="all")
+    assert everything["weather"].to_make == 1
+    backfill = ask(
+        alice, "weather", selection="date=2013 airport=EWR,LGA", downstream="all", strategy="range"
+    )
+    drive(worker)
+    assert outcomes(backfill, "airports") == {"succeeded": 2}
+    assert outcomes(backfill, "daily") == {"upstream_missing": 365}
+
+
+def test_stale_partitions_are_made_where_that_is_asked_for(
+    alice: User, worker: Gateway, gateway: Gateway
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    ask(alice, "raw_flights", selection="2013-01", downstream="all", strategy=7)
+    drive(worker)
+    publish(begun(flights, alice, gateway, "2013-01-10..2013-01-11", strategy="range"))
+    plan = plan_of(alice, "delays", selection="2013-01", existing="stale")
+    assert (plan["delays"].stale, plan["delays"].to_make, plan["delays"].existing) == (2, 2, 29)
+    backfill = ask(alice, "delays", selection="2013-01", existing="stale")
+    drive(worker)
+    assert outcomes(backfill, "delays") == {"succeeded": 2, "exists": 29}
+    again = plan_of(alice, "delays", selection="2013-01", existing="stale")
+    assert again["delays"].to_make == 0
+
+
+def test_what_follows_something_that_is_made_is_stale(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    ask(alice, "raw_flights", selection="2013-01", downstream="all")
+    drive(worker)
+    BackfillAsset.objects.all().delete()
+    made = AssetPartition.objects.filter(asset__name="raw_flights", key__lt="2013-01-11")
+    made.update(state="failed")
+    plan = plan_of(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
+    assert (plan["raw_flights"].to_make, plan["delays"].to_make) == (10, 10)
+    backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
+    drive(worker)
+    assert outcomes(backfill, "delays") == {"succeeded": 10, "exists": 21}
+
+
+def test_a_partition_that_is_gone_is_skipped(alice: User, worker: Gateway) -> None:
+    from partitions_app.models import PartitionDefinition
+
+    asset("raw_flights", DAILY_2013)
+    backfill = ask(alice, "raw_flights", selection="2013-01")
+    advance()
+    later = slicewise.PartitionByInterval("@daily", start="2013-01-21", end="2014-01-01")
+    Asset.objects.update(partition_definition=PartitionDefinition.of(later.to_json()))
+    drive(worker)
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 20, "no_such_partition": 11}
+
+
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [("oldest", "2013-01-01"), ("newest", "2013-02-03"), ("listed", "2013-02-01")],
+)
+def test_partitions_are_made_in_the_order_asked_for(
+    alice: User, worker: Gateway, order: str, first: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    asked = "2013-02-01..2013-02-03,2013-01-01..2013-01-03"
+    backfill = ask(alice, "raw_flights", selection=asked, order=order, downstream="all")
+    drive(worker)
+    runs = list(
+        backfill.group.runs.filter(asset__name="raw_flights").order_by("id")
+        .values_list("selection", flat=True)
+    )  # fmt: skip
+    by_time = [f"2013-0{month}-0{day}" for month in (1, 2) for day in (1, 2, 3)]
+    assert runs[0] == first
+    assert runs == {
+        "oldest": by_time, "newest": by_time[::-1], "listed": [*by_time[3:], *by_time[:3]],
+    }[order]  # fmt: skip
+    assert state_of(backfill) == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("allow_holes", "runs"),
+    [(False, ["2013-01-01..2013-01-03", "2013-01-06..2013-01-09", "2013-01-10"]),
+     (True, ["2013-01-01 … 2013-01-06 (4 partitions)", "2013-01-07..2013-01-10"])],
+)  # fmt: skip
+def test_runs_reach_over_holes_of_the_selection_only_where_they_may(
+    alice: User, worker: Gateway, allow_holes: bool, runs: list[str]
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    asked = "2013-01-01..2013-01-03,2013-01-06..2013-01-10"
+    options = {"selection": asked, "strategy": 4, "allow_holes": allow_holes}
+    plan = plan_of(alice, "raw_flights", **options)
+    backfill = ask(alice, "raw_flights", **options)
+    drive(worker)
+    made = backfill.group.runs.order_by("id").values_list("selection", flat=True)
+    assert list(made) == runs
+    assert plan["raw_flights"].runs == len(runs)
+
+
+def test_one_run_carries_several_ranges(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    asked = "2013-01-01..2013-01-03,2013-01-06..2013-01-10"
+    backfill = ask(alice, "raw_flights", selection=asked, strategy="range")
+    drive(worker)
+    run = backfill.group.runs.get()
+    assert (run.partition_count, run.state) == (8, "succeeded")
