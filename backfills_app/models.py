@@ -167,6 +167,9 @@ class BackfillAsset(models.Model):
     selection = models.TextField(blank=True, default="")
     strategy = models.JSONField(default=a_run_for_each)
     params = models.JSONField(default=dict)
+    # How it was cut when the request was accepted, as JSON, empty if not at all: what is counted by
+    # places must not move. Null from before this was kept: as the version says.
+    partition = models.JSONField(null=True)
     # Of the edge by which it follows; null for overlap, and for the asset asked for.
     mapping = models.JSONField(null=True)
     # How many partitions the request names, and how many of these are rows by now.

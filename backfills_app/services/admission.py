@@ -144,7 +144,7 @@ def _admit(backfill: Backfill, part: StoredPart, room: int) -> _Dealt:
 
 def _deal_with(backfill: Backfill, part: StoredPart, turn: Turn, room: int) -> _Dealt:
     by_position = {row.position: row for row in turn.ready}
-    verdict = judge(backfill.existing, part, part.places.at(ranges_of(by_position)))
+    verdict = judge(backfill, part, part.places.at(ranges_of(by_position)))
     reasons = {
         place: reason
         for reason, some in verdict.skipped.items()

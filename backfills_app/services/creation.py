@@ -35,6 +35,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
                 strategy=part.strategy,
                 params=part.params,
                 mapping=part.mapping,
+                partition=part.version.partition_of(part.asset.name) or {},
                 total=len(part.whole),
             )
             for position, part in enumerate(found.parts)

@@ -36,18 +36,22 @@ def expand(backfill_id: int) -> bool:
             return False
         unwritten = (BackfillState.CREATING, BackfillState.PAUSED)
         backfill = Backfill.objects.filter(pk=backfill_id, state__in=unwritten).first()
-        if backfill is None:
+        if backfill is None or not _unwritten(backfill):
             return False
         parts = stored_parts(backfill)
         left = CHUNK
         for part in parts:
             if left and part.row.expanded < part.row.total:
                 left -= _write_chunk(backfill, part, left)
-        is_written = not backfill.assets.filter(expanded__lt=F("total")).exists()
-        if is_written:
+        more = _unwritten(backfill)
+        if not more:
             let_go_all(parts)
         derive_states([backfill_id])
-        return not is_written
+        return more
+
+
+def _unwritten(backfill: Backfill) -> bool:
+    return backfill.assets.filter(expanded__lt=F("total")).exists()
 
 
 def _write_chunk(backfill: Backfill, part: StoredPart, most: int) -> int:

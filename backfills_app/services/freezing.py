@@ -1,5 +1,7 @@
 """Which version of the code a backfill uses for each of its assets, from its request to its end."""
 
+from typing import Any
+
 import slicewise
 from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import require_producer
@@ -69,12 +71,16 @@ def definition_of(asset: Asset, version: ProducerVersion) -> slicewise.Partition
 
     Read once where it is the rule in force: a list of segments may be long.
     """
-    spec = version.partition_of(asset.name)
+    return rule_of(asset, version.partition_of(asset.name))
+
+
+def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDefinition | None:
+    """The rule of the asset that was written so; None for no partitions."""
     row = asset.partition_definition
     if row is not None and row.spec == spec:
         known: slicewise.PartitionDefinition = row.definition
         return known
-    return PartitionDefinition.rule_of(spec)
+    return PartitionDefinition.rule_of(spec or None)
 
 
 def require_same_cut(asset: Asset, version: ProducerVersion) -> None:

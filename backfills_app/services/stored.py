@@ -8,7 +8,7 @@ from django.db import connection
 
 import slicewise
 from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
-from backfills_app.services.freezing import definition_of
+from backfills_app.services.freezing import definition_of, rule_of
 from backfills_app.services.layers import outlets_of
 from backfills_app.services.parts import Definition, Part, edges_of, whole_of
 from backfills_app.services.places import Range
@@ -84,7 +84,8 @@ def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
     asset, version = row.asset, row.producer_version
     # The rule as it was when the request was accepted: a moved bound must not move what was
     # counted.
-    definition = _with_removed_keys(row, definition_of(asset, version))
+    rule = definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
+    definition = _with_removed_keys(row, rule)
     return StoredPart(
         row=row,
         asset=asset,
