@@ -38,6 +38,9 @@ SPARK_UI_URL = env.str("SPARK_UI_URL", default="")
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
+# What gateways know of places of data, such as logins; a file, so that no environment shows it.
+_connections = env.str("SLICEWISE_CONNECTIONS", default="")
+SLICEWISE_CONNECTIONS = Path(_connections) if _connections else None
 SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
 # ---------------------------------------------------------------- limits

@@ -108,7 +108,7 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
 }
 """What to write, or why there is no such thing, by the name that was tried."""
 
-SPOKEN_OF_OUTLETS: Final = ("name", "uri", "kind", "columns", "outlet_validations")
+SPOKEN_OF_OUTLETS: Final = ("name", "uri", "kind", "format", "columns", "outlet_validations")
 
 
 def unknown_argument(called: str, name: str, known: Collection[str]) -> str:

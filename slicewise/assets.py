@@ -6,6 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from slicewise.declared import Asset, AssetColumn, AssetReference
+from slicewise.io.declaring import check_kept
 from slicewise.multi import MultiAsset, multi
 from slicewise.option_checks import Columns
 from slicewise.options import RunOptions
@@ -41,12 +42,18 @@ class ProducedAsset(Asset):
             name,
             uri=options.uri,
             kind=options.kind,
+            format=options.format,
             columns=options.columns,
             partition=self.production.timing.partition,
             outlet_validations=options.outlet_validations,
             _site=site,
         )
         self.made_by = self
+        try:
+            is_partitioned = self.partition is not None
+            check_kept(self.canonical_uri, options.write_mode, partitioned=is_partitioned)
+        except ValueError as error:
+            raise self.refused(str(error)) from error
 
     if not TYPE_CHECKING:  # to a type checker, what is always an error is not there
 
@@ -80,6 +87,7 @@ class asset(RunOptions):
     name: str | None = None
     uri: str | PathLike[str] | None = None
     kind: str | None = None
+    format: str | None = None
     columns: Columns = None
 
     def __new__(cls, *args: object, **options: object) -> "asset":

@@ -11,6 +11,7 @@ from slicewise.arguments import near, unknown_argument
 from slicewise.by_asset import outlet_validations_json, validations
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError
+from slicewise.io.declaring import format_at
 from slicewise.option_checks import Columns, check_name, check_text, columns_json
 from slicewise.options import Validations, partition_json
 from slicewise.registry import AssetDefinitionError, Site, active_registry, declaring_site
@@ -51,9 +52,11 @@ class AssetColumn:
 class Asset(AssetReference):
     """An asset that something else writes, declared at the top of a file.
 
-    ``uri`` is a text or a path; ``columns`` names, or names with types (texts). A declared column
-    is an attribute, ``raw_sales.sales``; one that an attribute of Asset hides (``uri``, ``kind``)
-    is ``raw_sales.column("uri")``. Raises DefinitionError with file and line.
+    ``uri`` is a text or a path; ``format`` says how its files are written, ``"parquet"``,
+    ``"csv"``, ``"json"`` or ``"orc"``, where the extension of the uri does not; ``columns`` are
+    names, or names with types (texts). A declared column is an attribute, ``raw_sales.sales``; one
+    that an attribute of Asset hides (``uri``, ``kind``) is ``raw_sales.column("uri")``. Raises
+    DefinitionError with file and line.
     """
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -68,6 +71,7 @@ class Asset(AssetReference):
         *,
         uri: str | PathLike[str] | None = None,
         kind: str | None = None,
+        format: str | None = None,
         columns: Columns = None,
         partition: PartitionDefinition | None = None,
         outlet_validations: Validations = (),
@@ -88,6 +92,8 @@ class Asset(AssetReference):
             check_text("kind", kind)
             self.uri = _uri_text(uri)
             self.canonical_uri, self.warnings = _canonical(self.uri, self.site)
+            check_text("format", format)
+            self.format = format_at(self.canonical_uri, format)
             self.columns = columns_json(columns)
             self.outlet_validations = outlet_validations_json(name, outlet_validations)
             self.validations = validations("outlet_validations", outlet_validations)
@@ -136,6 +142,7 @@ class Asset(AssetReference):
             "uri": self.uri,
             "canonical_uri": self.canonical_uri,
             "kind": self.kind,
+            "format": self.format,
             "columns": self.columns,
             "partition": partition_json(self.partition),
             "outlet_validations": self.outlet_validations,
@@ -151,7 +158,7 @@ class Asset(AssetReference):
         return AssetDefinitionError(message, site=self.site, asset=str(self.name))
 
 
-_ARGUMENTS = ("name", "uri", "kind", "columns", "partition", "outlet_validations")
+_ARGUMENTS = ("name", "uri", "kind", "format", "columns", "partition", "outlet_validations")
 
 
 def _check_arguments(args: tuple[Any, ...], options: dict[str, Any]) -> None:

@@ -11,15 +11,13 @@ from slicewise.by_sequence import PartitionAtRuntime
 from slicewise.definitions import PartitionDefinition
 from slicewise.discovery import Discoveries, runtime_key
 from slicewise.errors import PartitionKeyError
-from slicewise.folders import key_folder
-from slicewise.frames import Target, stage, stage_apart
+from slicewise.io import Place, Staged, Storage, Writer, find_storage, storage_at
 from slicewise.keys import PartitionKey
+from slicewise.options import WriteMode
 from slicewise.uris import masked_uri, normalize_uri, uri_path
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
-
-    from slicewise.frames import StagedPartition
 
 _NAMED_AT_MOST = 5
 
@@ -42,6 +40,10 @@ class AssetHandle:
         keys: Sequence[PartitionKey] | Callable[[], Sequence[PartitionKey]],
         session: Callable[[], "SparkSession"],
         missing: Sequence[str] = (),
+        format: str | None = None,
+        columns: Sequence[Mapping[str, Any]] | None = None,
+        write_mode: WriteMode = "replace",
+        connection: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.uri = uri
@@ -50,6 +52,14 @@ class AssetHandle:
         self._keys = keys
         self._missing = tuple(missing)
         self._session = session
+        self._place = Place(
+            uri=self.canonical_uri or "",
+            asset=name,
+            format=format,
+            columns=columns or (),
+            write_mode=write_mode,
+            connection=connection or {},
+        )
 
     def __repr__(self) -> str:
         return f"<asset {self.name}, {len(self.keys)} partitions>"
@@ -64,29 +74,31 @@ class AssetHandle:
         """Intervals, plain values or keys of products, in order."""
         return tuple(key.value for key in self.keys)
 
-    def read(self) -> Frame:
+    def read(self, *, version: int | None = None) -> Frame:
         """A Spark DataFrame of just these partitions; partition columns are texts.
 
-        Raises MissingPartitionsError when the run needs partitions that have not been made.
+        ``version`` is the number of an older version of each, of an asset with
+        ``write_mode="version"``; otherwise it is the latest. Raises MissingPartitionsError when the
+        run needs partitions that have not been made, and ValueError for a version that is not
+        there, and where nothing reads URIs of the asset's scheme.
         """
         if self._missing:
             raise MissingPartitionsError(self._missing_sentence())
-        folders = [key_folder(self.definition, key) for key in self.keys]
-        if not folders:
+        if not self.keys:
             raise MissingPartitionsError(f"no partition of {self.name} is mapped to this run")
-        return self._read(self.path(), folders)
+        if version is not None and "version" not in self._storage.write_modes:
+            raise ValueError(f"{self.name} keeps no versions at {self._shown_uri}")
+        return self._storage.read(self._session(), self.definition, self.keys, version=version)
 
-    def _read(self, root: Path, folders: Sequence[str]) -> Frame:
-        """The data in some folders below the root of an asset's data."""
-        reader = self._session().read
-        # As Spark itself does it: by the first file.
-        schema = spark.stored_schema(root / min(folders))
-        if schema is not None:
-            reader = reader.schema(schema)
-        if self.definition is None:
-            return reader.parquet(f"file://{root}")
-        paths = [f"file://{root}/{folder}" for folder in folders]
-        return reader.option("basePath", f"file://{root}").parquet(*paths)
+    @cached_property
+    def _storage(self) -> Storage:
+        if self.canonical_uri is None:
+            raise ValueError(f"the asset {self.name!r} has no uri")
+        return storage_at(self._place)
+
+    @property
+    def _shown_uri(self) -> str:
+        return repr(None if self.uri is None else masked_uri(self.uri))
 
     def write(self, frame: Frame, *, partition: object = None) -> None:
         """Always a TypeError: only the run's own asset is written."""
@@ -121,6 +133,11 @@ class WritableHandle(AssetHandle):
         return True
 
     @property
+    def must_write(self) -> bool:
+        """Whether a run that writes nothing of it is at fault."""
+        return self.can_write
+
+    @property
     def finds_partitions(self) -> bool:
         """Whether the run covers no partition of the asset, and is there to find some."""
         return isinstance(self.definition, PartitionAtRuntime) and not self.keys
@@ -147,7 +164,7 @@ class WritableHandle(AssetHandle):
     def check_complete(self) -> None:
         """Raises ValueError, which names them, when partitions of the run are not written."""
         missing = [text for text in self._by_text if text not in self._claimed]
-        if not missing or not self.can_write:
+        if not missing or not self.can_write or not (self._claimed or self.must_write):
             return
         if not self._claimed:
             raise ValueError(
@@ -196,44 +213,47 @@ class WritableHandle(AssetHandle):
 
 
 class OwnAssetHandle(WritableHandle):
-    """An asset that the run makes in folders of files, by way of a staging folder."""
+    """An asset that the run makes: what is written waits until the run has succeeded."""
 
-    def __init__(self, name: str, *, marker: str, **facts: Any) -> None:
+    def __init__(self, name: str, *, writer: Writer, **facts: Any) -> None:
         super().__init__(name, **facts)
-        self._marker = marker
-        self.staging: Path | None = None
-        self.staged: list[StagedPartition] = []
+        self._writer = writer
+        self.staged: list[Staged] = []
         """What has been written."""
 
-    @property
+    @cached_property
     def can_write(self) -> bool:
-        """Only what lies in files can."""
-        return self.staging is not None
+        """Whether something here keeps data at its URI."""
+        return find_storage(self.canonical_uri) is not None
 
-    def stage_in(self, folder: Path) -> None:
-        """What is written goes to this folder first."""
-        self.staging = folder
+    @property
+    def must_write(self) -> bool:
+        """Whether a function that writes nothing has not written by means of its own."""
+        return self.can_write and self._storage.must_write
 
-    def read_staged(self, only: "Sequence[StagedPartition] | None" = None) -> Frame:
+    @property
+    def staging(self) -> str:
+        """Where it waits."""
+        return self._storage.staging(self._writer, partitioned=self.definition is not None)
+
+    def read_staged(self, only: Sequence[Staged] | None = None) -> Frame:
         """All that has been written, or some of it, as it will be read once it is published.
 
         Raises ValueError when nothing has.
         """
         wanted = self.staged if only is None else only
-        if self.staging is None or not wanted:
+        if not wanted:
             raise ValueError(f"nothing of {self.name} has been written that could be read")
-        return self._read(self.staging, [partition.path for partition in wanted])
+        return self._storage.read_staged(self._session(), self.definition, wanted, self._writer)
 
     def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
         if not spark.is_frame(frame):
             raise TypeError(
                 f"a Spark DataFrame is written to {self.name}, not {type(frame).__name__}"
             )
-        if self.staging is None:
-            shown = None if self.uri is None else masked_uri(self.uri)
-            raise ValueError(f"{self.name} cannot be written: its uri is {shown!r}")
-        target = Target(self.staging, self.definition, keys, self._marker)
-        self.staged += stage_apart(frame, target) if apart else stage(frame, target)
+        if not self.can_write:
+            raise ValueError(f"{self.name} cannot be written: its uri is {self._shown_uri}")
+        self.staged += self._storage.stage(frame, self.definition, keys, self._writer, apart=apart)
 
 
 class Outlets(Mapping[str, WritableHandle]):

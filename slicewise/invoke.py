@@ -106,7 +106,7 @@ def _by_outlet(producer: Producer, own: Outlets, returned: Any) -> Mapping[str, 
             f" it makes {', '.join(own)}"
         )
     # Only what lies elsewhere, by its URI, is written by other means than these.
-    here = [name for name, handle in own.items() if handle.can_write or handle.uri is None]
+    here = [name for name, handle in own.items() if handle.must_write or handle.uri is None]
     missing = [name for name in here if name not in returned and not own[name].is_written]
     if missing:
         raise ValueError(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from slicewise.arguments import SPOKEN_OF_OUTLETS
 from slicewise.declared import Asset
 from slicewise.errors import DefinitionError
+from slicewise.io import find_storage
+from slicewise.io.declaring import check_kept
 from slicewise.option_checks import check_name
 from slicewise.options import RunOptions
 from slicewise.producers import (
@@ -24,7 +26,7 @@ from slicewise.registry import AssetDefinitionError, active_registry
 class multi(RunOptions):
     """Declares the assets that the decorated function makes together: ``@asset.multi(...)``.
 
-    ``outlets`` are Asset objects, each with its own name, uri, kind, columns and
+    ``outlets`` are Asset objects, each with its own name, uri, kind, format, columns and
     outlet_validations; schedule, partition and everything else is shared. The function is called
     by no asset's name: its own is taken from the same namespace. It returns ``{name: DataFrame}``
     or writes by itself; one run makes all outlets or none.
@@ -61,6 +63,9 @@ class MultiAsset:
             self.partition = self.production.timing.partition
             self._check_partitions()
             _check_on_partial(options)
+            for outlet in self.outlets:
+                is_partitioned = self.partition is not None
+                check_kept(outlet.canonical_uri, options.write_mode, partitioned=is_partitioned)
         except ValueError as error:
             raise self.refused(str(error)) from error
         self.function, self.options = function, options
@@ -150,10 +155,10 @@ def _checked_outlets(given: object) -> tuple[Asset, ...]:
 
 
 def _refuse_one_place(outlets: Sequence[Asset]) -> None:
-    """Two outlets in one folder would replace each other's partitions: they have the same keys."""
+    """Two outlets at one place would replace each other's partitions: they have the same keys."""
     places: dict[str, str] = {}
     for outlet in outlets:
-        if outlet.canonical_uri is None or not outlet.canonical_uri.startswith("file:"):
+        if outlet.canonical_uri is None or find_storage(outlet.canonical_uri) is None:
             continue
         other = places.setdefault(outlet.canonical_uri, outlet.name)
         if other != outlet.name:

@@ -7,7 +7,7 @@ from JSON where none of its code runs, and then only know what is installed.
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
@@ -22,17 +22,24 @@ MAPPINGS: Final = "slicewise.mappings"
 URI_SCHEMES: Final = "slicewise.uri_schemes"
 IO: Final = "slicewise.io"
 
-_WHAT = {PARTITIONS: "partition definition", MAPPINGS: "partition mapping"}
+_WHAT = {PARTITIONS: "partition definition", MAPPINGS: "partition mapping", IO: "storage"}
 # Of the process, not of the moment: while a bundle is loaded its folder is on the path as well.
 _PATH = tuple(sys.path)
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,19}")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _PACKAGE = __name__.partition(".")[0]
 _built_in: dict[tuple[str, str], type] = {}
 _bases: dict[str, type] = {}
+_reserved: dict[str, frozenset[str]] = {}
+_duplicates: dict[tuple[str, str], str] = {}
 
 
 class PluginError(DefinitionError):
     """A plug-in that is missing, broken, or not installed where it is needed."""
+
+
+class DuplicatePluginError(PluginError):
+    """Several packages have an entry point of one name in a group, so that none of them is used."""
 
 
 @dataclass(frozen=True)
@@ -46,29 +53,41 @@ class Plugin:
         return f"{self.entry.name} = {self.entry.value} of {self.package}"
 
 
-def register_base(group: str, cls: type) -> None:
-    """Say of which class the kinds of a group are."""
+def register_base(group: str, cls: type, *, reserved: Iterable[str] = ()) -> None:
+    """Say of which class the kinds of a group are.
+
+    ``reserved`` are kinds of Slicewise's own that are only loaded when they are needed.
+    """
     _bases[group] = cls
+    _reserved[group] = frozenset(reserved)
 
 
 def register(group: str, kind: str, cls: type) -> None:
     """Keep a kind that Slicewise itself has. Raises TypeError where a plug-in takes its name."""
-    if not _KIND.fullmatch(kind):
+    if group == IO and not _SCHEME.fullmatch(kind):
+        raise TypeError(f"{kind!r} is no scheme of URIs in lower case")
+    if group != IO and not _KIND.fullmatch(kind):
         raise TypeError(f"{kind!r} is no kind: use at most 20 lower-case letters, digits and _")
     if cls.__module__.partition(".")[0] == _PACKAGE:
         _built_in[group, kind] = cls
-    elif (group, kind) in _built_in:
+    elif (group, kind) in _built_in or kind in _reserved.get(group, ()):
         raise TypeError(f"{kind!r} is a {_WHAT[group]} of Slicewise's own: take another name")
 
 
 def find(group: str, kind: object) -> Any:
     """The class of a kind, built in or of an installed package.
 
-    Raises PluginError, which names kind and group, where there is none or it cannot be loaded.
+    Raises PluginError, which names kind and group, where there is none or it cannot be loaded;
+    DuplicatePluginError where several packages have one.
     """
     found = _built_in.get((group, str(kind)))
     if found is None:
         plugin = _installed(group).get(str(kind))
+        if (group, str(kind)) in _duplicates:
+            raise DuplicatePluginError(
+                f"the {_WHAT[group]} {kind!r} is brought by several packages, and none of them is"
+                f" used: {_duplicates[group, str(kind)]} ({group}); remove all but one"
+            )
         if plugin is None:
             raise PluginError(
                 f"unknown kind of {_WHAT[group]}: {kind!r}; no package that is installed here has"
@@ -76,6 +95,12 @@ def find(group: str, kind: object) -> Any:
             )
         return _loaded(group, plugin)
     return found
+
+
+def has(group: str, kind: str) -> bool:
+    """Whether `find` knows of a kind, though it may say that it cannot be used."""
+    known = kind in _installed(group) or (group, kind) in _built_in
+    return known or (group, kind) in _duplicates
 
 
 def load(group: str) -> Mapping[str, object]:
@@ -157,11 +182,12 @@ def _packages() -> dict[str, Distribution]:
 
 
 def _only(group: str, name: str, plugins: list[Plugin]) -> Plugin | None:
-    if (group, name) in _built_in:
+    if (group, name) in _built_in or name in _reserved.get(group, ()):
         reason = "the name is one of Slicewise's own"
     elif len(plugins) > 1:
         # Which comes first would depend on the host, and so would what a definition means.
         reason = "several packages have an entry point of that name"
+        _duplicates[group, name] = ", ".join(map(str, plugins))
     else:
         return plugins[0]
     shown = ", ".join(map(str, plugins))

@@ -2,9 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -32,6 +31,7 @@ SESSION_CONF: dict[str, str | int | bool] = {
 _SCHEMA_IN_FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
 
 _PRELOADED = (
+    "pyarrow.fs",
     "pyarrow.parquet",
     "pyspark.sql.connect.functions",
     "pyspark.sql.connect.session",
@@ -250,20 +250,31 @@ def as_text(frame: "DataFrame", column: str) -> Any:
     return value.cast("string")
 
 
-def stored_schema(folder: Path) -> "StructType | None":
-    """The schema that Spark left in the Parquet files of a folder; None where it left none.
+def parquet_schema(files: Any, path: str) -> "StructType | None":
+    """The schema that Spark left in a Parquet file of a pyarrow file system; None if it left none.
 
     It is the one that Spark would infer, which costs the server a job when a read is planned, and
     another one when it runs.
     """
     from pyarrow import parquet
+
+    with files.open_input_file(path) as source:
+        text = (parquet.read_metadata(source).metadata or {}).get(_SCHEMA_IN_FOOTER)
+    return None if text is None else schema_of(text)
+
+
+def schema_of(text: str | bytes) -> "StructType":
+    """A schema from its JSON."""
     from pyspark.sql.types import StructType
 
-    file = min(folder.glob("*.parquet"), default=None)
-    if file is None:
-        return None
-    text = (parquet.read_metadata(file).metadata or {}).get(_SCHEMA_IN_FOOTER)
-    return None if text is None else StructType.fromJson(json.loads(text))
+    return StructType.fromJson(json.loads(text))
+
+
+def schema_from(columns: Sequence[Mapping[str, Any]]) -> str:
+    """The schema of declared columns, as Spark's DDL; one without a type holds texts."""
+    return ", ".join(
+        f"`{str(one['name']).replace('`', '``')}` {one.get('type') or 'string'}" for one in columns
+    )
 
 
 def is_platform_failure(error: BaseException) -> bool:

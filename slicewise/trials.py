@@ -12,6 +12,7 @@ from slicewise.discovery import runtime_key
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.handles import AssetHandle, WritableHandle
 from slicewise.invoke import Producer
+from slicewise.io import find_storage
 from slicewise.keys import WHOLE, PartitionKey
 from slicewise.mapping import PartitionMapping, upstream_partitions
 from slicewise.partition_set import PartitionSet
@@ -32,8 +33,8 @@ class FrameHandle(AssetHandle):
     def __repr__(self) -> str:
         return f"<asset {self.name}, whose data is given>"
 
-    def read(self) -> Frame:
-        """The frame that was given."""
+    def read(self, *, version: int | None = None) -> Frame:
+        """The frame that was given, whatever the version."""
         return self._frame
 
 
@@ -48,7 +49,13 @@ class KeepingHandle(WritableHandle):
     @property
     def can_write(self) -> bool:
         """Whether a run would write it."""
-        return self.canonical_uri is not None and self.canonical_uri.startswith("file:")
+        return find_storage(self.canonical_uri) is not None
+
+    @property
+    def must_write(self) -> bool:
+        """Whether a run that writes nothing of it would fail."""
+        found = find_storage(self.canonical_uri)
+        return found is not None and found.must_write
 
     @property
     def written(self) -> Frame:

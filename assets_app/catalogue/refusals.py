@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from assets_app.models import Asset, Producer, ProducerVersion
+from slicewise.io import find_storage
 from slicewise.schedules import cycle_from
 
 Declared = dict[str, Any]
@@ -21,7 +22,6 @@ _NO_MASTER = (
 
 # The values that change nothing, by the option's name in the loader's report.
 _NOT_ASKED = {
-    "write_mode": "replace",
     "depends_on_past": False,
 }
 _NOT_CALLED = ("on_success", "on_failure")
@@ -120,17 +120,16 @@ def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
         elif unread:
             yield (
                 entry,
-                f"outlet_validations of {unread!r} ask what a run has written below the asset's"
-                " uri, and it has none of the scheme file:; give it one, or validate in the"
-                " function",
+                f"outlet_validations of {unread!r} ask what a run has written at the asset's uri,"
+                " and nothing here reads it; give it another, or validate in the function",
             )
 
 
 def _unreadable(entry: Declared) -> str | None:
     """The first outlet that is validated and whose data no run can read back."""
     for outlet in entry["outlets"]:
-        is_file = (outlet.get("canonical_uri") or "").startswith("file:")
-        if outlet.get("outlet_validations") and not is_file:
+        is_read = find_storage(outlet.get("canonical_uri")) is not None
+        if outlet.get("outlet_validations") and not is_read:
             return str(outlet["name"])
     return None
 

@@ -21,7 +21,16 @@ from assets_app.models import (
 from partitions_app.models import PartitionDefinition
 
 _ASSET_COLUMNS = [
-    *["bundle", "producer", "partition_definition", "uri", "canonical_uri", "kind", "group"],
+    *[
+        "bundle",
+        "producer",
+        "partition_definition",
+        "uri",
+        "canonical_uri",
+        "kind",
+        "format",
+        "group",
+    ],
     *["owners", "tags", "columns", "outlet_validations", "description", "schedule", "file"],
     *["warnings", "active"],
 ]
@@ -145,6 +154,7 @@ def _asset(
         uri=outlet.get("uri") or "",
         canonical_uri=outlet.get("canonical_uri") or "",
         kind=outlet.get("kind") or "",
+        format=outlet.get("format") or "",
         group=entry.get("group") or "",
         owners=entry.get("owners") or [],
         tags=entry.get("tags") or [],

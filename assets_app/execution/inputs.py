@@ -11,6 +11,7 @@ from django.utils import timezone
 
 import slicewise
 from assets_app.catalogue.refusals import scheduling_names
+from assets_app.execution.connections import connection_of
 from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run
 from partitions_app.models import PartitionDefinition
@@ -42,6 +43,9 @@ class UpstreamInput:
             "missing": list(self.missing),
             "materialized_at": self._materialized_at(),
             "declared_in": self.declared_in or None,
+            "format": self.asset.format or None,
+            "columns": self.asset.columns,
+            "connection": connection_of(self.asset.canonical_uri),
         }
 
     def _materialized_at(self) -> str | None:

@@ -10,6 +10,7 @@ from django.conf import settings
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.clearing import clear_away
+from assets_app.execution.connections import connection_of
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.worker import GatewayWorker
@@ -58,7 +59,12 @@ def _request(
         "file": version.file,
         "asset": run.asset.name,
         "outlets": [
-            {"name": name, "uri": uri or None, "attempt_name": names[name]}
+            {
+                "name": name,
+                "uri": uri or None,
+                "attempt_name": names[name],
+                "connection": connection_of(version.canonical_uris[name]),
+            }
             for name, uri in version.outlets.items()
         ],
         "partition": spec,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 
 import slicewise
 from assets_app.catalogue.texts import storable, storable_json
@@ -13,6 +13,7 @@ from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition
 from slicewise.discovery import runtime_key
 from slicewise.key_json import key_from_json, key_to_json
+from slicewise.options import WriteMode
 from slicewise.rows import PartitionRow
 
 Found = list[dict[str, Any]]
@@ -28,10 +29,17 @@ class StagedOutlet:
 
     asset_id: int
     name_on_disk: str
+    # The canonical URI, or the path of a folder.
     root: str
     staging: str
     # {"key", "path", "rows", "bytes"}
     partitions: Sequence[Mapping[str, Any]]
+    write_mode: WriteMode = "replace"
+
+    @classmethod
+    def nothing(cls, name_on_disk: str, root: str) -> Self:
+        """An outlet of which no more is known than its place."""
+        return cls(asset_id=0, name_on_disk=name_on_disk, root=root, staging="", partitions=[])
 
 
 class Output:
@@ -39,7 +47,9 @@ class Output:
 
     def __init__(self, run: Run, attempt: RunAttempt) -> None:
         self._run, self._names = run, attempt.disk_names(run.producer_version)
-        self._staged: dict[str, tuple[str, str, list[dict[str, Any]]]] = {}
+        self._write_mode = run.producer_version.write_mode
+        self._roots = run.producer_version.canonical_uris
+        self._staged: dict[str, tuple[str, list[dict[str, Any]]]] = {}
         self._found: dict[tuple[str, str], Any] = {}
         self.unmade: dict[str, str] = {}
         """Keys of partitions that are not to be published though others are, with the reasons."""
@@ -54,7 +64,7 @@ class Output:
         name = message.get("asset", self._run.asset.name)
         if name not in self._names:
             raise ValueError(f"The run wrote {name!r:.200}, which it does not make.")
-        _, _, pieces = self._staged.setdefault(name, (message["root"], message["staging"], []))
+        _, pieces = self._staged.setdefault(name, (message["staging"], []))
         pieces += message["partitions"]
 
     def take_found(self, message: Mapping[str, Any]) -> None:
@@ -86,13 +96,15 @@ class Output:
             StagedOutlet(
                 asset_id=ids[name],
                 name_on_disk=self._names[name],
-                root=root,
+                # As declared: the process in which user code runs does not say where to publish.
+                root=self._roots[name],
                 staging=staging,
                 partitions=pieces,
+                write_mode=self._write_mode,
             )
             for name in ids
             if name in self._staged
-            for root, staging, pieces in [self._staged[name]]
+            for staging, pieces in [self._staged[name]]
         ]
 
 
@@ -136,6 +148,7 @@ def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
     ):
         piece = {"key": key, "path": path, "rows": count, "bytes": size}
         pieces.setdefault(asset_id, []).append(piece)
+    write_mode = attempt.run.producer_version.write_mode
     return [
         StagedOutlet(
             asset_id=outlet.asset_id,
@@ -143,6 +156,7 @@ def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
             root=outlet.root,
             staging=outlet.staging,
             partitions=pieces.get(outlet.asset_id, []),
+            write_mode=write_mode,
         )
         for outlet in AttemptOutlet.objects.filter(attempt=attempt).order_by("pk")
     ]

@@ -5,7 +5,6 @@ Whoever finds a run half published finishes it here.
 
 import errno
 from collections.abc import Sequence
-from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -13,11 +12,12 @@ import structlog
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Failure, lease_end
+from assets_app.execution.connections import ConnectionsError, connection_of
 from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
-from slicewise import storage
-from slicewise.uris import uri_path
+from slicewise.io import NoStorageError, Place, Storage, Writer, find_storage, storage_at
+from slicewise.storage import StorageError, TryAgainError
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
         failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
     if attempts.fail_publishing(attempt, failure, published):
         for outlet in outlets:
-            _discard(attempt, outlet.root, outlet.name_on_disk)
+            _discard(attempt, outlet)
 
 
 def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Exception | None:
@@ -71,18 +71,12 @@ def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Excep
     try:
         if len(wanted) > 1:
             for outlet in wanted:
-                storage.check(
-                    outlet.root, outlet.staging, outlet.partitions, **_names(attempt, outlet)
-                )
+                _kept(outlet).check(outlet.staging, outlet.partitions, _writer(attempt, outlet))
         for outlet in wanted:
-            storage.publish(
-                outlet.root,
-                outlet.staging,
-                outlet.partitions,
-                token=str(attempt.token),
-                **_names(attempt, outlet),
-            )
-    except storage.StorageError as error:
+            _kept(outlet).publish(outlet.staging, outlet.partitions, _writer(attempt, outlet))
+    except ConnectionsError as error:
+        raise TryAgainError(str(error)) from error  # it is being written, or will be mended
+    except (StorageError, NoStorageError) as error:
         return error
     except OSError as error:
         if error.errno in _PASSING:
@@ -91,17 +85,34 @@ def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Excep
     return None
 
 
-def _names(attempt: RunAttempt, outlet: StagedOutlet) -> dict[str, Any]:
-    return {"run_id": attempt.run_id, "attempt": outlet.name_on_disk}
+def _kept(outlet: StagedOutlet) -> Storage:
+    place = Place(
+        uri=outlet.root, write_mode=outlet.write_mode, connection=connection_of(outlet.root)
+    )
+    return storage_at(place)
+
+
+def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
+    earlier: list[str] = []
+    if outlet.write_mode == "append":
+        place = outlet.name_on_disk.removeprefix(attempt.name_on_disk)
+        before = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
+        earlier = [f"{one.name_on_disk}{place}" for one in before]
+    return Writer(
+        run_id=attempt.run_id,
+        attempt=outlet.name_on_disk,
+        token=str(attempt.token),
+        earlier=earlier,
+    )
 
 
 def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
     """The folders in which the attempt's data is. One that may not be looked at counts as none."""
-    names = _names(attempt, outlet)
+    writer, kept = _writer(attempt, outlet), _kept(outlet)
     published = []
     for piece in outlet.partitions:
         try:
-            published += storage.published(outlet.root, [piece["path"]], **names)
+            published += kept.published([piece["path"]], writer)
         except OSError as error:
             if error.errno in _PASSING:
                 raise
@@ -131,19 +142,13 @@ def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> None:
     is no reason to fail.
     """
     names = attempt.disk_names(version)
-    for outlet, uri in version.outlets.items():
-        if not uri:
-            continue
-        try:
-            root = str(uri_path(uri))
-        except ValueError as error:
-            log.warning("staging not removed", run=attempt.run_id, uri=uri, error=str(error))
-        else:
-            _discard(attempt, root, names[outlet])
+    for name, uri in version.canonical_uris.items():
+        if find_storage(uri) is not None:
+            _discard(attempt, StagedOutlet.nothing(names[name], uri))
 
 
-def _discard(attempt: RunAttempt, root: str, name_on_disk: str) -> None:
+def _discard(attempt: RunAttempt, outlet: StagedOutlet) -> None:
     try:
-        storage.discard(root, run_id=attempt.run_id, attempt=name_on_disk)
-    except OSError as error:
-        log.warning("staging not removed", run=attempt.run_id, root=root, error=str(error))
+        _kept(outlet).discard(_writer(attempt, outlet))
+    except (OSError, ValueError, StorageError) as error:
+        log.warning("staging not removed", run=attempt.run_id, uri=outlet.root, error=str(error))

@@ -8,6 +8,8 @@ from django.db import models
 from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionAtRuntime
+from slicewise.options import WriteMode
+from slicewise.uris import checked_uri
 
 # The identity of the one slice that a run holds which covers no partition: it finds some. It is
 # no partition itself: lists and counts, which go by the identity of the definition, leave it out.
@@ -95,6 +97,17 @@ class ProducerVersion(models.Model):
         outlets: list[dict[str, Any]] = self.definition["outlets"]
         return {outlet["name"]: outlet.get("uri") or "" for outlet in outlets}
 
+    @property
+    def canonical_uris(self) -> dict[str, str]:
+        """The places of what it makes, by name, in canonical form; empty for nowhere."""
+        return {name: checked_uri(uri)[0] if uri else "" for name, uri in self.outlets.items()}
+
+    @property
+    def write_mode(self) -> WriteMode:
+        """What becomes of the old data of a partition when new data is put in place."""
+        mode: WriteMode = self.definition.get("write_mode") or "replace"
+        return mode
+
     def partition_of(self, asset: str) -> dict[str, Any] | None:
         """How this version cuts one of its outlets, as JSON; None if it is not partitioned."""
         outlets: list[dict[str, Any]] = self.definition["outlets"]
@@ -117,6 +130,8 @@ class Asset(models.Model):
     uri = models.TextField(blank=True)
     canonical_uri = models.TextField(blank=True, db_index=True)
     kind = models.CharField(max_length=100, blank=True)
+    # Of its files, where Slicewise reads and writes them.
+    format = models.CharField(max_length=20, blank=True)
     group = models.CharField(max_length=200, blank=True)
     owners = models.JSONField(default=list)
     tags = models.JSONField(default=list)

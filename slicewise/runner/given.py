@@ -10,12 +10,12 @@ from slicewise.context import PartitionContext, RunContext
 from slicewise.discovery import Discoveries
 from slicewise.handles import AssetHandle, Outlets, OwnAssetHandle, WritableHandle
 from slicewise.invoke import Producer
+from slicewise.io import Writer
 from slicewise.runner.channel import Channel
 from slicewise.runner.keys import read_partitions
 from slicewise.runner.past import past_keys
 from slicewise.runner.session import LazySession
 from slicewise.runner.wire import Message
-from slicewise.storage import marker_name, staging_path
 
 _MANY_FOLDERS = 5000
 
@@ -33,7 +33,8 @@ class Given:
         session: LazySession,
         worker: Channel,
     ) -> None:
-        self._request, self._session = request, session
+        self._request, self._session, self._imported = request, session, imported
+        self._write_mode = producer.options.write_mode
         self.discoveries = Discoveries()
         # Outlets share one way of partitioning.
         self.definition, self.keys = read_partitions(request, imported.get(request["asset"]))
@@ -52,19 +53,20 @@ class Given:
         request = self._request
         run_id = int(request["run_id"])
         attempt = str(outlet.get("attempt_name") or request["attempt_name"])
-        own = OwnAssetHandle(
+        asset = self._imported.get(str(outlet["name"]))
+        return OwnAssetHandle(
             str(outlet["name"]),
             uri=outlet["uri"],
             definition=self.definition,
             keys=self.keys,
             session=self._session.get,
-            marker=marker_name(run_id, attempt),
+            writer=Writer(run_id=run_id, attempt=attempt, token=str(request["token"])),
             discoveries=self.discoveries,
+            format=None if asset is None else asset.format,
+            columns=None if asset is None else asset.columns,
+            write_mode=self._write_mode,
+            connection=outlet.get("connection"),
         )
-        if own.canonical_uri is not None and own.canonical_uri.startswith("file:"):
-            token, partitioned = str(request["token"]), self.definition is not None
-            own.stage_in(staging_path(own.path(), run_id, attempt, token, partitioned=partitioned))
-        return own
 
     def _upstream_handle(self, name: str, facts: Message, asset: Asset | None) -> AssetHandle:
         definition, keys = read_partitions(facts, asset)
@@ -75,6 +77,9 @@ class Given:
             keys=keys,
             session=self._session.get,
             missing=[str(text) for text in facts.get("missing", [])],
+            format=facts.get("format"),
+            columns=facts.get("columns"),
+            connection=facts.get("connection"),
         )
 
     def _context(self, worker: Channel) -> RunContext:

@@ -95,8 +95,8 @@ def _report(given: Given, unmade: Unmade, worker: Channel) -> None:
                 {
                     "type": "staged",
                     "asset": own.name,
-                    "root": str(own.path()),
-                    "staging": str(own.staging),
+                    "root": str(own.canonical_uri),
+                    "staging": own.staging,
                     "partitions": staged[start : start + _PARTITIONS_PER_MESSAGE],
                 }
             )

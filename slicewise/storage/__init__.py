@@ -3,6 +3,7 @@
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """
 
+from slicewise.storage.errors import StagingLostError, StorageError, TryAgainError
 from slicewise.storage.layout import (
     STAGING_PREFIX,
     escape,
@@ -11,9 +12,8 @@ from slicewise.storage.layout import (
     staging_path,
     unescape,
 )
+from slicewise.storage.modes import MissingVersionError, places_to_read, versions
 from slicewise.storage.publishing import (
-    StagingLostError,
-    StorageError,
     check,
     discard,
     publish,
@@ -22,15 +22,19 @@ from slicewise.storage.publishing import (
 
 __all__ = [
     "STAGING_PREFIX",
+    "MissingVersionError",
     "StagingLostError",
     "StorageError",
+    "TryAgainError",
     "check",
     "discard",
     "escape",
     "marker_name",
     "partition_folder",
+    "places_to_read",
     "publish",
     "published",
     "staging_path",
     "unescape",
+    "versions",
 ]

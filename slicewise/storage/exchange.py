@@ -32,7 +32,7 @@ def put_in_place(source: Path, target: Path) -> bool:
             _renameat2(source, target, _EXCHANGE)
             return True
         except FileNotFoundError:
-            if not source.exists():
+            if not os.path.lexists(source):
                 raise
         target.parent.mkdir(parents=True, exist_ok=True)
         try:

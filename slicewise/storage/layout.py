@@ -1,10 +1,12 @@
 """Names of folders: partitions as Spark (and Hive) writes them, and an attempt's staging folder."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 STAGING_PREFIX = "_slicewise-staging-"
+_VERSIONS = "_slicewise-versions"
 UNPARTITIONED = "."
 """The relative folder of the one partition of an asset that is not partitioned."""
 
@@ -58,3 +60,23 @@ def staging_path(root: Path, run_id: int, attempt: str, token: str, *, partition
 def marker_name(run_id: int, attempt: str) -> str:
     """The file that says which attempt made a partition; its underscore hides it from Spark."""
     return f"_slicewise-{run_id}-{attempt}"
+
+
+def versions_home(root: Path, *, partitioned: bool) -> Path:
+    """The folder that holds the versions of an asset's partitions, hidden from Spark."""
+    return root / _VERSIONS if partitioned else root.parent / f"{_VERSIONS}-{root.name}"
+
+
+def versions_of(root: Path, path: str) -> Path:
+    """The folder that holds the versions of one partition, each a folder with its number."""
+    home = versions_home(root, partitioned=path != UNPARTITIONED)
+    return home if path == UNPARTITIONED else home / path
+
+
+def version_of(root: Path, path: str) -> int | None:
+    """The version that a partition links to; None where its folder is no version."""
+    try:
+        linked = Path(os.readlink(root / path))
+    except OSError:
+        return None
+    return int(linked.name) if linked.name.isdecimal() else None

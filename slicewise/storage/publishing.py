@@ -9,19 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from slicewise.storage import modes
+from slicewise.storage.errors import StagingLostError, StorageError
 from slicewise.storage.exchange import put_in_place
-from slicewise.storage.layout import STAGING_PREFIX, UNPARTITIONED, marker_name, staging_home
+from slicewise.storage.layout import (
+    STAGING_PREFIX,
+    UNPARTITIONED,
+    marker_name,
+    staging_home,
+    version_of,
+)
 
 LOCK_PATIENCE_SECONDS = 5.0
+Facts = Mapping[str, Any]
+
 _DISCARDED_PREFIX = "_slicewise-discarded-"
-
-
-class StorageError(Exception):
-    """Data could not be put in place; the message says which and why."""
-
-
-class StagingLostError(StorageError):
-    """What an attempt staged is gone: somebody else took the run over, or discarded it."""
 
 
 def publish(
@@ -32,8 +34,14 @@ def publish(
     run_id: int,
     attempt: str,
     token: str,
-) -> None:
+    mode: str = "replace",
+    earlier: Sequence[str] = (),
+) -> dict[str, Facts]:
     """Puts staged partitions in the place of the old ones, each by one atomic exchange.
+
+    ``mode`` says what becomes of the old: it is replaced, appended to, or kept as a version.
+    ``earlier`` are the names of the attempts at the same run before this one: what they have
+    appended goes. Returns facts for the record by path, such as the number of the version.
 
     ``root`` is the asset's folder, ``staging`` the folder that the runner reported, and every
     partition has a ``path`` relative to both; ``attempt`` is the attempt's name on disk, and only
@@ -48,12 +56,17 @@ def publish(
     asset = Path(root)
     home = Path(staging).parent
     marker = marker_name(run_id, attempt)
+    drop = [marker_name(run_id, one) for one in earlier]
+    facts: dict[str, Facts] = {}
     with _lock(asset):
         mine = _take_over(home, run_id, attempt, token)
         for partition in partitions:
-            _publish_one(asset, mine, str(partition["path"]), marker)
+            path = str(partition["path"])
+            facts[path] = _publish_one(asset, mine, path, marker, mode, drop)
     # The old data goes after the lock is given back: removing it can take long.
     _remove(mine)
+    _remove(modes.links_beside(mine))
+    return facts
 
 
 def check(
@@ -72,7 +85,8 @@ def check(
         _refuse_path_out(path)
         if (asset / path / marker).exists():
             continue
-        if not any((home / path / marker).exists() for home in homes):
+        waits = any((home / path / marker).exists() for home in homes)
+        if not waits and modes.unlinked(asset, path, marker) is None:
             raise StagingLostError(f"{asset / path} was not published and what was staged is gone")
         _refuse_foreign_folders(asset / path)
 
@@ -98,18 +112,34 @@ def discard(root: str, *, run_id: int, attempt: str) -> None:
             _remove(gone)
 
 
-def _publish_one(asset: Path, staging: Path, path: str, marker: str) -> None:
+def _publish_one(
+    asset: Path, staging: Path, path: str, marker: str, mode: str, drop: Sequence[str]
+) -> Facts:
     _refuse_path_out(path)
     source, target = staging / path, asset / path
     if (target / marker).exists():
-        return
+        modes.adopt(asset, path, staging)  # whoever published it may have ended before
+        return _facts(asset, path)
+    modes.take_back(asset, path, source, marker)
     if not (source / marker).exists():
         raise StagingLostError(f"{target} was not published and {source} is gone")
     _refuse_foreign_folders(target)
     try:
-        put_in_place(source, target)
+        match mode:
+            case "append":
+                modes.append(source, target, staging, marker, drop)
+            case "version":
+                modes.keep_version(asset, path, source, target, staging)
+            case _:
+                put_in_place(source, target)
     except FileNotFoundError as error:
         raise StagingLostError(f"{source} was taken while it was being published") from error
+    return _facts(asset, path)
+
+
+def _facts(asset: Path, path: str) -> Facts:
+    version = version_of(asset, path)
+    return {} if version is None else {"version": version}
 
 
 def _refuse_path_out(path: str) -> None:
@@ -139,6 +169,9 @@ def _staging_folders(home: Path, run_id: int, attempt: str) -> list[Path]:
 def _take_over(home: Path, run_id: int, attempt: str, token: str) -> Path:
     """Renames the attempt's staging folder to bear ``token``; its path, even if there is none."""
     mine = home / f"{STAGING_PREFIX}{run_id}-{attempt}-{token}"
+    for links in home.glob(f"{modes.LINKS_PREFIX}{run_id}-{attempt}-*"):
+        if links != modes.links_beside(mine):
+            os.rename(links, modes.links_beside(mine))
     found = [folder for folder in _staging_folders(home, run_id, attempt) if folder != mine]
     if len(found) + mine.exists() > 1:
         raise StorageError(f"several staging folders of one attempt in {home}: {found}")

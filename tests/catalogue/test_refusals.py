@@ -29,18 +29,17 @@ def active() -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ('write_mode="append"', "write_mode='append' cannot be acted on yet"),
         ('engine="submit"', "its setting SPARK_MASTER names one"),
         ("depends_on_past=True", "depends_on_past=True cannot be acted on yet"),
         ("on_success=print", "on_success=print cannot be acted on yet"),
         ("on_failure=print", "on_failure=print cannot be acted on yet"),
         (
-            "uri='s3://bucket/x', outlet_validations=[AssetValidation.has_columns('a')]",
-            "outlet_validations of 'flights' ask what a run has written below the asset's uri",
+            "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
+            "outlet_validations of 'flights' ask what a run has written at the asset's uri",
         ),
         (
-            'write_mode="version", depends_on_past=True',
-            "write_mode='version' and depends_on_past=True cannot be",
+            'on_partial="publish", depends_on_past=True',
+            "on_partial='publish' and depends_on_past=True cannot be",
         ),
     ],
 )
@@ -109,7 +108,7 @@ def test_the_last_good_version_of_a_refused_asset_stays_in_force(bundle: Bundle)
     sync_bundle("trials", folder)
     before = Asset.objects.get(name="flights").producer
     assert before is not None
-    (folder / "a.py").write_text(f"{HEADER}@asset(write_mode='append')\ndef flights(): ...\n")
+    (folder / "a.py").write_text(f"{HEADER}@asset(engine='submit')\ndef flights(): ...\n")
     report = sync_bundle("trials", folder)
     assert told(report) == [("a.py", 2, "flights")]
     after = Asset.objects.get(name="flights").producer

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.bundles import archive
+from slicewise.io import Place, Writer, storage_at
 from slicewise.loading import load_bundle
 from slicewise.runner.client import RunnerProcess, WarmParent
-from slicewise.storage import publish
 
 HEADER = """
 import os, signal, subprocess, sys, threading, time
@@ -77,6 +77,7 @@ class Runs:
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         """What this worker answers to a question; without, it answers none."""
         self._producers: dict[str, Any] = {}
+        self._outlets: dict[str, Any] = {}
         self._archive: dict[str, str] = {}
 
     def define(self, text: str, *, file: str = "assets.py") -> None:
@@ -87,6 +88,11 @@ class Runs:
         report = load_bundle(self.bundle)
         assert [entry["error"] for entry in report["files"]] == [None] * len(report["files"])
         self._producers = {producer["name"]: producer for producer in report["producers"]}
+        self._outlets = {
+            outlet["name"]: {"partition": producer["partition"], **outlet}
+            for producer in report["producers"]
+            for outlet in producer["outlets"]
+        } | {declared["name"]: declared for declared in report["assets"]}
         digest, packed = archive(self.bundle)
         path = self.folder / f"{digest}.tar.gz"
         path.write_bytes(packed)
@@ -146,24 +152,20 @@ class Runs:
         assert outcome.types[-2:] == ["finished", "exited"], outcome.messages
         request = outcome.request
         for staged in outcome.of_type("staged"):
-            publish(
-                staged["root"],
-                staged["staging"],
-                staged["partitions"],
-                run_id=request["run_id"],
-                attempt=request["attempt_name"],
-                token=request["token"],
+            mode = self._producers[name]["write_mode"]
+            place = Place(uri=staged["root"], write_mode=mode)
+            writer = Writer(
+                run_id=request["run_id"], attempt=request["attempt_name"], token=request["token"]
             )
+            storage_at(place).publish(staged["staging"], staged["partitions"], writer)
         return outcome
 
     def _upstream(self, name: str, keys: Sequence[str]) -> dict[str, Any]:
-        producer = self._producers[name]
-        return {
-            "uri": producer["outlets"][0]["uri"],
-            "partition": producer["partition"],
-            "partitions": list(keys),
-            "missing": [],
-        }
+        outlet = self._outlets[name]
+        facts = {fact: outlet[fact] for fact in ("uri", "format", "columns", "partition")}
+        producer = self._producers.get(name)
+        facts["partition"] = producer["partition"] if producer else facts["partition"]
+        return {**facts, "partitions": list(keys), "missing": []}
 
     def _spark(self, run_id: int, conf: Mapping[str, str]) -> dict[str, Any] | None:
         tag = f"slicewise-run-{run_id}-1"

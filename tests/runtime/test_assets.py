@@ -52,6 +52,7 @@ def test_a_producer_is_recorded_as_json() -> None:
             "uri": "file:///lake/daily/",
             "canonical_uri": "file://localhost/lake/daily",
             "kind": None,
+            "format": "parquet",
             "columns": None,
             "partition": DAYS.to_json(),
             "outlet_validations": [],

@@ -4,14 +4,16 @@ import pytest
 
 from slicewise import spark
 from slicewise.handles import OwnAssetHandle
+from slicewise.io import Writer
 
 
 def test_that_an_asset_cannot_be_written_is_said_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spark, "is_frame", lambda value: True)
+    writer = Writer(run_id=1, attempt="1")
     own = OwnAssetHandle(
-        "kept", uri="x-mine://u:s3cret@h/t", definition=None, keys=[], session=None, marker="m"
+        "kept", uri="x-mine://u:s3cret@h/t", definition=None, keys=[], session=None, writer=writer
     )
     with pytest.raises(ValueError, match=r"x-mine://u:\*\*\*@h/t") as refused:
         own.write(object())

@@ -74,8 +74,7 @@ def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: R
     spark_runs.define("""
         from datetime import date
         from decimal import Decimal
-        from pathlib import Path
-        from slicewise.frames import Target, stage
+        from slicewise.io import Place, Writer, storage_at
         CASES = [
             # Plain and percent-encoded; the last key is, plain, what the first one is encoded.
             (["a/b", "ü", "a%2Fb"], "string", ["a/b", "a%2Fb", "ü", "%C3%BC"]),
@@ -89,9 +88,10 @@ def test_columns_name_keys_as_texts_or_as_the_values_that_they_are(spark_runs: R
         def keyed(spark, context):
             for number, (values, column, held) in enumerate(CASES):
                 keys = PartitionBySequence(values, name="key")
-                folder = Path(context["params"]["folder"]) / str(number)
+                kept = storage_at(Place(uri=f"{context['params']['folder']}/{number}"))
                 frame = spark.createDataFrame([(one, 1) for one in held], f"key {column}, n int")
-                staged = stage(frame, Target(folder, keys, keys.values.keys, "_made"))
+                writer = Writer(run_id=1, attempt="1")
+                staged = kept.stage(frame, keys, keys.values.keys, writer, apart=False)
                 print(column, *(one.rows for one in staged))
     """)
     made = spark_runs.run("keyed", params={"folder": str(spark_runs.lake)})

@@ -184,7 +184,7 @@ print(json.dumps({"found": found, "said": said, "warned": [str(w.message) for w 
     assert "broken = broken_module:Nothing of spare-parts" in told["said"]["broken"]
     assert "no subclass of PartitionDefinition" in told["said"]["number"]
     assert 'must be declared with kind="other"' in told["said"]["other"]
-    assert "unknown kind" in told["said"]["twice"]
+    assert "several packages" in told["said"]["twice"]
     warned = "\n".join(told["warned"])
     assert "Slicewise's own, so it is left out: interval" in warned
     assert "several packages" in warned

@@ -1,0 +1,26 @@
+"""Where the data of assets is kept: one `Storage` for each scheme of URIs.
+
+Nothing here imports pyspark: a worker publishes and discards without loading Spark.
+"""
+
+from slicewise.io.base import (
+    NoStorageError,
+    Place,
+    Staged,
+    Storage,
+    Writer,
+    find_storage,
+    scheme_of,
+    storage_at,
+)
+
+__all__ = [
+    "NoStorageError",
+    "Place",
+    "Staged",
+    "Storage",
+    "Writer",
+    "find_storage",
+    "scheme_of",
+    "storage_at",
+]

@@ -1,0 +1,54 @@
+"""What may be appended to a partition: rows whose columns fit those that are there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from slicewise.definitions import PartitionDefinition
+from slicewise.folders import dimension_names, key_folder
+from slicewise.frames import Frame, RowsError
+from slicewise.io.base import Place
+from slicewise.io.files import Files, parquet_columns
+from slicewise.keys import PartitionKey
+
+
+def refuse_other_columns(
+    frame: Frame,
+    definition: PartitionDefinition | None,
+    keys: Sequence[PartitionKey],
+    root: Files,
+    place: Place,
+) -> None:
+    """Raises RowsError where what is there and the frame could not be read together.
+
+    Of one name a column has one type. A column of CSV is known by its place, so that there all are
+    the same.
+    """
+    own = frame.drop(*dimension_names(definition)).schema
+    for path in dict.fromkeys(key_folder(definition, key) for key in keys):
+        folder = root.below(path)
+        there = folder.kept_schema() or parquet_columns(folder)
+        if there is not None:
+            _compare(own, there, path, root.form.name, place.asset)
+
+
+def _compare(own: Any, there: Any, path: str, form: str, asset: str) -> None:
+    types = {field.name: field.dataType.simpleString() for field in there}
+    for field in own:
+        said = field.dataType.simpleString()
+        if types.get(field.name, said) != said:
+            raise RowsError(
+                f"{asset} {path} holds a column {field.name!r} of type {types[field.name]}; rows"
+                f" with one of type {said} cannot be appended to it"
+            )
+    names = [field.name for field in own]
+    if form == "csv" and names != list(types):
+        raise RowsError(
+            f"{asset} {path} holds the columns {', '.join(types)}; CSV knows columns by their"
+            f" place, so that rows of {', '.join(names)} cannot be appended to it"
+        )
+    gone = [name for name in types if name not in names]
+    if gone:
+        raise RowsError(
+            f"{asset} {path} holds a column {gone[0]!r}, which the rows to be appended do not have;"
+            " add it, as nulls if need be"
+        )

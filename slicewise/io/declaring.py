@@ -1,0 +1,51 @@
+"""What an asset says of the way its data is kept, looked at when it is declared."""
+
+from urllib.parse import urlsplit
+
+from slicewise.errors import DefinitionError
+from slicewise.io.base import Storage, find_storage
+from slicewise.io.formats import checked_format
+from slicewise.options import WriteMode
+
+
+def format_at(uri: str | None, said: object) -> str | None:
+    """The format of the files of an asset; None where nothing here writes files at its URI.
+
+    Raises DefinitionError for one that is not written there.
+    """
+    storage = find_storage(uri)
+    if storage is not None and storage.formats and uri is not None:
+        return checked_format(said, uri, storage.formats)
+    if said is not None:
+        raise DefinitionError(
+            f"format={said!r} says how the files of an asset are written, and"
+            f" {_where(uri, storage)}; leave it out"
+        )
+    return None
+
+
+def check_kept(uri: str | None, write_mode: WriteMode, *, partitioned: bool) -> None:
+    """Raises DefinitionError where what a function makes cannot be kept as it says.
+
+    Where nothing here writes, the function does, and the mode says what it does there.
+    """
+    storage = find_storage(uri)
+    if storage is None or uri is None:
+        return
+    if write_mode not in storage.write_modes:
+        shown = " or ".join(f'"{mode}"' for mode in storage.write_modes)
+        raise DefinitionError(
+            f"write_mode of an asset at {urlsplit(uri).scheme}: URIs is {shown}, not {write_mode!r}"
+        )
+    problem = storage.problem(uri, partitioned=partitioned)
+    if problem is not None:
+        raise DefinitionError(problem)
+
+
+def _where(uri: str | None, storage: type[Storage] | None) -> str:
+    if not uri:
+        return "it has no uri"
+    scheme = urlsplit(uri).scheme
+    if storage is None:
+        return f"nothing that is installed writes {scheme}: URIs" if scheme else "its uri is none"
+    return f"at {scheme}: URIs there are no files"

@@ -1,0 +1,132 @@
+"""``file:`` URIs: folders that workers and Spark share."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from slicewise import storage
+from slicewise.definitions import PartitionDefinition
+from slicewise.folders import key_folder
+from slicewise.io.appending import refuse_other_columns
+from slicewise.io.base import Frame, Session, Staged, Storage, Writer
+from slicewise.io.files import Files, read
+from slicewise.io.formats import FORMATS, checked_format
+from slicewise.io.staging import Target, stage
+from slicewise.keys import PartitionKey
+from slicewise.storage.layout import marker_name, staging_path
+from slicewise.uris import uri_path
+
+# Hadoop's local file system starts a `chmod` process for every file and for its checksum file;
+# without the latter many small folders are written in two thirds of the time.
+_WRITING = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+
+
+class FileStorage(Storage, kind="file"):
+    """A folder for each partition; the new one takes the old one's place in one step."""
+
+    formats = tuple(FORMATS)
+    write_modes = ("replace", "append", "version")
+    must_write = True
+
+    @property
+    def root(self) -> Path:
+        """The asset's folder. Raises ValueError for one of another host."""
+        uri = self.place.uri
+        return Path(uri) if uri.startswith("/") else uri_path(uri)
+
+    def staging(self, writer: Writer, *, partitioned: bool) -> str:
+        names = (writer.run_id, writer.attempt, writer.token)
+        return str(staging_path(self.root, *names, partitioned=partitioned))
+
+    def read(
+        self,
+        session: Session,
+        definition: PartitionDefinition | None,
+        keys: Sequence[PartitionKey],
+        *,
+        version: int | None = None,
+    ) -> Frame:
+        folders = [key_folder(definition, key) for key in keys]
+        root, places = storage.places_to_read(self.root, folders, version=version)
+        return read(session, self._files(root), places, self.place.columns)
+
+    def stage(
+        self,
+        frame: Frame,
+        definition: PartitionDefinition | None,
+        keys: Sequence[PartitionKey],
+        writer: Writer,
+        *,
+        apart: bool,
+    ) -> list[Staged]:
+        appends = self.place.write_mode == "append"
+        if appends:
+            refuse_other_columns(frame, definition, keys, self._files(self.root), self.place)
+        folder = Path(self.staging(writer, partitioned=definition is not None))
+        target = Target(self._files(folder), definition, keys, keeps_schema=appends)
+        staged = self._stage_apart(frame, target, folder) if apart else stage(frame, target)
+        for one in staged:
+            (folder / one.path / marker_name(writer.run_id, writer.attempt)).touch()
+        return staged
+
+    def _stage_apart(self, frame: Frame, target: Target, folder: Path) -> list[Staged]:
+        """Spark writes into a folder that is not there yet: each such key gets one of its own."""
+        apart = folder / f"_apart-{uuid4().hex}"
+        files = self._files(apart)
+        try:
+            staged = stage(frame, replace(target, files=files))
+            place = folder / staged[0].path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(apart / staged[0].path, place)
+        finally:
+            files.remove()
+        return staged
+
+    def read_staged(
+        self,
+        session: Session,
+        definition: PartitionDefinition | None,
+        staged: Sequence[Staged],
+        writer: Writer,
+    ) -> Frame:
+        folder = Path(self.staging(writer, partitioned=definition is not None))
+        return read(session, self._files(folder), [one.path for one in staged], ())
+
+    def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
+        storage.check(
+            str(self.root), staging, partitions, run_id=writer.run_id, attempt=writer.attempt
+        )
+
+    def publish(
+        self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
+    ) -> Mapping[str, Mapping[str, Any]]:
+        return storage.publish(
+            str(self.root),
+            staging,
+            partitions,
+            run_id=writer.run_id,
+            attempt=writer.attempt,
+            token=writer.token,
+            mode=self.place.write_mode,
+            earlier=writer.earlier,
+        )
+
+    def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
+        return storage.published(
+            str(self.root), paths, run_id=writer.run_id, attempt=writer.attempt
+        )
+
+    def discard(self, writer: Writer) -> None:
+        storage.discard(str(self.root), run_id=writer.run_id, attempt=writer.attempt)
+
+    def _files(self, folder: Path) -> Files:
+        from pyarrow.fs import LocalFileSystem
+
+        form = FORMATS[checked_format(self.place.format, self.place.uri, self.formats)]
+        return Files(LocalFileSystem(), str(folder), f"file://{folder}", form, _WRITING)

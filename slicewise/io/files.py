@@ -1,0 +1,166 @@
+"""A folder of data files, as Python reaches it and as Spark does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from slicewise import spark
+from slicewise.io.formats import FORMATS, SCHEMA_FILE, Format, count_rows, format_of
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+Frame = Any  # of pyspark, which is not imported for the sake of a type
+Session = Any
+Schema = Any
+
+_NO_SUCCESS_FILES = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+
+
+@dataclass(frozen=True)
+class Files:
+    """``path`` is the folder in ``system``, ``url`` is the same folder as Spark names it."""
+
+    system: "FileSystem"
+    path: str
+    url: str
+    form: Format
+    writing: Mapping[str, str] = field(default_factory=dict)
+    """Options of writing that this file system asks for."""
+
+    def below(self, folder: str) -> "Files":
+        """The same of a folder in this one; ``.`` is this one."""
+        if folder == ".":
+            return self
+        return replace(self, path=f"{self.path}/{folder}", url=f"{self.url}/{folder}")
+
+    def tree(self) -> dict[str, list["FileInfo"]]:
+        """The data files of each folder below this one, which is ``.``, in the order of names."""
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(self.path, allow_not_found=True, recursive=True)
+        found: dict[str, list[FileInfo]] = {}
+        for info in self.system.get_file_info(selector):
+            if info.type == FileType.File and is_data(info.base_name):
+                folder = info.path.removeprefix(self.path).rpartition("/")[0].strip("/")
+                found.setdefault(folder or ".", []).append(info)
+        return {folder: sorted(found[folder], key=_path) for folder in sorted(found)}
+
+    def data(self) -> list["FileInfo"]:
+        """The data files of this folder itself, in the order of names; a file by itself is one."""
+        from pyarrow.fs import FileSelector, FileType
+
+        itself = self.system.get_file_info(self.path)
+        if itself.type == FileType.File:
+            return [itself]
+        infos = self.system.get_file_info(FileSelector(self.path, allow_not_found=True))
+        files = [one for one in infos if one.type == FileType.File and is_data(one.base_name)]
+        return sorted(files, key=_path)
+
+    def rows(self, files: Sequence["FileInfo"], first_column: str | None) -> int:
+        """How many rows these files hold."""
+        return sum(count_rows(self.form, self.system, one.path, first_column) for one in files)
+
+    def get(self, name: str) -> bytes | None:
+        """What a file of this folder holds; None if there is none."""
+        try:
+            with self.system.open_input_stream(f"{self.path}/{name}") as source:
+                content: bytes = source.read()
+                return content
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def put(self, name: str, content: bytes) -> None:
+        """Writes a file of this folder, which is made if need be."""
+        self.system.create_dir(self.path)
+        with self.system.open_output_stream(f"{self.path}/{name}") as target:
+            target.write(content)
+
+    def remove(self) -> None:
+        """Removes the folder and all that is in it, if it is there."""
+        try:
+            self.system.delete_dir(self.path)
+        except FileNotFoundError:
+            return
+
+    def write(self, frame: Frame, *, by: Sequence[str] = ()) -> None:
+        """Has Spark write a frame into this folder, which is not there yet."""
+        options = {**_NO_SUCCESS_FILES, **self.writing, **self.form.writing}
+        writer = frame.write.options(**options).format(self.form.name)
+        (writer.partitionBy(*by) if by else writer).save(self.url)
+
+    def keep_schema(self, schema: Schema) -> None:
+        """Writes down the columns of the data beside it."""
+        self.put(SCHEMA_FILE, schema.json().encode())
+
+    def kept_schema(self) -> "Schema | None":
+        """The columns of the data in this folder, as far as it says them itself."""
+        text = self.get(SCHEMA_FILE)
+        return None if text is None else spark.schema_of(text.decode())
+
+
+def read(
+    session: Session, root: Files, folders: Sequence[str], columns: Sequence[Mapping[str, Any]]
+) -> Frame:
+    """The data of some folders, whose names below the root say the partitions.
+
+    A partition that was made before the asset's format was changed is read as it was written.
+    """
+    groups: dict[str, list[str]] = {}
+    for folder in folders:
+        found = next((format_of(one.base_name) for one in root.below(folder).data()), None)
+        groups.setdefault((found or root.form).name, []).append(folder)
+    frames = [
+        _read(session, replace(root, form=FORMATS[name]), group, columns)
+        for name, group in groups.items()
+    ]
+    first, *others = frames
+    for other in others:
+        first = first.unionByName(other, allowMissingColumns=True)
+    return first
+
+
+def _read(
+    session: Session, root: Files, folders: Sequence[str], columns: Sequence[Mapping[str, Any]]
+) -> Frame:
+    first = root.below(min(folders))  # as Spark itself does it: by the first file
+    kept = first.kept_schema()
+    options = root.form.reading if kept is not None else root.form.foreign
+    schema = kept or parquet_columns(first) or _declared(root, columns)
+    reader = session.read.format(root.form.name).options(**options)
+    if schema is not None:
+        reader = reader.schema(schema)
+    if list(folders) == ["."]:
+        return reader.load(root.url)
+    urls = [root.below(folder).url for folder in folders]
+    return reader.option("basePath", root.url).load(urls)
+
+
+def parquet_columns(folder: Files) -> "Schema | None":
+    """The columns that the first Parquet file of a folder says; None of other formats."""
+    if folder.form.name != "parquet":
+        return None
+    files = folder.data()
+    return spark.parquet_schema(folder.system, files[0].path) if files else None
+
+
+def _declared(root: Files, columns: Sequence[Mapping[str, Any]]) -> "Schema | None":
+    """The declared columns as a schema, where the files themselves do not say theirs."""
+    if root.form.says_columns:
+        return None
+    if not columns:
+        raise ValueError(
+            f"nothing says which columns the {root.form.name} files in {root.path} have: declare"
+            ' them with the asset, columns={"name": "string", "at": "timestamp"}'
+        )
+    return spark.schema_from(columns)
+
+
+def is_data(name: str) -> bool:
+    """Whether a file of this name holds data: others are hidden, also from Spark."""
+    return not name.startswith(("_", "."))
+
+
+def _path(info: "FileInfo") -> str:
+    path: str = info.path
+    return path

@@ -1,0 +1,196 @@
+"""New data beside the old: joined to it, or as its next version."""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+from slicewise.storage.exchange import put_in_place
+from slicewise.storage.layout import (
+    STAGING_PREFIX,
+    UNPARTITIONED,
+    version_of,
+    versions_home,
+    versions_of,
+)
+
+LINKS_PREFIX = "_slicewise-links-"
+_JOINED_PREFIX = "_joined-"
+# File systems that know no hard links, or no more of them for one file.
+_NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+
+
+def append(source: Path, target: Path, staging: Path, marker: str, drop: Collection[str]) -> None:
+    """A folder with the files of both takes the place of the old one, in one step.
+
+    Old files are linked, not copied. ``drop`` are markers of earlier attempts at the same run: what
+    they added goes, since it comes again. Of several that join to one folder at the same time the
+    ones that came later begin anew: what they have joined is taken from them.
+    """
+    _note_files(source, marker)
+    while True:
+        joined = staging / f"{_JOINED_PREFIX}{uuid4().hex}"
+        try:
+            _take_from_others(staging)
+            _join(source, target, joined, drop)
+            put_in_place(joined, target)
+            return
+        except FileNotFoundError:
+            if not source.exists():
+                raise
+
+
+def keep_version(root: Path, path: str, source: Path, target: Path, staging: Path) -> None:
+    """The new folder is moved among the versions, and a link to it becomes the partition.
+
+    Its files never move again. What is there and is no version yet becomes one.
+    """
+    folder, link = versions_of(root, path), _link_path(staging, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    link.parent.mkdir(exist_ok=True)
+    is_folder = target.is_dir() and not target.is_symlink()
+    number = 1 + is_folder + max(_numbers(folder), default=0)
+    while True:
+        # The link is there before: whoever takes over takes it from a process that wakes up late.
+        link.unlink(missing_ok=True)
+        os.symlink(os.path.relpath(folder / str(number), target.parent), link)
+        try:
+            os.rename(source, folder / str(number))
+            break
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            number += 1
+    try:
+        put_in_place(link, target)
+    except BaseException:
+        if os.path.lexists(link):  # else it has been taken, with all that it stands for
+            os.rename(folder / str(number), source)  # nobody reads what was not published
+        raise
+    adopt(root, path, staging)
+
+
+def adopt(root: Path, path: str, staging: Path) -> None:
+    """A folder that a link was exchanged for goes among the versions, before the latest."""
+    old = _link_path(staging, path)
+    if old.is_symlink() or not old.is_dir():
+        return
+    folder = versions_of(root, path)
+    latest = version_of(root, path) or 1
+    free = next(n for n in range(latest - 1, -1, -1) if not (folder / str(n)).exists())
+    os.rename(old, folder / str(free))
+
+
+def links_beside(staging: Path) -> Path:
+    """Where the link of an asset without partitions waits: its staging folder itself is moved."""
+    return staging.with_name(LINKS_PREFIX + staging.name.removeprefix(STAGING_PREFIX))
+
+
+def _link_path(staging: Path, path: str) -> Path:
+    home = links_beside(staging) if path == UNPARTITIONED else staging
+    return home / f"_link-{sha256(path.encode()).hexdigest()}"
+
+
+def versions(root: Path, path: str) -> list[int]:
+    """The numbers of the versions of a partition, from the first."""
+    return sorted(_numbers(versions_of(root, path)))
+
+
+def unlinked(root: Path, path: str, marker: str) -> Path | None:
+    """The version that a process moved there and did not link before it ended, if there is one."""
+    folder, current = versions_of(root, path), version_of(root, path)
+    places = (folder / str(number) for number in _numbers(folder) if number != current)
+    return next((place for place in places if (place / marker).exists()), None)
+
+
+def take_back(root: Path, path: str, source: Path, marker: str) -> None:
+    """Has what was moved and not linked wait in the staging folder again."""
+    place = None if source.exists() else unlinked(root, path, marker)
+    if place is not None:
+        source.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(place, source)
+
+
+def _numbers(folder: Path) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder) if name.isdecimal()]
+    except FileNotFoundError:
+        return []
+
+
+def _note_files(source: Path, marker: str) -> None:
+    """The marker says which files the attempt has added, so that a later one can replace them."""
+    names = [entry.name for entry in os.scandir(source) if not entry.name.startswith("_")]
+    (source / marker).write_text(json.dumps(sorted(names)))
+
+
+def _join(source: Path, target: Path, joined: Path, drop: Iterable[str]) -> None:
+    joined.mkdir()
+    for entry in os.scandir(source):
+        if entry.is_file():
+            _link(Path(entry.path), joined / entry.name)
+    gone = {name for marker in drop for name in [marker, *_noted(target / marker)]}
+    try:
+        entries = list(os.scandir(target))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        # What both have, such as the columns, is said by the latest.
+        if entry.name not in gone and not (joined / entry.name).exists():
+            _link(Path(entry.path), joined / entry.name)
+
+
+def _noted(marker: Path) -> list[str]:
+    try:
+        return [str(name) for name in json.loads(marker.read_text() or "[]")]
+    except FileNotFoundError:
+        return []
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copy2(source, target)
+
+
+def _take_from_others(staging: Path) -> None:
+    """Removes what others have joined and not put in place: it lacks what is put there now."""
+    for other in staging.parent.glob(f"{STAGING_PREFIX}*/{_JOINED_PREFIX}*"):
+        shutil.rmtree(other, ignore_errors=True)
+
+
+class MissingVersionError(ValueError):
+    """A version of a partition that was never published, or has been removed."""
+
+
+def places_to_read(
+    root: Path, paths: Sequence[str], *, version: int | None = None
+) -> tuple[Path, Sequence[str]]:
+    """The root below which partitions are read, and their folders below it.
+
+    Versions are read where they lie: their files never move. Raises MissingVersionError for a
+    version that is not there.
+    """
+    found = [version_of(root, path) for path in paths]
+    if version is None and not all(found):
+        return root, paths  # by way of the links, if there are some
+    home = versions_home(root, partitioned=list(paths) != [UNPARTITIONED])
+    placed = []
+    for path, current in zip(paths, found, strict=True):
+        number = current if version is None else version
+        folder = versions_of(root, path) / str(number)
+        if version is not None and not folder.is_dir():
+            there = ", ".join(map(str, versions(root, path))) or "none"
+            which = "it" if path == UNPARTITIONED else path
+            raise MissingVersionError(
+                f"there is no version {version} of {which} in {root}; there are: {there}"
+            )
+        placed.append(folder.relative_to(home).as_posix())
+    return home, placed

@@ -1,0 +1,157 @@
+"""Parquet, CSV, JSON and ORC: what is written is read as it was, whatever the mode of writing."""
+
+from pathlib import Path
+
+import pytest
+
+from slicewise import Asset, DefinitionError, asset
+from tests.runtime.runs import Runs
+
+# One run writes all formats: with the engine `submit` each run takes seconds to start.
+ASSETS = """
+    from datetime import date, datetime, timezone
+    from decimal import Decimal
+
+    PLACES = PartitionBySequence(["a/b", "02"], name="place")
+    COLUMNS = ("note string, at timestamp, wall timestamp_ntz, day date, price decimal(9,2),"
+               " size double, yes boolean, n bigint")
+    NOTES = ['say "hi", twice', " spaces ", "two\\nlines", "back\\\\slash", "", None, "caf\\u00e9"]
+    AT = datetime(2024, 3, 31, 1, 2, 3, 456789, tzinfo=timezone.utc)
+    WALL, DAY, PRICE = AT.replace(tzinfo=None), date(2024, 2, 29), Decimal("1.50")
+    ROWS = [(note, AT, WALL, DAY, PRICE, 0.1, n % 2 == 0, n) for n, note in enumerate(NOTES)]
+    ROWS.append((None,) * 8)
+    FORMATS = ("parquet", "csv", "json", "orc")
+
+    @asset.multi(outlets=[Asset(f"as_{one}", uri=f"{LAKE}/as.{one}") for one in FORMATS],
+                 partition=PLACES, strategy="range", write_mode="append")
+    def tables(spark):
+        frame = spark.createDataFrame([(*row, "a/b") for row in ROWS], COLUMNS + ", place string")
+        return {f"as_{one}": frame for one in FORMATS}
+
+    @asset(uri=f"{LAKE}/model", format="json", write_mode="version")
+    def model(spark, context):
+        return spark.sql("select %d as weight" % context["run_id"])
+
+    # Something else has written it, with a header and columns in a type of their own.
+    outside = Asset("outside", uri=f"{LAKE}/outside.csv", columns={"id": "int", "at": "timestamp"})
+
+    @asset()
+    def reads(as_parquet, as_csv, as_json, as_orc, model, outside, context):
+        import pyspark.sql.functions as F
+        for handle in (as_parquet, as_csv, as_json, as_orc):
+            frame = handle.read()
+            print("columns:", frame.schema.simpleString())
+            found = sorted(map(repr, frame.drop("place").collect()))
+            spark_rows = frame.sparkSession.createDataFrame(ROWS + ROWS, COLUMNS)
+            same = found == sorted(map(repr, spark_rows.collect()))
+            print("same:", same, frame.where("place = '02'").count())
+        weights = [model.read(version=n).head().weight for n in (1, 2)]
+        print("weights:", *weights, model.read().head().weight)
+        print("outside:", outside.read().collect())
+        for ask in (lambda: model.read(version=7), lambda: outside.read(version=1)):
+            try:
+                ask()
+            except ValueError as error:
+                print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
+def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(engine_runs: Runs) -> None:
+    engine_runs.define(ASSETS)
+    first, second = (engine_runs.make("tables", ["a%2Fb", "02"]) for _ in range(2))
+    for made in (first, second):
+        found = {message["asset"]: message["partitions"] for message in made.of_type("staged")}
+        rows = {name: [one["rows"] for one in pieces] for name, pieces in found.items()}
+        assert rows == {f"as_{one}": [8, 0] for one in ("parquet", "csv", "json", "orc")}
+    models = [engine_runs.make("model").request["run_id"] for _ in range(2)]
+    engine_runs.lake.joinpath("outside.csv").write_text("id,at\n7,2024-01-01 00:00:00\n")
+    keys = {f"as_{one}": ["a%2Fb", "02"] for one in ("parquet", "csv", "json", "orc")}
+    read = engine_runs.run("reads", upstream={**keys, "model": [""], "outside": [""]})
+    said = read.log.splitlines()
+    columns = (
+        "columns: struct<note:string,at:timestamp,wall:timestamp_ntz,day:date,price:decimal(9,2),"
+        "size:double,yes:boolean,n:bigint,place:string>"
+    )
+    assert said[:8] == [columns, "same: True 0"] * 4, read.log
+    assert said[8] == f"weights: {models[0]} {models[1]} {models[1]}"
+    assert said[9].startswith("outside: [Row(id=7, at=datetime.datetime(2024, 1, 1, 0, 0")
+    assert "there is no version 7 of it in" in said[10]
+    assert said[11].startswith("refused: there is no version 1 of it in"), read.log
+    schemas = list(engine_runs.lake.glob("as.csv/place=*/_slicewise-schema.json"))
+    assert len(schemas) == 2
+
+
+def test_rows_whose_columns_do_not_fit_are_not_appended(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/log", write_mode="append", params={"sql": ""})
+        def log(spark, context):
+            return spark.sql(context["params"]["sql"])
+        @asset(uri=f"{LAKE}/lines", format="csv", write_mode="append", params={"sql": ""})
+        def lines(spark, context):
+            return spark.sql(context["params"]["sql"])
+        @asset()
+        def reads(log):
+            print(sorted(log.read().collect()))
+    """)
+    for name in ("log", "lines"):
+        spark_runs.make(name, params={"sql": "select 1 as n, 'x' as t"})
+    for name, sql, said in (
+        ("log", "select 1.5 as n, 'y' as t", "'n' of type int; rows with one of type decimal"),
+        ("log", "select 1 as n", "a column 't', which the rows to be appended do not have"),
+        ("lines", "select 'y' as t, 2 as n", "CSV knows columns by their place"),
+    ):
+        assert said in spark_runs.run(name, params={"sql": sql}).failure["error"]
+    spark_runs.make("log", params={"sql": "select 2 as n, 'y' as t, true as late"})
+    read = spark_runs.run("reads", upstream={"log": [""]})
+    assert "Row(n=1, t='x', late=None), Row(n=2, t='y', late=True)" in read.log, read.messages
+
+
+@pytest.mark.parametrize(
+    ("uri", "said", "format"),
+    [
+        ("file:///lake/x", None, "parquet"),
+        ("file:///lake/x.csv", None, "csv"),
+        ("file:///lake/v1.2", None, "parquet"),
+        ("file:///lake/x.jsonl.gz", None, "json"),
+        ("file:///lake/x", "orc", "orc"),
+        ("bigquery://acme/a/b", None, None),
+        (None, None, None),
+    ],
+)
+def test_the_format_is_what_is_said_or_the_extension(
+    uri: str | None, said: str | None, format: str | None
+) -> None:
+    assert Asset("x", uri=uri, format=said).format == format
+
+
+@pytest.mark.parametrize(
+    ("uri", "said", "sentence"),
+    [
+        ("file:///lake/x", "xlsx", 'format is one of "parquet", "csv", "json", "orc", not'),
+        ("file:///lake/x.csv", "orc", "two formats; change one of them"),
+        ("bigquery://acme/a/b", "csv", "nothing that is installed writes bigquery: URIs"),
+        (None, "csv", "it has no uri; leave it out"),
+    ],
+)
+def test_a_format_that_is_not_written_is_refused(uri: str | None, said: str, sentence: str) -> None:
+    with pytest.raises(DefinitionError, match=sentence):
+
+        @asset(uri=uri, format=said)
+        def flights() -> None: ...
+
+
+def test_files_whose_columns_nothing_says_are_refused_with_a_sentence(
+    spark_runs: Runs, tmp_path: Path
+) -> None:
+    spark_runs.define("""
+        outside = Asset("outside", uri=f"{LAKE}/outside.csv")
+        @asset()
+        def reads(outside):
+            outside.read()
+    """)
+    spark_runs.lake.mkdir()
+    spark_runs.lake.joinpath("outside.csv").write_text("id\n7\n")
+    said = spark_runs.run("reads", upstream={"outside": [""]}).failure["error"]
+    assert "nothing says which columns the csv files" in said
+    assert "columns={" in said

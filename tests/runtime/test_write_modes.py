@@ -1,0 +1,261 @@
+"""Appending, and keeping versions: each attempt's data is there once, whatever happens between."""
+
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slicewise import storage
+from slicewise.storage import (
+    MissingVersionError,
+    StagingLostError,
+    check,
+    exchange,
+    marker_name,
+    modes,
+    publish,
+    published,
+    versions,
+)
+from slicewise.storage.layout import version_of
+
+DAYS = ["day=1", "day=2"]
+
+
+class Lake:
+    """An asset, by default of two days, to which runs publish."""
+
+    def __init__(self, root: Path, mode: str, paths: list[str] | None = None) -> None:
+        self.root, self.mode, self.paths = root, mode, paths or DAYS
+
+    def stage(self, run_id: int, text: str, *, attempt: str = "1-a", token: str = "t") -> Path:
+        partitioned = self.paths != ["."]
+        staging = storage.staging_path(self.root, run_id, attempt, token, partitioned=partitioned)
+        for path in self.paths:
+            (staging / path).mkdir(parents=True)
+            (staging / path / f"part-{run_id}-{attempt}.csv").write_text(text)
+            (staging / path / "_slicewise-schema.json").write_text(text)
+            (staging / path / marker_name(run_id, attempt)).touch()
+        return staging
+
+    def publish(
+        self, staging: Path, run_id: int, *, attempt: str = "1-a", token: str = "t", **more: Any
+    ) -> dict[str, Any]:
+        pieces = [{"path": path} for path in self.paths]
+        names: dict[str, Any] = {"run_id": run_id, "attempt": attempt, "token": token}
+        return publish(str(self.root), str(staging), pieces, mode=self.mode, **names, **more)
+
+    def write(self, run_id: int, text: str, **more: Any) -> dict[str, Any]:
+        return self.publish(self.stage(run_id, text), run_id, **more)
+
+    def content(self) -> dict[str, list[str]]:
+        """The texts of the data files that a reader of each partition finds."""
+        return {
+            path: sorted(file.read_text() for file in (self.root / path).glob("part-*"))
+            for path in self.paths
+        }
+
+
+def killed_at(step: int, act: Callable[[], Any]) -> bool:
+    """Whether a process that acts was killed before its n-th change of the file system."""
+    child = os.fork()
+    if child == 0:
+        left = step
+
+        def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **options: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*args, **options)
+
+            return call
+
+        for name in ("rename", "symlink", "link", "mkdir", "rmdir", "unlink"):
+            setattr(os, name, counted(getattr(os, name)))
+        exchange._renameat2 = counted(exchange._renameat2)
+        try:
+            act()
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def test_appending_adds_files_and_keeps_those_that_are_there(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a", "append")
+    first = (lake.write(1, "one"), (tmp_path / "a/day=1/part-1-1-a.csv").stat().st_ino)[1]
+    lake.write(2, "two")
+    assert lake.content() == {"day=1": ["one", "two"], "day=2": ["one", "two"]}
+    assert (tmp_path / "a/day=1/part-1-1-a.csv").stat().st_ino == first, "copied, not linked"
+    assert (tmp_path / "a/day=1/_slicewise-schema.json").read_text() == "two"
+    assert published(str(lake.root), DAYS, run_id=1, attempt="1-a") == DAYS
+    assert published(str(lake.root), DAYS, run_id=2, attempt="1-a") == DAYS
+    assert not list(lake.root.glob("_slicewise*"))
+
+
+def test_an_attempt_that_is_published_again_adds_nothing(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a", "append")
+    staging = lake.stage(1, "one")
+    for token in "tabt":
+        lake.publish(staging, 1, token=token)
+    assert lake.content() == {"day=1": ["one"], "day=2": ["one"]}
+
+
+def test_another_attempt_at_a_run_replaces_what_an_earlier_one_has_added(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a", "append")
+    lake.write(1, "one")
+    lake.write(2, "two")
+    again = lake.stage(2, "two again", attempt="2-b")
+    lake.publish(again, 2, attempt="2-b", earlier=["1-a"])
+    assert lake.content()["day=1"] == ["one", "two again"]
+    assert published(str(lake.root), DAYS, run_id=2, attempt="1-a") == []
+
+
+@pytest.mark.parametrize("paths", [DAYS, ["."]])
+@pytest.mark.parametrize("mode", ["append", "version"])
+def test_a_publication_killed_anywhere_is_finished_once_by_the_next(
+    tmp_path: Path, mode: str, paths: list[str]
+) -> None:
+    step = 0
+    is_killed = True
+    while is_killed:
+        step += 1
+        lake = Lake(tmp_path / str(step) / "a", mode, paths)
+        Lake(lake.root, "replace", paths).write(1, "old")
+        staging = lake.stage(2, "new")
+        is_killed = killed_at(step, partial(lake.publish, staging, 2, token="b"))
+        pieces = [{"path": path} for path in paths]
+        check(str(lake.root), str(staging), pieces, run_id=2, attempt="1-a")
+        lake.publish(staging, 2, token="c")
+        expected = ["new", "old"] if mode == "append" else ["new"]
+        assert lake.content() == dict.fromkeys(paths, expected), step
+        if mode == "version":
+            assert {version_of(lake.root, path) for path in paths} == {2}
+            assert all(versions(lake.root, path) == [1, 2] for path in paths), step
+        assert not list(lake.root.parent.rglob("_slicewise-staging*")), step
+        assert not list(lake.root.parent.rglob("_slicewise-links*")), step
+    assert step > 5
+
+
+@pytest.mark.parametrize("paths", [["day=1"], ["."]])
+def test_a_worker_that_wakes_up_late_links_no_older_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str]
+) -> None:
+    lake = Lake(tmp_path / "a", "version", paths)
+    lake.write(1, "one")
+    staging = lake.stage(2, "two")
+    real = exchange.put_in_place
+
+    def asleep(source: Path, target: Path) -> bool:
+        monkeypatch.setattr(modes, "put_in_place", real)
+        lake.publish(staging, 2, token="successor")
+        lake.write(3, "three")
+        return real(source, target)
+
+    monkeypatch.setattr(modes, "put_in_place", asleep)
+    monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
+    with pytest.raises(StagingLostError):
+        lake.publish(staging, 2, token="a")
+    assert lake.content() == {paths[0]: ["three"]}
+    assert versions(lake.root, paths[0]) == [1, 2, 3]
+
+
+def test_a_worker_that_wakes_up_late_appends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path / "a", "append", ["day=1"])
+    lake.write(1, "one")
+    staging = lake.stage(2, "two")
+    real = exchange.put_in_place
+
+    def asleep(source: Path, target: Path) -> bool:
+        monkeypatch.setattr(modes, "put_in_place", real)
+        lake.publish(staging, 2, token="successor")
+        lake.write(3, "three")
+        return real(source, target)
+
+    monkeypatch.setattr(modes, "put_in_place", asleep)
+    monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
+    with pytest.raises(StagingLostError):
+        lake.publish(staging, 2, token="a")
+    assert lake.content() == {"day=1": ["one", "three", "two"]}
+
+
+def test_one_that_joins_while_another_does_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path / "a", "append", ["day=1"])
+    lake.write(1, "one")
+    staging, other = lake.stage(2, "two"), lake.stage(3, "three")
+    real = exchange.put_in_place
+
+    def asleep(source: Path, target: Path) -> bool:
+        monkeypatch.setattr(modes, "put_in_place", real)
+        lake.publish(other, 3, token="b")  # of another asset, with the same uri
+        return real(source, target)
+
+    monkeypatch.setattr(modes, "put_in_place", asleep)
+    monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
+    lake.publish(staging, 2, token="a")
+    assert lake.content() == {"day=1": ["one", "three", "two"]}
+
+
+def test_where_files_cannot_be_linked_they_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    lake = Lake(tmp_path / "a", "append")
+    lake.write(1, "one")
+    monkeypatch.setattr(os, "link", refuse)
+    lake.write(2, "two")
+    assert lake.content()["day=2"] == ["one", "two"]
+
+
+@pytest.mark.parametrize("paths", [DAYS, ["."]])
+def test_every_version_stays_and_the_latest_is_the_partition(
+    tmp_path: Path, paths: list[str]
+) -> None:
+    lake = Lake(tmp_path / "lake" / "a", "version", paths)
+    told = [lake.write(number, f"v{number}") for number in (1, 2, 3)]
+    assert told == [{path: {"version": number} for path in paths} for number in (1, 2, 3)]
+    assert lake.content() == {path: ["v3"] for path in paths}
+    for number in (1, 2, 3):
+        root, places = storage.places_to_read(lake.root, paths, version=number)
+        files = [next((root / place).glob("part-*")) for place in places]
+        assert {file.read_text() for file in files} == {f"v{number}"}
+    with pytest.raises(MissingVersionError, match="there are: 1, 2, 3"):
+        storage.places_to_read(lake.root, paths, version=4)
+    # The whole lake can be moved: the links are relative.
+    (tmp_path / "lake").rename(tmp_path / "moved")
+    lake.root = tmp_path / "moved" / "a"
+    assert lake.content() == {path: ["v3"] for path in paths}
+
+
+def test_a_version_that_is_read_is_not_touched_by_the_next(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a", "version")
+    lake.write(1, "v1")
+    root, places = storage.places_to_read(lake.root, DAYS)
+    planned = [next((root / place).glob("part-*")) for place in places]
+    lake.write(2, "v2")
+    assert [file.read_text() for file in planned] == ["v1", "v1"]
+
+
+def test_an_asset_may_change_its_mode(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a", "version", ["day=1"])
+    for run_id, mode in enumerate(["version", "replace", "version", "append", "version"], start=1):
+        lake.mode = mode
+        lake.write(run_id, f"{run_id}")
+    assert lake.content() == {"day=1": ["5"]}
+    kept = {
+        number: sorted(one.read_text() for one in folder.glob("part-*"))
+        for number in versions(lake.root, "day=1")
+        for folder in [lake.root / "_slicewise-versions/day=1" / str(number)]
+    }
+    assert kept == {1: ["1"], 2: ["2"], 3: ["3"], 4: ["3", "4"], 5: ["5"]}
