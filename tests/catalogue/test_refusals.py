@@ -38,8 +38,8 @@ def active() -> list[str]:
             "outlet_validations of 'flights' ask what a run has written at the asset's uri",
         ),
         (
-            'on_partial="publish", depends_on_past=True',
-            "on_partial='publish' and depends_on_past=True cannot be",
+            "depends_on_past=True, on_success=print",
+            "depends_on_past=True and on_success=print cannot be",
         ),
     ],
 )
