@@ -1,15 +1,18 @@
-"""Admin for backfills: to look at, and to cancel through the service."""
+"""Admin for backfills: to look at, and to control through the services."""
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline
 from accounts_app.errors import InvalidRequest
-from accounts_app.policy import Action, may
+from accounts_app.policy import Action, reach
 from assets_app.admin import acting
 from backfills_app.models import Backfill, BackfillAsset
-from backfills_app.services import cancel_backfill
+from backfills_app.services import in_bulk
+
+_MOST_SAID = 10
 
 
 class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
@@ -17,8 +20,12 @@ class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
 
     model = BackfillAsset
     fields = readonly_fields = (
-        "asset", "total", "waiting", "active", "succeeded", "failed", "canceled", "skipped",
+        "asset", "selection", "strategy", "total", "expanded", "waiting", "active", "succeeded",
+        "failed", "canceled", "skipped",
     )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BackfillAsset]:
+        return super().get_queryset(request).select_related("asset")
 
 
 @admin.register(Backfill)
@@ -26,23 +33,68 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     """Requests to make partitions of the past."""
 
     list_display = (
-        "name", "asset", "logical_dates", "state", "max_active_runs", "submitted_by",
-        "submitted_at", "run_end_date",
+        "name", "asset", "logical_dates", "state", "made", "max_active_runs", "priority", "order",
+        "submitted_by", "submitted_at", "scheduled_date", "run_end_date", "deleted",
     )  # fmt: skip
-    list_filter = ("state", "submitted_at", "deleted")
-    search_fields = ("name", "description", "=asset__name")
-    list_select_related = ("asset", "submitted_by")
+    list_filter = ("state", "deleted", "order", "existing", "submitted_at", "submitted_by")
+    search_fields = (
+        "name", "description", "=asset__name", "=submitted_by__username", "logical_dates",
+    )  # fmt: skip
+    list_select_related = ("asset", "submitted_by", "group")
     inlines = (AssetsInline,)
-    actions = ("cancel",)
+    actions = ("pause", "resume", "cancel", "retry", "delete")
+    date_hierarchy = "submitted_at"
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return may(request.user, Action.CANCEL)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Backfill]:
+        # An archive may have megabytes, and nobody reads it here.
+        rows = super().get_queryset(request).prefetch_related("assets")
+        return rows.defer("code_version__archive")
 
-    @admin.action(description="Cancel", permissions=["cancel"])
+    @admin.display(description="made / all")
+    def made(self, backfill: Backfill) -> str:
+        assets = list(backfill.assets.all())
+        done, total = (sum(getattr(one, name) for one in assets) for name in ("succeeded", "total"))
+        return f"{done:,} / {total:,}"
+
+    @admin.display(ordering="group__priority")
+    def priority(self, backfill: Backfill) -> int:
+        return backfill.group.priority
+
+    def has_control_permission(self, request: HttpRequest) -> bool:
+        """Whether there may be some that the person controls; the services ask for each."""
+        return bool(reach(request.user, Action.BACKFILL))
+
+    @admin.action(description="Pause: nothing more starts", permissions=["control"])
+    def pause(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
+        self._do("pause", request, backfills)
+
+    @admin.action(description="Resume", permissions=["control"])
+    def resume(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
+        self._do("resume", request, backfills)
+
+    @admin.action(description="Cancel", permissions=["control"])
     def cancel(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
-        for backfill in backfills:
-            try:
-                canceled = cancel_backfill(backfill, user=acting(request))
-                messages.success(request, f"{canceled.name} is {canceled.state}.")
-            except InvalidRequest as error:
-                messages.error(request, str(error))
+        self._do("cancel", request, backfills)
+
+    @admin.action(description="Retry what has failed", permissions=["control"])
+    def retry(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
+        self._do("retry", request, backfills)
+
+    @admin.action(description="Delete: off the lists, the record stays", permissions=["control"])
+    def delete(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
+        self._do("delete", request, backfills)
+
+    def _do(self, action: str, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
+        wanted = list(backfills.order_by("pk").values_list("pk", flat=True))
+        try:
+            result = in_bulk(action, wanted, user=acting(request))
+        except (InvalidRequest, PermissionDenied) as refused:
+            messages.error(request, str(refused))
+            return
+        for done in Backfill.objects.filter(pk__in=result.done).order_by("pk")[:_MOST_SAID]:
+            state = "deleted" if done.deleted else done.get_state_display().lower()
+            messages.success(request, f"{done.name} is {state}.")
+        if len(result.done) > _MOST_SAID:
+            messages.success(request, f"… and {len(result.done) - _MOST_SAID} more.")
+        for sentence in list(result.refused.values())[:_MOST_SAID]:
+            messages.error(request, sentence)

@@ -10,7 +10,6 @@ from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Action, Role, may_for_assets
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run
-from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, request_from_text
 from tests import cast
 
@@ -94,15 +93,27 @@ def test_a_run_is_canceled_through_the_service(client: Client, run: Run) -> None
     assert "ended already" in again.content.decode()
 
 
-def test_a_backfill_is_canceled_through_the_service(client: Client, ada: User) -> None:
+def test_a_backfill_is_controlled_through_the_services(client: Client, ada: User) -> None:
     cast.asset("raw_flights", cast.DAILY_2013)
     request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
     backfill = create_backfill(request, user=ada)
     detail = page("backfills_app.backfill", "change", backfill.pk)
     assert client.get(detail).status_code == 200
-    act = {"action": "cancel", "_selected_action": [backfill.pk]}
-    client.post(page("backfills_app.backfill"), act)
-    assert Backfill.objects.get().state in ("canceling", "canceled")
+    listed = page("backfills_app.backfill")
+    for search in ("raw_flights", "ada", "2013-01", "nothing"):
+        assert client.get(listed, {"q": search}).status_code == 200
+    for action, said in (
+        ("pause", "is paused."), ("pause", "is paused already"), ("resume", "is creating."),
+        ("retry", "Nothing of it is to be retried"), ("delete", "Only a backfill that has ended"),
+        ("cancel", "is canceled."), ("delete", "is deleted."),
+    ):  # fmt: skip
+        act = {"action": action, "_selected_action": [backfill.pk]}
+        assert said in client.post(listed, act, follow=True).content.decode()
+    backfill.refresh_from_db()
+    assert (backfill.state, backfill.deleted) == ("canceled", True)
+    trail = AuditEntry.objects.filter(subject_type="backfill").order_by("id")
+    done = ["create", "pause", "resume", "cancel", "delete"]
+    assert list(trail.values_list("action", flat=True)) == done
 
 
 def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) -> None:
@@ -172,3 +183,22 @@ def test_only_admins_grant(carriers: Asset) -> None:
     client.force_login(cast.person("edna", Role.EDITOR, is_staff=True))
     assert client.get(page("accounts_app.grant")).status_code == 403
     assert client.get(page("accounts_app.grant", "add")).status_code == 403
+
+
+def test_the_staff_controls_the_backfills_that_were_granted(ada: User) -> None:
+    cast.asset("raw_flights", cast.DAILY_2013)
+    request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
+    backfill = create_backfill(request, user=ada)
+    vera, client = cast.person("vera", Role.VIEWER, is_staff=True), Client()
+    client.force_login(vera)
+    act = {"action": "pause", "_selected_action": [backfill.pk]}
+    client.post(page("backfills_app.backfill"), act)
+    backfill.refresh_from_db()
+    assert backfill.state == "creating"
+    Grant.objects.create(person=vera, asset="weather")
+    said = client.post(page("backfills_app.backfill"), act, follow=True).content.decode()
+    assert "era may not backfill raw_flights" in said
+    Grant.objects.create(person=vera, asset="raw_flights")
+    client.post(page("backfills_app.backfill"), act)
+    backfill.refresh_from_db()
+    assert backfill.state == "paused"

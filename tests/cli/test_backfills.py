@@ -1,0 +1,154 @@
+"""Backfills on the command line: what is said, whom it acts as, and the exit code."""
+
+from typing import Any
+
+import pytest
+
+from accounts_app.models import AuditEntry, Grant, User
+from assets_app.models import Gateway
+from backfills_app.models import Backfill
+from backfills_app.services.advancing import advance
+from tests.backfills.test_life import run_all, worker
+from tests.cli.test_commands import refusal, said, told
+from tests.execution.conftest import sent
+
+__all__ = ["sent", "worker"]
+
+DAYS = ("raw_flights", "2013-01-01", "2013-01-06")
+
+pytestmark = pytest.mark.usefixtures("ada", "raw_flights", "carriers", "sent")
+
+
+@pytest.fixture
+def number() -> str:
+    return str(told("backfill", "create", *DAYS)["id"])
+
+
+def test_a_request_says_all_that_the_form_says() -> None:
+    body = told(
+        "backfill", "create", "raw_flights", "--selection", "2013-02", "--order", "newest",
+        "--existing", "all", "--allow-holes", "--start-at", "2099-01-01", "--strategy", "7",
+        "--max-active-runs", "2", "--description", "why", "--downstream", "none",
+    )  # fmt: skip
+    assert (body["order"], body["allow_holes"], body["strategy"]) == ("newest", True, 7)
+    assert body["scheduled_date"] == "2099-01-01T00:00:00Z"
+    assert body["logical_dates"] == "2013-02-01..2013-02-28"
+
+
+def test_a_preview_tells_of_each_asset() -> None:
+    text = said("backfill", "preview", *DAYS)
+    assert "missing_upstream" in text
+    (asset,) = told("backfill", "preview", *DAYS)["assets"]
+    assert (asset["asset"], asset["to_make"]) == ("raw_flights", 6)
+    assert not Backfill.objects.exists()
+
+
+def test_one_is_paused_resumed_changed_canceled_and_deleted(number: str) -> None:
+    assert said("backfill", "pause", number) == f"Backfill {number} is paused.\n"
+    changed = told("backfill", "change", number, "--max-active-runs", "9", "--priority", "-2")
+    assert (changed["max_active_runs"], changed["priority"]) == (9, -2)
+    assert told("backfill", "resume", number)["state"] == "creating"
+    assert said("backfill", "cancel", number) == f"Backfill {number} is canceled.\n"
+    assert said("backfill", "delete", number) == f"Backfill {number} is deleted.\n"
+    assert told("backfill", "list") == []
+    assert [each["id"] for each in told("backfill", "list", "--deleted")] == [int(number)]
+    assert told("backfill", "show", number)["deleted"] is True
+
+
+def test_several_are_done_and_each_refusal_is_told(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(told("backfill", "create", *DAYS)["id"])
+    assert told("backfill", "pause", number, other)["done"] == [int(number), int(other)]
+    said("backfill", "resume", number)
+    code, error = refusal(capsys, "backfill", "resume", number, other)
+    assert (code, "is not paused" in error, "1 of 2 were refused" in error) == (1, True, True)
+    assert Backfill.objects.get(pk=other).state == "creating"
+
+
+def test_what_failed_is_shown_and_retried(number: str, worker: Gateway) -> None:
+    run_all(worker, failing=("2013-01-02",))
+    assert "ValueError: no" in said("backfill", "show", number)
+    shown = told("backfill", "show", number)
+    assert shown["failures"][0]["runs"] == 1
+    assert told("backfill", "retry", number, "--code", "newest")["state"] == "running"
+    run_all(worker)
+    assert told("backfill", "show", number)["state"] == "succeeded"
+
+
+def test_what_was_skipped_is_shown_with_who_had_it(number: str) -> None:
+    advance()
+    second = str(told("backfill", "create", *DAYS)["id"])
+    advance()
+    text = said("backfill", "show", second)
+    assert "in_flight" in text
+    assert Backfill.objects.get(pk=number).name in text
+
+
+def test_a_clone_is_asked_for_with_what_is_to_be_different(number: str) -> None:
+    clone = told("backfill", "clone", number, "--existing", "all")
+    assert (clone["logical_dates"], clone["existing"]) == ("2013-01-01..2013-01-06", "all")
+    part = told("backfill", "clone", number, "2013-01-02", "2013-01-03")
+    assert part["logical_dates"] == "2013-01-02..2013-01-03"
+
+
+def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
+    number: str,
+    worker: Gateway,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_all(worker, failing=("2013-01-02",))
+    ends: list[tuple[str, ...]] = [(), ("2013-01-02",)]
+
+    def pass_time(_: float) -> None:
+        run_all(worker, failing=ends.pop())
+
+    monkeypatch.setattr("accounts_app.management.progress.time.sleep", pass_time)
+    code, error = refusal(capsys, "backfill", "retry", number, "--wait")
+    assert (code, "1 of 6 partitions were not made" in error) == (1, True)
+    assert told("backfill", "retry", number, "--wait")["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("pause", "99"), "There is no backfill 99."),
+        (("pause", "0"), "There is no backfill 0."),
+        (("pause", "1" * 30), "There is no backfill"),
+        (("pause", "1" * 30, "1"), "There is no backfill"),
+        (("resume", "NUMBER"), "is not paused: "),
+        (("retry", "NUMBER"), "Nothing of it is to be retried."),
+        (("retry", "NUMBER", "--code", "older"), "invalid choice"),
+        (("delete", "NUMBER"), "Only a backfill that has ended can be deleted"),
+        (("change", "NUMBER"), "Nothing is to be changed"),
+        (("change", "NUMBER", "--max-active-runs", "0"), "Between 1 and 1000, not 0."),
+        (("change", "NUMBER", "--order", "random"), "invalid choice"),
+        (("clone", "NUMBER", "yesterday", "today"), "start: "),
+        (("create", "raw_flights"), "Name a partition"),
+        (("create", *DAYS, "--selection", "2013"), "not both"),
+        (("pause",), "required: BACKFILL"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_2_and_a_sentence(
+    number: str,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    trail = AuditEntry.objects.count()
+    typed = [number if word == "NUMBER" else word for word in arguments]
+    code, error = refusal(capsys, "backfill", *typed)
+    assert (code, AuditEntry.objects.count()) == (2, trail)
+    assert sentence in error
+
+
+def test_a_viewer_controls_only_what_was_granted(
+    number: str, vera: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_vera: Any = ("--as", "vera")
+    for verb in ("pause", "resume", "cancel", "delete", "retry", "clone"):
+        code, error = refusal(capsys, "backfill", verb, number, *as_vera)
+        assert (code, "vera may not" in error) == (2, True)
+    Grant.objects.create(person=vera, asset="raw_flights")
+    assert said("backfill", "pause", number, *as_vera) == f"Backfill {number} is paused.\n"
