@@ -14,9 +14,10 @@ from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import Backfill, BackfillOrder, BackfillPartition
 from backfills_app.services.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS
-from backfills_app.services.control import held, require_unfinished, take_back
+from backfills_app.services.control import held, require_unfinished
 from backfills_app.services.counting import derive_states
 from backfills_app.services.messages import nudge_advance
+from backfills_app.services.withdrawing import take_back
 
 HIGHEST_PRIORITY = 1000
 

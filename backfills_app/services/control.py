@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -14,7 +14,6 @@ from accounts_app.policy import Action
 from assets_app.catalogue.texts import storable
 from assets_app.execution.control import cancel_runs_of
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.execution.withdrawing import withdraw_runs_of
 from assets_app.models import RunGroup
 from backfills_app.models import (
     Backfill,
@@ -25,16 +24,9 @@ from backfills_app.models import (
 from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import lock
 from backfills_app.services.messages import nudge_advance
+from backfills_app.services.withdrawing import take_back
 
 State = BackfillPartition.State
-
-_FORGET_RUNS = """
-WITH back AS (
-    UPDATE backfills_app_backfillpartition SET state = 'waiting', run_id = NULL
-    WHERE run_id = ANY(%s) AND state = 'active' RETURNING backfill_asset_id
-)
-SELECT backfill_asset_id, count(*) FROM back GROUP BY 1 ORDER BY 1
-"""
 
 
 @contextmanager
@@ -130,18 +122,6 @@ def give_up(backfill_id: int, error: str) -> None:
         for piece in BackfillAsset.objects.filter(backfill=backfill_id):
             _cancel_waiting(piece)
         derive_states([backfill_id])
-
-
-def take_back(backfill: Backfill) -> None:
-    """Let the partitions of runs that have not begun wait again: their turn comes anew."""
-    run_ids = withdraw_runs_of(backfill.group)
-    if not run_ids:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(_FORGET_RUNS, [run_ids])
-        back = cursor.fetchall()
-    for piece_id, number in back:
-        shift_counts(piece_id, {"active": -number, "waiting": number})
 
 
 def require_unfinished(backfill: Backfill, verb: str) -> None:

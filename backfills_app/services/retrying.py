@@ -20,6 +20,7 @@ from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, Bac
 from backfills_app.services.control import held, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
 from backfills_app.services.freezing import require_same_cut
+from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.waiting import look_again
 
@@ -182,6 +183,11 @@ def follow_retried(run_ids: Sequence[int], **_: Any) -> None:
         shift_counts(piece_id, change)
     backfill_ids = {backfill_id for _, backfill_id, _, _ in opened}
     reopen(backfill_ids)
+    for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
+        # What follows waits for it again. Not waited for: whoever holds the lock may wait for the
+        # runs that are held here.
+        if try_lock(backfill.pk):
+            look_again(backfill)
     derive_states(backfill_ids)
     canceling = Backfill.objects.filter(pk__in=backfill_ids, state=BackfillState.CANCELING)
     if name := canceling.values_list("name", flat=True).first():

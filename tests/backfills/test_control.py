@@ -458,6 +458,14 @@ def test_a_higher_priority_goes_first_from_now_on(desk: Desk, alice: User) -> No
     assert set(sent.values_list("group", flat=True)) == {urgent.group_id}
 
 
+def test_the_order_is_changed_for_all_that_has_not_begun(desk: Desk, alice: User) -> None:
+    (first,) = desk.run_some(1)
+    change_backfill(desk.backfill, order="newest", user=alice)
+    publish(first)
+    begun = [attempt.run.selection for attempt in desk.run_some()]
+    assert (first.run.selection, begun) == ("2013-01-01", ["2013-01-06", "2013-01-05"])
+
+
 def test_the_order_of_a_selection_is_kept_only_where_it_was_asked_for(
     desk: Desk, alice: User
 ) -> None:
@@ -577,3 +585,30 @@ def test_no_partition_stays_claimed_by_a_run_that_is_gone(desk: Desk, alice: Use
     expand(desk.backfill.pk)
     desk.end_all()
     assert state_of(desk.backfill) == "succeeded"
+
+
+def test_what_another_backfill_has_left_to_a_paused_one_it_makes_itself(
+    desk: Desk, alice: User
+) -> None:
+    (first,) = desk.run_some(1)
+    other = start(alice, end="2013-01-06")
+    advance()
+    advance()
+    assert counts_of(other)["skipped"] == 6
+    assert state_of(other) == "succeeded"
+    third = start(alice, end="2013-01-07", max_active_runs=1)
+    advance()
+    advance()
+    assert counts_of(third) == {"skipped": 6, "active": 1}
+    pause_backfill(desk.backfill, user=alice)
+    # The one that goes on has what is not at work; the one that has ended stays as it was.
+    assert counts_of(third) == {"skipped": 1, "waiting": 5, "active": 1}
+    assert (state_of(other), counts_of(other)) == ("succeeded", {"skipped": 6})
+    publish(first)
+    desk.end_all()
+    assert counts_of(third) == {"skipped": 1, "succeeded": 6}
+    resume_backfill(desk.backfill, user=alice)
+    desk.end_all()
+    assert (state_of(desk.backfill), counts_of(desk.backfill)) == (
+        "succeeded", {"succeeded": 1, "skipped": 5},
+    )  # fmt: skip
