@@ -46,6 +46,7 @@ SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 # ---------------------------------------------------------------- limits
 MAX_PARTITIONS_PER_BACKFILL = env.int("MAX_PARTITIONS_PER_BACKFILL", default=1_000_000)
 MAX_PARTITIONS_PER_REQUEST = env.int("MAX_PARTITIONS_PER_REQUEST", default=10_000)
+DEPENDS_ON_PAST_HOURS = env.float("DEPENDS_ON_PAST_HOURS", default=168.0)
 MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)

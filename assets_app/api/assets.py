@@ -81,6 +81,7 @@ def request_detail(group: RunGroup) -> dict[str, Any]:
         "runs": [run for run, _ in runs[:RUNS_NAMED]],
         "runs_url": f"{reverse('api:runs')}?group={group.pk}",
         "in_flight": group.in_flight,
+        "earlier_missing": group.earlier_missing,
     }
     return RequestSerializer(detail).data
 
@@ -181,6 +182,7 @@ class MaterializeView(ApiView):
                     "runs": [12, 13, 14],
                     "runs_url": "/api/v1/runs/?group=7",
                     "in_flight": [],
+                    "earlier_missing": [],
                 },
                 response_only=True,
                 status_codes=["201"],

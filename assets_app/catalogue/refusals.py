@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from assets_app.models import Asset, Producer, ProducerVersion
+from slicewise import PartitionDefinition
 from slicewise.io import find_storage
 from slicewise.schedules import cycle_from
 
@@ -20,10 +21,6 @@ _NO_MASTER = (
     " names one"
 )
 
-# The values that change nothing, by the option's name in the loader's report.
-_NOT_ASKED = {
-    "depends_on_past": False,
-}
 _NOT_CALLED = ("on_success", "on_failure")
 
 
@@ -115,6 +112,8 @@ def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
         unread = _unreadable(entry)
         if asked:
             yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
+        elif past := _no_past(entry):
+            yield entry, past
         elif entry.get("engine") == "submit" and not settings.SPARK_MASTER:
             yield entry, _NO_MASTER
         elif unread:
@@ -123,6 +122,21 @@ def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
                 f"outlet_validations of {unread!r} ask what a run has written at the asset's uri,"
                 " and nothing here reads it; give it another, or validate in the function",
             )
+
+
+def _no_past(entry: Declared) -> str:
+    """Why its partitions cannot wait for those before them; empty where they can or need not."""
+    if not entry.get("depends_on_past"):
+        return ""
+    spec = entry.get("partition")
+    if spec is None or PartitionDefinition.from_json(spec).time_dimension is None:
+        return "depends_on_past needs partitions by time: without them none is before another"
+    if entry.get("pending") == "latest":
+        return (
+            'depends_on_past does not go with pending="latest", which passes over the partition'
+            " before; leave one of them out"
+        )
+    return ""
 
 
 def _unreadable(entry: Declared) -> str | None:
@@ -135,10 +149,6 @@ def _unreadable(entry: Declared) -> str | None:
 
 
 def _asked_in_vain(entry: Declared) -> Iterator[str]:
-    for name, nothing in _NOT_ASKED.items():
-        value = entry.get(name, nothing)
-        if value != nothing:
-            yield f"{name}={value!r}"
     for name in _NOT_CALLED:
         if entry.get(name):
             yield f"{name}={entry[name]}"

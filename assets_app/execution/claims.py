@@ -14,12 +14,15 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution.outlets import outlet_ids
+from assets_app.execution.waiting import Need, lacking, needs_of, waits_for_past
 from assets_app.models import (
     Asset,
     ProducerVersion,
     Run,
     RunGroup,
+    RunNeed,
     RunPartition,
+    RunState,
     Trigger,
 )
 from slicewise.rows import PartitionRow
@@ -58,14 +61,16 @@ INSERT INTO assets_app_run
     (id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
      partition_count, params, created_at, queued_at, attempt_count, code_failures,
      platform_failures, error, error_kind, requested_by_id, tick_id)
-SELECT id, group_id, producer_version_id, asset_id, trigger, queue, 'queued', selection,
-       partition_count, params::jsonb, %(now)s, %(now)s, 0, 0, 0, '', '', requested_by_id, tick_id
+SELECT id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
+       partition_count, params::jsonb, %(now)s,
+       CASE WHEN state = 'queued' THEN %(now)s END, 0, 0, 0, '', '', requested_by_id, tick_id
 FROM unnest(
     %(runs)s::bigint[], %(groups)s::bigint[], %(versions)s::bigint[], %(assets)s::bigint[],
     %(triggers)s::text[], %(queues)s::text[], %(selections)s::text[], %(counts)s::int[],
-    %(params)s::text[], %(people)s::bigint[], %(ticks)s::bigint[]
+    %(params)s::text[], %(people)s::bigint[], %(ticks)s::bigint[],
+    %(states)s::text[]
 ) AS planned(id, group_id, producer_version_id, asset_id, trigger, queue, selection,
-             partition_count, params, requested_by_id, tick_id)
+             partition_count, params, requested_by_id, tick_id, state)
 """
 
 # Of several assets that are made together another run holds some: the rest is let go again, in the
@@ -178,8 +183,26 @@ def claim_all(
         else:
             claimed.append(ClaimedPartition(group[0].row, own, run_id))
     _give_back(halves)
-    _insert_runs(by_run, claimed)
+    _insert_runs(by_run, claimed, _lacking(by_run, claimed))
     return claimed, held
+
+
+def _lacking(
+    planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]
+) -> dict[int, list[tuple[int, str, str]]]:
+    """Partitions that runs wait for, by run: of assets with ``depends_on_past`` alone."""
+    of_run: dict[int, list[PartitionRow]] = {}
+    asked: dict[int, set[str]] = {}
+    for one in claimed:
+        terms = planned[one.run_id].terms
+        if waits_for_past(terms.producer_version):
+            of_run.setdefault(one.run_id, []).append(one.row)
+            asked.setdefault(terms.asset.pk, set()).add(one.row.key)
+    needs: list[Need] = []
+    for run_id, rows in of_run.items():
+        terms = planned[run_id].terms
+        needs += needs_of(run_id, terms.asset, terms.trigger, rows, asked[terms.asset.pk])
+    return lacking(needs)
 
 
 def claim_found(
@@ -256,7 +279,11 @@ def reserve_ids(model: type[Model], count: int) -> list[int]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def _insert_runs(planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]) -> None:
+def _insert_runs(
+    planned: Mapping[int, PlannedRun],
+    claimed: Sequence[ClaimedPartition],
+    waits: Mapping[int, Sequence[tuple[int, str, str]]],
+) -> None:
     by_run: dict[int, list[PartitionRow]] = {}
     for partition in claimed:
         by_run.setdefault(partition.run_id, []).append(partition.row)
@@ -280,10 +307,19 @@ def _insert_runs(planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPar
                     for one, rows in zip(terms, by_run.values(), strict=True)
                 ],
                 "params": [json.dumps(dict(one.params)) if one.params else "{}" for one in terms],
+                "states": [
+                    str(RunState.WAITING if run_id in waits else RunState.QUEUED)
+                    for run_id in by_run
+                ],
                 "ticks": [one.tick_id for one in terms],
                 "people": [None if (by := one.requested_by) is None else by.pk for one in terms],
             },
         )
+    RunNeed.objects.bulk_create(
+        RunNeed(run_id=run_id, asset_id=asset_id, identity=identity, key=key)
+        for run_id, needs in waits.items()
+        for asset_id, identity, key in needs
+    )
 
 
 def describe(rows: Sequence[PartitionRow]) -> str:

@@ -16,6 +16,7 @@ from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.waiting import missing_before, waits_for_past
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Trigger
 from slicewise.rows import PartitionRow, partition_rows
 
@@ -69,9 +70,11 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
         claimed, held = claim(terms, list(batches(rows, strategy)))
         if not claimed:
             raise ConflictingRequest({"selection": in_flight_sentence(asset, held)})
-        if held:
-            group.in_flight = [row.key for row in held]
-            group.save(update_fields=["in_flight"])
+        group.in_flight = [row.key for row in held]
+        if waits_for_past(version):
+            group.earlier_missing = missing_before(asset, [one.row for one in claimed])
+        if group.in_flight or group.earlier_missing:
+            group.save(update_fields=["in_flight", "earlier_missing"])
         audit.record(
             user,
             "materialize",

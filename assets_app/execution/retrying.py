@@ -338,7 +338,7 @@ def _queue(run_ids: Sequence[int]) -> None:
         cursor.execute(_TAKE, [list(run_ids)])
     anew = {
         "queued_at": timezone.now(), "not_before": None, "dispatched_at": None,
-        "started_at": None, "ended_at": None, "error": "", "error_kind": "",
+        "started_at": None, "ended_at": None, "error": "", "error_kind": "", "skip_reason": "",
         "code_failures": 0, "platform_failures": 0,
     }  # fmt: skip
     for state in RETRYABLE_STATES:

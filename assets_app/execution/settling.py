@@ -35,7 +35,8 @@ _SETTLE = """
 WITH held AS MATERIALIZED (
     SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
            slice.held_by_id, made.rows, made.bytes, slice.state AS old,
-           CASE WHEN %(new)s = 'canceled' AND slice.state <> 'missing' THEN slice.state
+           CASE WHEN %(new)s IN ('canceled', 'skipped') AND slice.state <> 'missing'
+                THEN slice.state
                 ELSE %(new)s END AS new
     FROM assets_app_assetpartition AS slice
     JOIN assets_app_runpartition AS made
@@ -124,6 +125,11 @@ def release_failed(run_ids: Sequence[int]) -> None:
 def release_canceled(run_ids: Sequence[int]) -> None:
     """The runs were canceled: slices show it only where they had no state before."""
     _release(run_ids, RunPartition.State.CANCELED, PartitionState.CANCELED)
+
+
+def release_skipped(run_ids: Sequence[int]) -> None:
+    """The runs were skipped before they began: the same."""
+    _release(run_ids, RunPartition.State.SKIPPED, PartitionState.SKIPPED)
 
 
 def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState) -> None:

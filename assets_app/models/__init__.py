@@ -17,6 +17,7 @@ from assets_app.models.runs import (
     RunAttempt,
     RunGroup,
     RunLog,
+    RunNeed,
     RunPartition,
 )
 from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
@@ -65,6 +66,7 @@ __all__ = [
     "RunAttempt",
     "RunGroup",
     "RunLog",
+    "RunNeed",
     "RunPartition",
     "RunState",
     "Schedule",

@@ -14,6 +14,7 @@ from assets_app.models.states import (
     GroupKind,
     Queue,
     RunState,
+    SkipReason,
     Trigger,
 )
 from assets_app.queries.runs import RunQuerySet
@@ -33,6 +34,8 @@ class RunGroup(models.Model):
     paused = models.BooleanField(default=False)
     # Keys that a request named and did not get, since another run was making them.
     in_flight = models.JSONField(default=list)
+    # Keys of partitions that should be there before those that a request named, and are not.
+    earlier_missing = models.JSONField(default=list)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -89,6 +92,9 @@ class Run(models.Model):
     platform_failures = models.PositiveIntegerField(default=0)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=10, choices=FailureKind, blank=True)
+    skip_reason = models.CharField(
+        max_length=20, choices=SkipReason, blank=True, default="", db_default=""
+    )
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -220,6 +226,7 @@ class RunPartition(models.Model):
         SUCCEEDED = "succeeded", "Succeeded"
         FAILED = "failed", "Failed"
         CANCELED = "canceled", "Canceled"
+        SKIPPED = "skipped", "Skipped"
 
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, related_name="partitions", db_index=False
@@ -245,6 +252,18 @@ class RunPartition(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.run_id} slice {self.slice_id}"
+
+
+class RunNeed(models.Model):
+    """A partition that a waiting run waits for: the one before its own."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="needs")
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
+    identity = models.CharField(max_length=16, db_collation="C")
+    key = models.CharField(max_length=1000, db_collation="C")
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} needs {self.asset_id} {self.key}"
 
 
 class AttemptInput(models.Model):

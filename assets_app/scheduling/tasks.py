@@ -8,6 +8,7 @@ from celery import shared_task
 
 from assets_app.execution import recovery
 from assets_app.execution.dispatch import dispatch, resend_unheard
+from assets_app.execution.waiting import wake_waiting
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
@@ -22,7 +23,7 @@ def tick() -> None:
     """Look at the schedules, at the queue, and at what has not been heard of."""
     now = database_now()
     steps: list[Callable[[], object]] = [
-        *(partial(look, now) for look in (handle_ticks, judge_outbox, queue_again)),
+        *(partial(look, now) for look in (handle_ticks, judge_outbox, queue_again, wake_waiting)),
         *(recovery.recover, resend_unheard, dispatch),
     ]
     for step in steps:

@@ -220,3 +220,8 @@ class RequestSerializer(serializers.Serializer[Any]):
     in_flight = serializers.ListField(
         child=serializers.CharField(), help_text="Keys left out since another run makes them."
     )
+    earlier_missing = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="With `depends_on_past`: keys before these that are not there. They are made all"
+        " the same.",
+    )

@@ -46,9 +46,8 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         model = Run
         fields: tuple[str, ...] = (
             "id", "asset", "group", "trigger", "tick", "queue", "state", "selection",
-            "partition_count", "params", "attempt_count", "error", "error_kind", "requested_by",
-            "created_at",
-            "queued_at", "dispatched_at", "started_at", "ended_at",
+            "partition_count", "params", "attempt_count", "error", "error_kind", "skip_reason",
+            "requested_by", "created_at", "queued_at", "dispatched_at", "started_at", "ended_at",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 

@@ -108,6 +108,9 @@ def _request(asset: Asset, form: MaterializeForm) -> MaterializeRequest:
 
 def _made(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRedirect:
     runs = list(group.runs.values_list("pk", flat=True)[:2])
+    if group.earlier_missing:
+        named = ", ".join(group.earlier_missing[:3])
+        messages.warning(request, f"Made all the same, though not there before: {named}.")
     if len(runs) == 1:
         messages.success(request, f"{asset.name} is queued.")
         return redirect("assets:run", runs[0])

@@ -13,8 +13,10 @@ from backfills_app.services.messages import nudge_advance
 _FOLLOW = """
 WITH ended AS (
     UPDATE backfills_app_backfillpartition AS wanted
-    SET state = made.state
+    SET state = made.state,
+        reason = CASE WHEN made.state = 'skipped' THEN run.skip_reason ELSE wanted.reason END
     FROM assets_app_runpartition AS made
+    JOIN assets_app_run AS run ON run.id = made.run_id
     WHERE wanted.run_id = ANY(%(runs)s) AND wanted.state = 'active'
       AND made.run_id = wanted.run_id AND made.slice_id = wanted.slice_id
       AND made.state <> 'pending'

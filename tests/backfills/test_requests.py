@@ -222,3 +222,10 @@ def test_an_older_version_of_the_code_is_used_where_it_is_named(alice: User) -> 
     assert frozen("000000") == frozen(str(old.bundle_version_id)) == old
     with pytest.raises(InvalidRequest, match="no version 'abcd'"):
         frozen("abcd")
+
+
+def test_what_depends_on_its_past_is_made_oldest_first(alice: User) -> None:
+    asset("balances", DAILY_2013, options={"depends_on_past": True})
+    said = refusal(alice, "balances", "2013-01-01", "2013-01-03", order="newest")
+    assert "order is oldest" in said["order"][0]
+    assert request_from_text("balances", "2013-01-01", "2013-01-03").order == "oldest"

@@ -30,7 +30,11 @@ def active() -> list[str]:
     ("arguments", "said"),
     [
         ('engine="submit"', "its setting SPARK_MASTER names one"),
-        ("depends_on_past=True", "depends_on_past=True cannot be acted on yet"),
+        ("depends_on_past=True", "depends_on_past needs partitions by time"),
+        (
+            'depends_on_past=True, pending="latest", partition=PartitionByInterval("@daily")',
+            'does not go with pending="latest"',
+        ),
         ("on_success=print", "on_success=print cannot be acted on yet"),
         ("on_failure=print", "on_failure=print cannot be acted on yet"),
         (
@@ -38,8 +42,8 @@ def active() -> list[str]:
             "outlet_validations of 'flights' ask what a run has written at the asset's uri",
         ),
         (
-            "depends_on_past=True, on_success=print",
-            "depends_on_past=True and on_success=print cannot be",
+            "on_success=print, on_failure=print",
+            "on_success=print and on_failure=print cannot be",
         ),
     ],
 )

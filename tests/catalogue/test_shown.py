@@ -37,7 +37,7 @@ def test_a_refused_asset_says_so_and_what_stands_beside_it_does_not(
     )
     sync_bundle("trials", folder)
     assert "a.py cannot be put in force" in page(browser, "flights")
-    assert "depends_on_past=True cannot be acted on yet" in page(browser, "flights")
+    assert "depends_on_past needs partitions by time" in page(browser, "flights")
     assert "a.py" not in page(browser, "fine")
     bundles = browser.get("/bundles/").content.decode()
     assert "1 error<" in bundles

@@ -180,6 +180,8 @@ class Command(SlicewiseCommand):
             self.note(f"{detail['run_count']} runs for {detail['partition_count']} partitions.")
             if detail["in_flight"]:
                 self.note(f"Left out, being made already: {', '.join(detail['in_flight'])}")
+            if detail["earlier_missing"]:
+                self.note(f"Not there before them: {', '.join(detail['earlier_missing'])}")
         standing = wait_until_ended(asset, lambda: standing_of(group)) if wait else None
         if self.json:
             self.print_json(detail | ({"states": run_states(group)} if wait else {}))

@@ -1,0 +1,164 @@
+"""Runs of assets with ``depends_on_past``: each waits until the partition before its own is there.
+
+What waits is in the state ``waiting``, holds its slices, and is not looked at by dispatch.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.settling import release_skipped
+from assets_app.execution.transitions import move_all
+from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trigger
+from slicewise.due import before
+from slicewise.rows import PartitionRow, partition_rows
+
+# There is no past to wait for before the first partition that was ever made or asked for.
+_LACKING = """
+SELECT need.run_id, need.asset_id, need.identity, need.key
+FROM unnest(
+    %(runs)s::bigint[], %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
+    %(segments)s::text[], %(starts)s::timestamptz[]
+) AS need(run_id, asset_id, identity, key, segment, start)
+LEFT JOIN assets_app_assetpartition AS earlier
+    ON earlier.asset_id = need.asset_id AND earlier.identity = need.identity COLLATE "C"
+   AND earlier.key = need.key COLLATE "C"
+WHERE (earlier.id IS NULL OR earlier.held_by_id IS NOT NULL OR earlier.state <> 'materialized')
+  AND EXISTS (
+    SELECT FROM assets_app_assetpartition AS past
+    WHERE past.asset_id = need.asset_id AND past.identity = need.identity COLLATE "C"
+      AND past.segment = need.segment COLLATE "C" AND past.window_start < need.start
+      AND (past.version > 0 OR past.held_by_id IS NOT NULL OR past.state <> 'missing')
+  )
+"""
+
+_LOOK = """
+SELECT run.id, run.trigger, run.created_at,
+       coalesce(bool_and(earlier.state = 'materialized' AND earlier.held_by_id IS NULL), true),
+       coalesce(bool_or(earlier.state IN ('failed', 'canceled', 'skipped')
+                        AND earlier.held_by_id IS NULL), false)
+FROM assets_app_run AS run
+LEFT JOIN assets_app_runneed AS need ON need.run_id = run.id
+LEFT JOIN LATERAL (
+    SELECT coalesce(max(piece.state), 'missing') AS state, max(piece.held_by_id) AS held_by_id
+    FROM assets_app_assetpartition AS piece
+    WHERE piece.asset_id = need.asset_id AND piece.identity = need.identity
+      AND piece.key = need.key
+) AS earlier ON need.id IS NOT NULL
+WHERE run.state = 'waiting'
+GROUP BY run.id ORDER BY run.id
+"""
+
+
+class Need(NamedTuple):
+    """A partition that has to be there before a run starts."""
+
+    run_id: int
+    asset_id: int
+    identity: str
+    key: str
+    segment: str
+    start: datetime
+
+
+class _Waiting(NamedTuple):
+    id: int
+    trigger: str
+    since: datetime
+    is_ready: bool
+    is_failed: bool
+
+
+def waits_for_past(version: ProducerVersion) -> bool:
+    """Whether partitions of what this version makes wait for those before them."""
+    return bool(version.definition.get("depends_on_past"))
+
+
+def needs_of(
+    run_id: int,
+    asset: Asset,
+    trigger: Trigger,
+    rows: Sequence[PartitionRow],
+    asked: Collection[str] = (),
+) -> Iterator[Need]:
+    """The partitions before those of a run, one for each that is not its own.
+
+    A person's request goes ahead: it waits only for partitions that were ``asked`` for with it.
+    """
+    definition, own = asset.definition, {row.key for row in rows}
+    for row in rows:
+        if row.start is None or definition is None:
+            continue
+        found = partition_rows(definition, before(definition, row.start, 1))
+        earlier = next((one for one in found if one.segment == row.segment), None)
+        if earlier is None or earlier.key in own:
+            continue
+        if trigger != Trigger.MANUAL or earlier.key in asked:
+            yield Need(run_id, asset.pk, asset.identity, earlier.key, row.segment, row.start)
+
+
+def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
+    """What of it is not there, by run: asset, identity and key. After the slices are claimed."""
+    if not needs:
+        return {}
+    runs, assets, identities, keys, segments, starts = zip(*needs, strict=True)
+    columns: Mapping[str, Any] = {
+        "runs": list(runs), "assets": list(assets), "identities": list(identities),
+        "keys": list(keys), "segments": list(segments), "starts": list(starts),
+    }  # fmt: skip
+    found: dict[int, list[tuple[int, str, str]]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_LACKING, columns)
+        for run_id, *need in cursor.fetchall():
+            found.setdefault(run_id, []).append((need[0], need[1], need[2]))
+    return found
+
+
+def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
+    """Keys of partitions before these that should be there and are not; a person is told."""
+    found = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
+    return [key for _, _, key in found.get(0, [])]
+
+
+@transaction.atomic
+def wake_waiting(now: datetime) -> int:
+    """Queue the runs whose partition before is there, and skip those that have waited too long;
+    how many there were of both.
+
+    A run of a backfill is skipped as soon as the partition before it has failed: nobody makes that
+    one meanwhile, and the backfill is to end.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK)
+        waiting = [_Waiting(*row) for row in cursor.fetchall()]
+    late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
+    ready = [run.id for run in waiting if run.is_ready]
+    changed = len(move_all(ready, RunState.WAITING, RunState.QUEUED, queued_at=now)) if ready else 0
+    blocked = [run for run in waiting if not run.is_ready]
+    failed = [run for run in blocked if run.is_failed]
+    over = [run.id for run in failed if run.trigger == Trigger.BACKFILL or run.since < late]
+    timed_out = [run.id for run in blocked if not run.is_failed and run.since < late]
+    changed += _skip(over, SkipReason.UPSTREAM_FAILED, now)
+    changed += _skip(timed_out, SkipReason.WAIT_TIMEOUT, now)
+    if changed:
+        nudge_dispatch()
+    return changed
+
+
+def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
+    if not run_ids:
+        return 0
+    said = {
+        SkipReason.UPSTREAM_FAILED: "The partition before it was not made.",
+        SkipReason.WAIT_TIMEOUT: "It waited for the partition before it as long as it may"
+        f" ({settings.DEPENDS_ON_PAST_HOURS:g} hours, setting DEPENDS_ON_PAST_HOURS).",
+    }[reason]
+    ended = move_all(
+        run_ids, RunState.WAITING, RunState.SKIPPED, ended_at=now, skip_reason=reason, error=said
+    )
+    release_skipped(ended)
+    return len(ended)

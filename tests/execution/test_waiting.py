@@ -1,0 +1,216 @@
+"""Assets with ``depends_on_past``: a partition is made when the one before it is there."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Failure
+from assets_app.execution.claims import RunTerms, claim
+from assets_app.execution.control import cancel_run
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.retrying import retry_run
+from assets_app.execution.waiting import wake_waiting
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    Run,
+    RunGroup,
+    RunNeed,
+    RunState,
+    Trigger,
+)
+from slicewise import PartitionByProduct
+from slicewise.rows import partition_rows
+from tests.cast import AIRPORTS, DAILY_2013, asset, outlet_of
+from tests.execution.test_attempts import counts_agree_with_slices, staged
+
+
+@pytest.fixture
+def balances(db: None) -> Asset:
+    return asset("balances", DAILY_2013, options={"depends_on_past": True})
+
+
+def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
+    """A run for each selection, as a schedule or a backfill makes them in one claim."""
+    group = RunGroup.objects.create(kind="schedule")
+    assert of.producer
+    assert of.producer.current_version
+    terms = RunTerms(
+        asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
+        params={}, requested_by=None,
+    )  # fmt: skip
+    planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
+    claimed, _ = claim(terms, planned)
+    assert claimed
+    return list(group.runs.order_by("id"))
+
+
+def make(run: Run, gateway: Gateway) -> None:
+    dispatch()
+    attempt = attempts.begin(run.pk, gateway)
+    assert attempt is not None
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
+    assert attempts.succeed(attempt.row)
+
+
+def fail(run: Run, gateway: Gateway) -> None:
+    dispatch()
+    attempt = attempts.begin(run.pk, gateway)
+    assert attempt is not None
+    assert attempts.fail(attempt.row, Failure(error="no"))
+
+
+def states() -> list[str]:
+    return list(Run.objects.order_by("id").values_list("state", flat=True))
+
+
+def test_runs_start_one_after_the_other(balances: Asset, gateway: Gateway) -> None:
+    days = ask(balances, "2013-01-01", "2013-01-02", "2013-01-03")
+    assert states() == ["queued", "waiting", "waiting"]
+    assert [need.key for need in days[1].needs.all()] == ["2013-01-01"]
+    assert wake_waiting(timezone.now()) == 0
+    make(days[0], gateway)
+    assert wake_waiting(timezone.now()) == 1
+    assert states() == ["succeeded", "queued", "waiting"]
+    make(days[1], gateway)
+    wake_waiting(timezone.now())
+    make(days[2], gateway)
+    assert states() == ["succeeded"] * 3
+
+
+def test_the_first_that_was_ever_asked_for_has_no_past(balances: Asset) -> None:
+    ask(balances, "2013-06-01")
+    assert states() == ["queued"]
+
+
+def test_a_hole_before_it_is_waited_for(balances: Asset, gateway: Gateway) -> None:
+    make(ask(balances, "2013-01-01")[0], gateway)
+    late = ask(balances, "2013-01-03")[0]
+    assert late.state == RunState.WAITING
+    make(ask(balances, "2013-01-02")[0], gateway)
+    wake_waiting(timezone.now())
+    late.refresh_from_db()
+    assert late.state == RunState.QUEUED
+    assert late.queued_at is not None
+
+
+def test_a_run_of_several_waits_for_the_one_before_its_first(
+    balances: Asset, gateway: Gateway
+) -> None:
+    chunks = ask(balances, "2013-01-01..2013-01-10", "2013-01-11..2013-01-20")
+    assert states() == ["queued", "waiting"]
+    assert [need.key for need in RunNeed.objects.all()] == ["2013-01-10"]
+    make(chunks[0], gateway)
+    wake_waiting(timezone.now())
+    assert states() == ["succeeded", "queued"]
+
+
+def test_segments_wait_each_for_themselves(gateway: Gateway) -> None:
+    by_airport = PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
+    both = asset("both", by_airport, options={"depends_on_past": True})
+    make(ask(both, "date=2013-01-01 airport=JFK")[0], gateway)
+    ask(
+        both,
+        "date=2013-01-02 airport=JFK",
+        "date=2013-01-02 airport=LGA",
+        "date=2013-01-03 airport=LGA",
+    )
+    assert states() == ["succeeded", "queued", "queued", "waiting"]
+
+
+def test_what_is_made_again_is_waited_for(balances: Asset, gateway: Gateway) -> None:
+    make(ask(balances, "2013-01-01")[0], gateway)
+    ask(balances, "2013-01-01")
+    assert ask(balances, "2013-01-02")[0].state == RunState.WAITING
+
+
+def test_a_failure_is_waited_over_until_somebody_mends_it(
+    balances: Asset, gateway: Gateway, alice: User
+) -> None:
+    first, second = ask(balances, "2013-01-01", "2013-01-02")
+    fail(first, gateway)
+    assert wake_waiting(timezone.now()) == 0
+    retry_run(first, user=alice)
+    make(first, gateway)
+    wake_waiting(timezone.now())
+    assert states() == ["succeeded", "queued"]
+    assert second.pk
+
+
+@pytest.mark.parametrize("is_failed", [True, False])
+def test_nothing_waits_for_ever(
+    balances: Asset, gateway: Gateway, settings: Any, is_failed: bool
+) -> None:
+    first, second = ask(balances, "2013-01-01", "2013-01-02")
+    if is_failed:
+        fail(first, gateway)
+    over = timezone.now() + timedelta(hours=settings.DEPENDS_ON_PAST_HOURS, minutes=1)
+    assert wake_waiting(over - timedelta(minutes=2)) == 0
+    assert wake_waiting(over) == 1
+    second.refresh_from_db()
+    assert second.state == RunState.SKIPPED
+    assert second.skip_reason == ("upstream_failed" if is_failed else "wait_timeout")
+    piece = AssetPartition.objects.get(key="2013-01-02")
+    assert (piece.state, piece.held_by) == ("skipped", None)
+    assert second.partitions.get().state == "skipped"
+    assert counts_agree_with_slices()
+
+
+def test_a_backfill_does_not_wait_for_what_has_failed(balances: Asset, gateway: Gateway) -> None:
+    days = ask(balances, "2013-01-01", "2013-01-02", "2013-01-03", trigger=Trigger.BACKFILL)
+    fail(days[0], gateway)
+    wake_waiting(timezone.now())
+    assert states() == ["failed", "skipped", "waiting"]
+    wake_waiting(timezone.now())
+    assert states() == ["failed", "skipped", "skipped"]
+    assert set(Run.objects.exclude(skip_reason="").values_list("skip_reason", flat=True)) == {
+        "upstream_failed"
+    }
+
+
+def test_a_person_goes_ahead_in_order_and_is_told(
+    balances: Asset, gateway: Gateway, alice: User
+) -> None:
+    make(ask(balances, "2013-01-01")[0], gateway)
+    request = MaterializeRequest(asset=balances, selection="2013-01-05..2013-01-06")
+    group = materialize(request, user=alice)
+    assert group.earlier_missing == ["2013-01-04"]
+    assert list(group.runs.order_by("id").values_list("state", flat=True)) == ["queued", "waiting"]
+    request = MaterializeRequest(asset=balances, selection="2013-01-02")
+    assert materialize(request, user=alice).earlier_missing == []
+
+
+def test_a_waiting_run_is_canceled_at_once(balances: Asset, alice: User) -> None:
+    _, second = ask(balances, "2013-01-01", "2013-01-02")
+    assert cancel_run(second, user=alice).state == RunState.CANCELED
+    assert AssetPartition.objects.get(key="2013-01-02").held_by is None
+
+
+def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gateway) -> None:
+    make(ask(balances, "2013-01-01")[0], gateway)
+    days = [f"{row.key}" for row in partition_rows(DAILY_2013, DAILY_2013.select("2013"))]
+    ask(balances, *days[2:])
+    other = asset("other")
+    group = RunGroup.objects.create(kind="schedule")
+    assert other.producer
+    assert other.producer.current_version
+    terms = RunTerms(
+        asset=other, producer_version=other.producer.current_version, group=group,
+        trigger=Trigger.SCHEDULE, params={}, requested_by=None,
+    )  # fmt: skip
+    claim(terms, [list(partition_rows(None, None))])
+    assert dispatch() == 1
+    assert group.runs.get().state == RunState.DISPATCHED
+
+
+def test_without_it_nothing_waits(db: None) -> None:
+    flights = asset("flights", DAILY_2013)
+    ask(flights, "2013-01-01", "2013-01-02")
+    assert states() == ["queued", "queued"]
+    assert not RunNeed.objects.exists()
