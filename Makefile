@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test faults soak lint bench help dev lock chromium reference
+.PHONY: setup demo up test faults soak lint bench help dev lock chromium jdbc reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +25,7 @@ demo: $(STAMP) ## backfill the flights of 2013 and show the pages (ONCE=1: end a
 up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 	$(BIN)/slicewise up
 
-test: $(DEV_STAMP) chromium ## all tests, on real servers and a real browser (ARGS="-k …" for some)
+test: $(DEV_STAMP) chromium jdbc ## all tests, on real servers and a real browser (ARGS="-k …" for some)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
@@ -67,6 +67,9 @@ $(STAMP): $(BIN)/python
 $(DEV_STAMP): $(BIN)/python
 	@./bin/install-locked $(VENV) requirements-dev.lock
 	@touch $@ $(STAMP)
+
+jdbc:
+	@./bin/ensure-jdbc >/dev/null
 
 chromium:
 	@./bin/ensure-chromium

@@ -41,6 +41,8 @@ RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
 # What gateways know of places of data, such as logins; a file, so that no environment shows it.
 _connections = env.str("SLICEWISE_CONNECTIONS", default="")
 SLICEWISE_CONNECTIONS = Path(_connections) if _connections else None
+# Drivers for places such as postgres:, for submissions; a Spark Connect server has its own.
+JDBC_JARS = env.list("SLICEWISE_JDBC_JARS", default=[])
 SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
 # ---------------------------------------------------------------- limits

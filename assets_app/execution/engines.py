@@ -138,7 +138,8 @@ def tidy_host() -> None:
 def submit_conf(asked: Mapping[str, str]) -> dict[str, str]:
     """What an application is configured with: what an asset asks for wins."""
     session = {name: str(value) for name, value in spark.SESSION_CONF.items()}
-    return {**_QUIET, **settings.SPARK_SUBMIT_CONF, **session, **asked}
+    jars = {"spark.jars": ",".join(settings.JDBC_JARS)} if settings.JDBC_JARS else {}
+    return {**_QUIET, **jars, **settings.SPARK_SUBMIT_CONF, **session, **asked}
 
 
 def submit_environment() -> dict[str, str]:

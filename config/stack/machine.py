@@ -107,3 +107,8 @@ def python() -> str:
 def memory_bytes() -> int:
     """Memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def jdbc_jars(environ: Mapping[str, str]) -> list[str]:
+    """The jars of JDBC drivers that Spark is to load."""
+    return [one for one in environ.get("SLICEWISE_JDBC_JARS", "").split(",") if one]

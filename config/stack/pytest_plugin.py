@@ -20,6 +20,9 @@ from config.stack.process import scrubbed
 
 NAMED = ("DATABASE_URL", "REDIS_URL", "SPARK_REMOTE")
 OURS = "SLICEWISE_TEST_SERVICES"
+# Where Debian keeps PostgreSQL's JDBC driver, and what that needs for passwords.
+DRIVERS = Path("/usr/share/java")
+DRIVER_NAMES = ("postgresql", "scram-client", "scram-common", "saslprep", "stringprep")
 DATABASE_SERVERS = ("postgresql", "redis")
 
 
@@ -28,6 +31,9 @@ def settle(env: MutableMapping[str, str]) -> Services:
 
     A worker of pytest-xdist inherits what its parent settled on; it gets servers of its own.
     """
+    jars = [str(DRIVERS / f"{name}.jar") for name in DRIVER_NAMES]
+    if all(map(os.path.exists, jars)):
+        env.setdefault("SLICEWISE_JDBC_JARS", ",".join(jars))
     if OURS in env:
         for name in NAMED:
             env.pop(name, None)

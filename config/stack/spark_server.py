@@ -99,4 +99,5 @@ class SparkServer:
             "spark.ui.port": str(self.ui_port),
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "WARN",
+            **({"spark.jars": ",".join(jars)} if (jars := machine.jdbc_jars(os.environ)) else {}),
         }

@@ -15,7 +15,10 @@ Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a t
 Session = Any
 
 # Loaded when a URI asks for them: what reads and writes is not needed where assets are declared.
-_BUILT_IN = {"file": "slicewise.io.file:FileStorage"}
+_BUILT_IN = {
+    "file": "slicewise.io.file:FileStorage",
+    "postgres": "slicewise.io.postgres:PostgresStorage",
+}
 
 
 class NoStorageError(ValueError):

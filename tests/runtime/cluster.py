@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from config.stack import machine, ports
+from config.stack.machine import jdbc_jars
 from config.stack.process import scrubbed
 from slicewise import spark
 from slicewise.runner.processes import die_with_parent
@@ -43,11 +44,12 @@ def submission(master: str, **conf: str) -> dict[str, Any]:
         "spark.executor.extraJavaOptions": BRIEF,
         "spark.sql.shuffle.partitions": "2",
     }
+    jars = {"spark.jars": os.environ["SLICEWISE_JDBC_JARS"]} if jdbc_jars(os.environ) else {}
     return {
         "engine": "submit",
         "spark_home": str(spark_home()),
         "master": master,
-        "conf": {**brief, **session, **conf},
+        "conf": {**brief, **session, **jars, **conf},
         "env": {
             "JAVA_HOME": str(java.home),
             "SPARK_HOME": str(spark_home()),

@@ -74,6 +74,8 @@ class Runs:
         self.remote = remote
         self.submit = submit
         """What the engine ``submit`` is told, but for what differs from run to run."""
+        self.connections: Mapping[str, Mapping[str, Any]] = {}
+        """What the worker knows of places, by the beginnings of their URIs."""
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         """What this worker answers to a question; without, it answers none."""
         self._producers: dict[str, Any] = {}
@@ -108,7 +110,10 @@ class Runs:
     ) -> dict[str, Any]:
         """The request of a run, as a worker sends it."""
         producer, run_id = self._producers[name], next(_run_ids)
-        outlets = [{"name": one["name"], "uri": one["uri"]} for one in producer["outlets"]]
+        outlets = [
+            {"name": one["name"], "uri": one["uri"], "connection": self._connection(one)}
+            for one in producer["outlets"]
+        ]
         return {
             "run_id": run_id,
             "attempt": 1,
@@ -121,7 +126,7 @@ class Runs:
             "file": producer["file"],
             "asset": outlets[0]["name"],
             "uri": outlets[0]["uri"],
-            **({"outlets": outlets} if len(outlets) > 1 else {}),
+            "outlets": outlets,
             "partition": producer["partition"],
             "partitions": list(partitions),
             "strategy": producer["strategy"],
@@ -153,7 +158,8 @@ class Runs:
         request = outcome.request
         for staged in outcome.of_type("staged"):
             mode = self._producers[name]["write_mode"]
-            place = Place(uri=staged["root"], write_mode=mode)
+            connection = self._connection({"canonical_uri": staged["root"]})
+            place = Place(uri=staged["root"], write_mode=mode, connection=connection)
             writer = Writer(
                 run_id=request["run_id"], attempt=request["attempt_name"], token=request["token"]
             )
@@ -165,7 +171,13 @@ class Runs:
         facts = {fact: outlet[fact] for fact in ("uri", "format", "columns", "partition")}
         producer = self._producers.get(name)
         facts["partition"] = producer["partition"] if producer else facts["partition"]
-        return {**facts, "partitions": list(keys), "missing": []}
+        connection = self._connection(outlet)
+        return {**facts, "partitions": list(keys), "missing": [], "connection": connection}
+
+    def _connection(self, outlet: Mapping[str, Any]) -> Mapping[str, Any]:
+        uri = outlet["canonical_uri"] or ""
+        found = [facts for place, facts in self.connections.items() if uri.startswith(place)]
+        return found[0] if found else {}
 
     def _spark(self, run_id: int, conf: Mapping[str, str]) -> dict[str, Any] | None:
         tag = f"slicewise-run-{run_id}-1"

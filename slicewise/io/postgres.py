@@ -1,0 +1,187 @@
+"""``postgres:`` URIs: a table, of which a run replaces its own partitions in one transaction.
+
+The runner has Spark write the rows to a table of the attempt's, by JDBC; the worker moves them to
+the asset's. A row of `_slicewise_published` says which attempt a partition is of.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from slicewise.definitions import PartitionDefinition
+from slicewise.folders import column_text, dimension_names, key_folder, key_parts
+from slicewise.frames import (
+    Frame,
+    RowsError,
+    outside_sentence,
+    says_nothing,
+    text_columns,
+)
+from slicewise.io.base import Session, Staged, Storage, Writer
+from slicewise.io.publishing_sql import Table, Tables, staged_apart
+from slicewise.keys import PartitionKey
+
+_DRIVER = "org.postgresql.Driver"
+
+
+class PostgresStorage(Storage, kind="postgres"):
+    """A column of texts for each dimension; all partitions of a run at once."""
+
+    write_modes = ("replace", "append")
+
+    @property
+    def table(self) -> Table:
+        """The asset's table. Raises ValueError for a URI that names none."""
+        parts = urlsplit(self.place.uri)
+        names = [unquote(name) for name in parts.path.strip("/").split("/")]
+        if len(names) != 3 or not all(names) or not parts.hostname:
+            raise ValueError(
+                f"{self.place.uri!r} names no table; write postgres://host/database/schema/table"
+            )
+        database, schema, name = names
+        return Table(parts.hostname, parts.port or 5432, database, schema, name)
+
+    def staging(self, writer: Writer, *, partitioned: bool) -> str:
+        plain = "".join(c if c.isalnum() else "_" for c in f"{writer.run_id}_{writer.attempt}")
+        return f"_slicewise_{plain}"
+
+    def stage(
+        self,
+        frame: Frame,
+        definition: PartitionDefinition | None,
+        keys: Sequence[PartitionKey],
+        writer: Writer,
+        *,
+        apart: bool,
+    ) -> list[Staged]:
+        says_nothing(frame, definition, keys)  # raises where a column is missing
+        texts = text_columns(frame, definition, keys) if definition is not None else {}
+        name = self.staging(writer, partitioned=definition is not None)
+        if apart:
+            name = staged_apart(name, key_folder(definition, keys[0]))
+        options = {**self._options(), "dbtable": self.table.beside(name)}
+        ready = frame.withColumns(texts) if texts else frame
+        ready.write.format("jdbc").options(**options).mode("overwrite").save()
+        seen = self._seen(frame.sparkSession, name, list(texts))
+        expected = {_texts(key) if texts else (): key for key in keys}
+        wrong = [found for found in seen if found not in expected]
+        if wrong:
+            values = [dict(zip(texts, found, strict=True)) for found in wrong]
+            rows = sum(seen[found][0] for found in wrong)
+            raise RowsError(outside_sentence(rows, values, frame, texts, len(keys)))
+        return [
+            Staged(key.text, key_folder(definition, key), *seen.get(found, (0, 0)))
+            for found, key in expected.items()
+        ]
+
+    def read(
+        self,
+        session: Session,
+        definition: PartitionDefinition | None,
+        keys: Sequence[PartitionKey],
+        *,
+        version: int | None = None,
+    ) -> Frame:
+        names = dimension_names(definition)
+        query = f"SELECT * FROM {self.table}"  # noqa: S608 -- names and texts are quoted
+        if names:
+            columns = ", ".join(map(quoted, names))
+            values = ", ".join(f"({', '.join(map(literal, _texts(key)))})" for key in keys)
+            query += f" WHERE ({columns}) IN (VALUES {values})"
+        return self._query(session, query)
+
+    def read_staged(
+        self,
+        session: Session,
+        definition: PartitionDefinition | None,
+        staged: Sequence[Staged],
+        writer: Writer,
+    ) -> Frame:
+        name = self.staging(writer, partitioned=definition is not None)
+        with Tables(self.table, self.place.connection, name) as tables:
+            names = tables.waiting(name, [one.path for one in staged])
+        parts = [f"SELECT * FROM {self.table.beside(one)}" for one in names]  # noqa: S608
+        return self._query(session, " UNION ALL ".join(parts))
+
+    def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
+        with self._tables(writer) as tables:
+            tables.check(staging, _paths(partitions))
+
+    def publish(
+        self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
+    ) -> Mapping[str, Mapping[str, Any]]:
+        with self._tables(writer) as tables:
+            tables.end_others()
+            tables.publish(
+                self.staging(writer, partitioned=True),
+                _paths(partitions),
+                adds=self.place.write_mode == "append",
+                earlier=[_attempt(writer, one) for one in writer.earlier],
+            )
+        return {}
+
+    def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
+        with self._tables(writer) as tables:
+            done = tables.published(paths)
+        return [path for path in paths if path in done]
+
+    def discard(self, writer: Writer) -> None:
+        with self._tables(writer) as tables:
+            tables.discard(self.staging(writer, partitioned=True))
+
+    def _tables(self, writer: Writer) -> Tables:
+        return Tables(self.table, self.place.connection, _attempt(writer, writer.attempt))
+
+    def _options(self) -> dict[str, str]:
+        connection = self.place.connection
+        if not connection.get("user"):
+            raise ValueError(
+                f"nothing says who {self.place.asset or 'this run'} is to {self.table.server}: the"
+                " file that SLICEWISE_CONNECTIONS names has no user for it"
+            )
+        return {
+            **{name: str(value) for name, value in (connection.get("jdbc") or {}).items()},
+            "url": f"jdbc:postgresql://{self.table.server}",
+            "driver": _DRIVER,
+            "user": str(connection["user"]),
+            "password": str(connection.get("password", "")),
+        }
+
+    def _query(self, session: Session, query: str) -> Frame:
+        # One connection and one statement: it sees one state of the table.
+        return session.read.format("jdbc").options(**self._options(), query=query).load()
+
+    def _seen(
+        self, session: Session, name: str, columns: Sequence[str]
+    ) -> dict[tuple[str | None, ...], tuple[int, int]]:
+        """Rows and bytes of what waits, by the texts of the dimensions."""
+        listed = "".join(f"{quoted(column)}, " for column in columns)
+        group = f" GROUP BY {listed.removesuffix(', ')}" if columns else ""
+        measured = "count(*) AS rows, coalesce(sum(pg_column_size(one)), 0)::bigint AS bytes"
+        query = " ".join(
+            ["SELECT", listed, measured, "FROM", self.table.beside(name), "AS one", group]
+        )
+        rows = self._query(session, query).collect()
+        return {tuple(row[: len(columns)]): (row["rows"], row["bytes"]) for row in rows}
+
+
+def quoted(name: str) -> str:
+    """An identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _texts(key: PartitionKey) -> tuple[str, ...]:
+    return tuple(column_text(part) for part in key_parts(key))
+
+
+def _paths(partitions: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [str(partition["path"]) for partition in partitions]
+
+
+def _attempt(writer: Writer, attempt: str) -> str:
+    return f"{writer.run_id}-{attempt}"

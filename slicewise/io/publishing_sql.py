@@ -1,0 +1,283 @@
+"""What a worker does in the database of a ``postgres:`` asset, in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
+
+from slicewise.storage.errors import StagingLostError, StorageError, TryAgainError
+from slicewise.storage.layout import UNPARTITIONED, unescape
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.sql import Composed, Identifier
+
+_MARKERS = "_slicewise_published"
+_PATIENCE = "10s"
+_CONNECT_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, and the server that it is on."""
+
+    host: str
+    port: int
+    database: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.beside(self.name)
+
+    @property
+    def server(self) -> str:
+        """Host, port and database."""
+        return f"{self.host}:{self.port}/{self.database}"
+
+    def beside(self, name: str) -> str:
+        """Another table of the schema, as SQL names it."""
+        return ".".join('"' + part.replace('"', '""') + '"' for part in (self.schema, name))
+
+
+class Tables:
+    """The tables of one asset as one attempt finds them; a context that ends the connection.
+
+    Whatever may pass by itself is a TryAgainError: no connection, a lock that somebody holds.
+    """
+
+    def __init__(self, table: Table, connection: Mapping[str, Any], attempt: str) -> None:
+        self._table, self._facts, self._attempt = table, connection, attempt
+
+    def __enter__(self) -> Self:
+        import psycopg
+
+        try:
+            self._connection: Connection[Any] = psycopg.connect(
+                host=self._table.host,
+                port=self._table.port,
+                dbname=self._table.database,
+                user=self._facts.get("user"),
+                password=self._facts.get("password"),
+                connect_timeout=_CONNECT_SECONDS,
+                application_name=self._session_name,
+                options=f"-c lock_timeout={_PATIENCE}",
+                autocommit=True,
+                **(self._facts.get("libpq") or {}),
+            )
+        except psycopg.OperationalError as error:
+            raise TryAgainError(f"{self._table.server}: {error}") from error
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        import psycopg
+
+        self._connection.close()
+        if isinstance(error, psycopg.OperationalError):
+            raise TryAgainError(f"{self._table.server}: {error}") from error
+        if isinstance(error, psycopg.Error):
+            raise StorageError(f"{self._table}: {str(error).strip()}") from error
+
+    def end_others(self) -> None:
+        """Ends the sessions of whoever held the attempt before: what they have begun is undone."""
+        self._connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE application_name = %s AND pid <> pg_backend_pid() AND usename = current_user",
+            [self._session_name],
+        )
+
+    def publish(
+        self, staging: str, paths: Sequence[str], *, adds: bool, earlier: Sequence[str]
+    ) -> None:
+        """Moves what waits to the asset's table, all of it at once; nothing if that is done.
+
+        With ``adds`` the rows that are there stay, and what an ``earlier`` attempt at the same run
+        has added is not added again.
+        """
+        with self._connection.transaction():
+            self._lock()
+            done = self.published(paths)
+            todo = [path for path in paths if path not in done]
+            if not todo:
+                return
+            waiting = self.waiting(staging, todo)
+            self._make_table(waiting[0], todo)
+            added = self._made_by(todo, earlier) if adds else set()
+            fresh = [path for path in todo if path not in added]
+            if not adds:
+                self._remove(fresh)
+            for name in waiting:
+                self._insert(name, fresh)
+                self._run("DROP TABLE {}", self._named(name))
+            self._mark(todo, adds=adds)
+
+    def check(self, staging: str, paths: Sequence[str]) -> None:
+        """Raises StagingLostError where something is to be published and does not wait."""
+        done = self.published(paths)
+        if todo := [path for path in paths if path not in done]:
+            self.waiting(staging, todo)
+
+    def published(self, paths: Sequence[str]) -> set[str]:
+        """Those of the partitions that are of this attempt."""
+        return self._made_by(paths, [self._attempt])
+
+    def waiting(self, staging: str, paths: Sequence[str]) -> list[str]:
+        """The tables in which partitions wait. Raises StagingLostError."""
+        names = {staging: list(paths)} if self._has(staging) else {}
+        for path in () if names else paths:
+            apart = staged_apart(staging, path)
+            if not self._has(apart):
+                raise StagingLostError(
+                    f"{self._table} {path} was not published, and what was staged is gone"
+                )
+            names[apart] = [path]
+        return list(names)
+
+    def discard(self, staging: str) -> None:
+        """Removes the tables in which an attempt's rows wait."""
+        rows = self._connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+            " AND (tablename = %s OR starts_with(tablename, %s))",
+            [self._table.schema, staging, f"{staging}_"],
+        ).fetchall()
+        for (name,) in rows:
+            self._run("DROP TABLE IF EXISTS {}", self._named(name))
+
+    @property
+    def _session_name(self) -> str:
+        return f"slicewise {self._attempt}"[:63]
+
+    def _lock(self) -> None:
+        """Publications of one table go one after the other."""
+        self._connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"slicewise {self._table}"]
+        )
+
+    def _made_by(self, paths: Sequence[str], attempts: Sequence[str]) -> set[str]:
+        if not attempts or not self._has(_MARKERS):
+            return set()
+        rows = self._run(
+            'SELECT "partition" FROM {} WHERE asset = %s AND "partition" = ANY(%s)'
+            " AND attempt = ANY(%s)",
+            self._named(_MARKERS),
+            values=[self._table.name, list(paths), list(attempts)],
+        )
+        return {path for (path,) in rows.fetchall()}
+
+    def _make_table(self, like: str, paths: Sequence[str]) -> None:
+        self._run(
+            "CREATE TABLE IF NOT EXISTS {} (asset text NOT NULL,"
+            ' "partition" text NOT NULL, attempt text NOT NULL, published_at timestamptz NOT NULL'
+            ' DEFAULT now(), PRIMARY KEY (asset, "partition", attempt))',
+            self._named(_MARKERS),
+        )
+        if self._has(self._table.name):
+            self._refuse_other_columns(like, paths)
+            return
+        self._run("CREATE TABLE {} (LIKE {})", self._named(self._table.name), self._named(like))
+        names = list(_values(paths[0]))
+        if names:
+            from psycopg import sql
+
+            columns = sql.SQL(", ").join(map(sql.Identifier, names))
+            self._run("CREATE INDEX ON {} ({})", self._named(self._table.name), columns)
+
+    def _refuse_other_columns(self, like: str, paths: Sequence[str]) -> None:
+        own, there = self._columns(like), self._columns(self._table.name)
+        missing = [name for name in own if name not in there]
+        if missing:
+            raise StorageError(f"{self._table} has no column {missing[0]!r}, and the frame has one")
+        for name in _values(paths[0]):
+            if there[name] not in ("text", "character varying"):
+                raise StorageError(
+                    f"the column {name!r} of {self._table} is of type {there[name]}; the texts of"
+                    " partition keys need a column of texts"
+                )
+
+    def _columns(self, name: str) -> dict[str, str]:
+        rows = self._connection.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+            " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            [self._table.beside(name)],
+        )
+        return dict(rows.fetchall())
+
+    def _remove(self, paths: Sequence[str]) -> None:
+        condition, values = self._within(paths)
+        self._run("DELETE FROM {}{}", self._named(self._table.name), condition, values=values)
+
+    def _insert(self, name: str, paths: Sequence[str]) -> None:
+        from psycopg import sql
+
+        if not paths:
+            return
+        there = self._columns(self._table.name)
+        own = list(self._columns(name))
+        # A cast as an assignment would do it, and such as jsonb and uuid that it would not.
+        casts = [sql.SQL("{}::{}").format(sql.Identifier(one), sql.SQL(there[one])) for one in own]
+        condition, values = self._within(paths)
+        self._run(
+            "INSERT INTO {} ({}) SELECT {} FROM {}{}",
+            self._named(self._table.name),
+            sql.SQL(", ").join(map(sql.Identifier, own)),
+            sql.SQL(", ").join(casts),
+            self._named(name),
+            condition,
+            values=values,
+        )
+
+    def _mark(self, paths: Sequence[str], *, adds: bool) -> None:
+        if not adds:
+            self._run(
+                'DELETE FROM {} WHERE asset = %s AND "partition" = ANY(%s)',
+                self._named(_MARKERS),
+                values=[self._table.name, list(paths)],
+            )
+        self._run(
+            'INSERT INTO {} (asset, "partition", attempt) SELECT %s, unnest(%s::text[]), %s',
+            self._named(_MARKERS),
+            values=[self._table.name, list(paths), self._attempt],
+        )
+
+    def _within(self, paths: Sequence[str]) -> "tuple[Composed, list[Any]]":
+        """The condition of being in one of these partitions."""
+        from psycopg import sql
+
+        if list(paths) == [UNPARTITIONED]:
+            return sql.SQL("").format(), []
+        values = [_values(path) for path in paths]
+        names = list(values[0])
+        arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(names))
+        condition = sql.SQL(" WHERE ({}) IN (SELECT * FROM unnest({}))").format(
+            sql.SQL(", ").join(map(sql.Identifier, names)), arrays
+        )
+        return condition, [[one[name] for one in values] for name in names]
+
+    def _has(self, name: str) -> bool:
+        row = self._connection.execute(
+            "SELECT to_regclass(%s) IS NOT NULL", [self._table.beside(name)]
+        ).fetchone()
+        return bool(row and row[0])
+
+    def _named(self, name: str) -> "Identifier":
+        from psycopg import sql
+
+        return sql.Identifier(self._table.schema, name)
+
+    def _run(self, statement: str, *parts: Any, values: Sequence[Any] | None = None) -> Any:
+        from psycopg import sql
+
+        return self._connection.execute(sql.SQL(statement).format(*parts), values)
+
+
+def staged_apart(name: str, path: str) -> str:
+    """The table in which one partition waits by itself."""
+    return f"{name}_{sha256(path.encode()).hexdigest()[:8]}"
+
+
+def _values(path: str) -> dict[str, str]:
+    """The texts of the dimensions' columns that a partition's path stands for."""
+    if path == UNPARTITIONED:
+        return {}
+    pairs = (part.partition("=") for part in path.split("/"))
+    return {unescape(name): unescape(value) for name, _, value in pairs}

@@ -1,0 +1,104 @@
+"""Logins come from a file of the gateway's: for the places that they are for, and no others."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution import publishing
+from assets_app.execution.attempts import intend_to_publish
+from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution.recovery import recover
+from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
+from tests.cast import DAILY_2013, asset, outlet_of
+from tests.execution.test_attempts import begun
+
+SHOP = {"user": "runs", "password": "s3cret"}
+
+
+@pytest.fixture
+def known(tmp_path: Path, settings: Any) -> Path:
+    """The file of connections."""
+    path = tmp_path / "connections.json"
+    settings.SLICEWISE_CONNECTIONS = path
+    path.write_text(json.dumps({"postgresql://DB/shop": SHOP, "postgres://db:5432/shop/own": {}}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("postgres://db:5432/shop/public/sales", SHOP),
+        ("postgres://db:5432/shop/own/sales", {}),
+        ("postgres://db:5432/shopping/public/sales", {}),
+        ("postgres://other:5432/shop/public/sales", {}),
+        ("file://localhost/lake", {}),
+    ],
+)
+def test_the_longest_beginning_of_a_uri_counts(
+    known: Path, uri: str, found: dict[str, str]
+) -> None:
+    assert connection_of(uri) == found
+
+
+def test_a_changed_password_is_used_at_once(known: Path) -> None:
+    uri = "postgres://db:5432/shop/public/sales"
+    known.write_text(json.dumps({"postgres://db/shop": {"password": "new"}}))
+    assert connection_of(uri) == {"password": "new"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"postgres://db": "runs:secret"}'])
+def test_a_file_that_says_no_connections_is_refused_with_its_name(known: Path, text: str) -> None:
+    known.write_text(text)
+    with pytest.raises(ConnectionsError, match=r"connections\.json") as refused:
+        connection_of("postgres://db:5432/shop/public/sales")
+    assert "runs:secret" not in str(refused.value)
+
+
+def test_without_a_file_nothing_is_known(settings: Any) -> None:
+    settings.SLICEWISE_CONNECTIONS = None
+    assert connection_of("postgres://db:5432/shop/public/sales") == {}
+
+
+def test_a_table_is_published_by_whoever_finishes_and_recorded_once(
+    alice: User, gateway: Gateway, known: Path
+) -> None:
+    own = connection.get_connection_params()
+    place = f"postgres://{own['host']}:{own['port']}/{own['dbname']}"
+    sales = asset("sales", DAILY_2013, uri=f"{place}/shop/sales")
+    attempt = begun(sales, alice, gateway, "2013-01-01..2013-01-02", strategy="range")
+    pieces = [
+        {"key": key, "path": f"partition={key}", "rows": 1, "bytes": 1} for key in attempt.keys
+    ]
+    outlet = outlet_of(attempt, pieces, root=f"{place}/shop/sales", staging="")
+    plain = f"{attempt.run.pk}_{attempt.row.name_on_disk}".replace("-", "_")
+    address = {"host": own["host"], "port": own["port"], "dbname": own["dbname"]}
+    login = {"user": own["user"], "password": own["password"]}
+    with psycopg.connect(**address, **login, autocommit=True) as shop:
+        shop.execute("CREATE SCHEMA shop")
+        try:
+            shop.execute(f'CREATE TABLE shop."_slicewise_{plain}" ("partition" text, n int)')
+            shop.execute(f"INSERT INTO shop.\"_slicewise_{plain}\" VALUES ('2013-01-01', 7)")
+            assert intend_to_publish(attempt.row, [outlet])
+            known.write_text("{")  # while somebody writes it
+            publishing.publish(attempt.row, [outlet])
+            assert Run.objects.get().state == RunState.PUBLISHING
+            known.write_text(json.dumps({place: login}))
+            past = timezone.now() - timedelta(seconds=1)
+            RunAttempt.objects.update(lease_until=past)
+            recover()
+            with patch.object(publishing, "current", lambda: SimpleNamespace(gateway=gateway)):
+                publishing.finish_publishing(attempt.row.pk, str(RunAttempt.objects.get().token))
+            assert shop.execute("SELECT * FROM shop.sales").fetchall() == [("2013-01-01", 7)]
+        finally:
+            shop.execute("DROP SCHEMA shop CASCADE")
+    assert Run.objects.get().state == RunState.SUCCEEDED
+    assert set(AssetPartition.objects.values_list("state", flat=True)) == {"materialized"}

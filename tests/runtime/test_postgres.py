@@ -1,0 +1,213 @@
+"""Tables of PostgreSQL: a run's partitions change in one transaction, once, whoever does it."""
+
+import json
+import os
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from config.stack import Services
+from config.stack.machine import jdbc_jars
+from slicewise.io import Place, Writer, storage_at
+from slicewise.storage import StagingLostError, StorageError, TryAgainError
+from tests.runtime.runs import Runs
+
+PATHS = {"mon": "day=mon", "tue": "day=tue"}
+
+
+class Shop:
+    """A schema of its own, in which the tests are runs that have staged their rows."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.database = psycopg.connect(address, autocommit=True)
+        self.database.execute("DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop")
+        self.server = f"postgres://{parts.hostname}:{parts.port}{parts.path}"
+        self.uri = f"{self.server}/shop/sales"
+        self.connection = {"user": parts.username, "password": parts.password}
+
+    def storage(self, mode: Any = "replace") -> Any:
+        place = Place(uri=self.uri, write_mode=mode, connection=self.connection)
+        return storage_at(place)
+
+    def stage(self, run_id: int, rows: list[tuple[str, int]], attempt: str = "1-a") -> Writer:
+        writer = Writer(run_id=run_id, attempt=attempt, token="t")
+        name = self.storage().staging(writer, partitioned=True)
+        self.database.execute(f'CREATE TABLE shop."{name}" (day text, n int)')
+        for row in rows:
+            self.database.execute(f'INSERT INTO shop."{name}" VALUES (%s, %s)', row)
+        return writer
+
+    def publish(self, writer: Writer, *keys: str, mode: str = "replace") -> None:
+        pieces = [{"key": key, "path": PATHS[key]} for key in keys]
+        self.storage(mode).publish("", pieces, writer)
+
+    def write(self, run_id: int, rows: list[tuple[str, int]], *keys: str, **more: Any) -> Writer:
+        writer = self.stage(run_id, rows)
+        self.publish(writer, *keys, **more)
+        return writer
+
+    def rows(self) -> list[tuple[str, int]]:
+        return sorted(self.database.execute("SELECT day, n FROM shop.sales").fetchall())
+
+    def tables(self) -> set[str]:
+        found = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
+        return {name for (name,) in found}
+
+
+@pytest.fixture
+def shop(services: Services) -> Iterator[Shop]:
+    found = Shop(services.environment()["DATABASE_URL"])
+    yield found
+    found.database.execute("DROP SCHEMA shop CASCADE")
+    found.database.close()
+
+
+def test_a_run_replaces_its_own_partitions_and_no_others(shop: Shop) -> None:
+    shop.write(1, [("mon", 1), ("mon", 2), ("tue", 3)], "mon", "tue")
+    shop.write(2, [("mon", 9)], "mon")
+    assert shop.rows() == [("mon", 9), ("tue", 3)]
+    assert shop.tables() == {"sales", "_slicewise_published"}
+
+
+def test_a_partition_without_rows_is_there_and_empty(shop: Shop) -> None:
+    shop.write(1, [("mon", 1)], "mon")
+    writer = shop.write(2, [], "mon")
+    assert shop.rows() == []
+    assert shop.storage().published([PATHS["mon"], PATHS["tue"]], writer) == [PATHS["mon"]]
+
+
+@pytest.mark.parametrize("mode", ["replace", "append"])
+def test_publishing_again_changes_nothing(shop: Shop, mode: str) -> None:
+    shop.write(1, [("mon", 1)], "mon", mode=mode)
+    writer = shop.write(2, [("mon", 2)], "mon", mode=mode)
+    before = shop.rows()
+    shop.publish(writer, "mon", mode=mode)
+    assert shop.rows() == before == ([("mon", 1), ("mon", 2)][mode == "replace" :])
+
+
+def test_a_worker_that_wakes_up_late_changes_nothing(shop: Shop) -> None:
+    late = shop.write(1, [("mon", 1)], "mon")
+    shop.write(2, [("mon", 2)], "mon")
+    with pytest.raises(StagingLostError):
+        shop.publish(late, "mon")
+    assert shop.rows() == [("mon", 2)]
+
+
+def test_a_worker_that_stopped_in_its_transaction_is_ended_by_its_successor(shop: Shop) -> None:
+    shop.write(1, [("mon", 1)], "mon")
+    writer = shop.stage(2, [("mon", 2)])
+
+    def wake_up_late() -> None:
+        with shop.storage()._tables(writer) as stopped, stopped._connection.transaction():
+            stopped._lock()
+            stopped._remove([PATHS["mon"]])
+            assert shop.rows() == [("mon", 1)]  # readers see what was there
+            shop.publish(writer, "mon")
+            assert shop.rows() == [("mon", 2)]
+            stopped._connection.execute("SELECT 1")
+
+    with pytest.raises(TryAgainError):
+        wake_up_late()
+    assert shop.rows() == [("mon", 2)]
+
+
+def test_another_attempt_at_a_run_does_not_add_its_rows_again(shop: Shop) -> None:
+    shop.write(1, [("mon", 1)], "mon", mode="append")
+    shop.stage(1, [("mon", 1), ("tue", 2)], attempt="2-b")
+    writer = Writer(run_id=1, attempt="2-b", token="t", earlier=["1-a"])
+    shop.publish(writer, "mon", "tue", mode="append")
+    assert shop.rows() == [("mon", 1), ("tue", 2)]
+    paths = list(PATHS.values())
+    assert shop.storage().published(paths, writer) == paths
+
+
+def test_what_does_not_fit_the_table_fails_and_leaves_it(shop: Shop) -> None:
+    shop.database.execute("CREATE TABLE shop.sales (day text, other int)")
+    shop.database.execute("INSERT INTO shop.sales VALUES ('mon', 1)")
+    with pytest.raises(StorageError, match="no column 'n'"):
+        shop.write(1, [("mon", 2)], "mon")
+    shop.database.execute("ALTER TABLE shop.sales ADD n smallint CHECK (n < 5)")
+    with pytest.raises(StorageError, match="violates check constraint"):
+        shop.write(2, [("mon", 7)], "mon")
+    found = shop.database.execute("SELECT day, other, n FROM shop.sales").fetchall()
+    assert found == [("mon", 1, None)]
+
+
+def test_a_server_that_does_not_answer_is_tried_again(shop: Shop) -> None:
+    writer = shop.stage(1, [])
+    shop.uri = "postgres://127.0.0.1:1/x/shop/sales"
+    with pytest.raises(TryAgainError):
+        shop.publish(writer, "mon")
+
+
+def test_two_that_publish_at_once_are_done_one_after_the_other(shop: Shop) -> None:
+    writers = [shop.stage(run_id, [("mon", run_id), ("tue", run_id)]) for run_id in range(1, 5)]
+    threads = [Thread(target=shop.publish, args=(one, "mon", "tue")) for one in writers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (first, one), (second, other) = shop.rows()
+    assert (first, second) == ("mon", "tue")
+    assert one == other, "half of each"
+
+
+def test_what_an_attempt_has_staged_is_discarded(shop: Shop) -> None:
+    shop.write(1, [("mon", 1)], "mon")
+    writer, other = shop.stage(2, []), shop.stage(22, [])
+    shop.storage().discard(writer)
+    shop.storage().discard(writer)
+    left = shop.storage().staging(other, partitioned=True)
+    assert shop.tables() == {"sales", "_slicewise_published", left}
+
+
+ASSETS = """
+    DAYS = PartitionBySequence(["mon", "tue", "it's"], name="day")
+
+    @asset(uri="{uri}", partition=DAYS, strategy="range", params={{"days": "mon"}})
+    def sales(self, spark, context):
+        rows = [(day, n, "x") for n, day in enumerate(context["params"]["days"].split(","))]
+        return spark.createDataFrame(rows, "day string, n int, at string")
+
+    @asset(partition=DAYS)
+    def reads(sales):
+        print("read:", sorted(map(tuple, sales.read().collect())))
+
+    @asset.multi(outlets=[Asset("whole", uri="{uri}_whole")], write_mode="append")
+    def wholes(spark):
+        return {{"whole": spark.sql("select timestamp'2024-01-01 00:00:00' as at, 1.50 as price")}}
+"""
+
+
+@pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
+def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, shop: Shop) -> None:
+    assert jdbc_jars(os.environ), "no JDBC driver: run bin/ensure-jdbc"
+    engine_runs.connections = {shop.server: shop.connection}
+    engine_runs.define(ASSETS.format(uri=shop.uri))
+    days = ["mon", "tue", "it%27s"]
+    made = engine_runs.make("sales", days, params={"days": "mon,it's,mon"})
+    assert {key: one["rows"] for key, one in made.staged.items()} == {
+        "mon": 2,
+        "tue": 0,
+        "it%27s": 1,
+    }, made.log
+    again = engine_runs.make("sales", ["tue"], params={"days": "tue"})
+    assert again.staged["tue"]["rows"] == 1
+    outside = engine_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
+    assert (
+        "1 rows lie outside the run's 2 partitions: the column 'day' holds 'fri'"
+        in (outside.failure["error"])
+    )
+    assert shop.rows() == [("it's", 1), ("mon", 0), ("mon", 2), ("tue", 0)]
+    read = engine_runs.run("reads", ["mon"], upstream={"sales": ["mon", "it%27s"]})
+    assert "read: [(\"it's\", 1, 'x'), ('mon', 0, 'x'), ('mon', 2, 'x')]\n" in read.log
+    for _ in range(2):
+        engine_runs.make("wholes")
+    assert shop.database.execute("SELECT count(*) FROM shop.sales_whole").fetchone() == (2,)
+    told = json.dumps([one for one in read.messages if one["type"] != "log"])
+    assert str(shop.connection["password"]) not in told
