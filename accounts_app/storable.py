@@ -19,8 +19,8 @@ def is_storable(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def read_json_object(text: str) -> dict[str, Any]:
-    """The JSON object that was typed. Raises ValueError, with a sentence, for anything else."""
+def read_json(text: str) -> Any:
+    """The JSON that was typed. Raises ValueError, with a sentence, for anything else."""
     try:
         read = json.loads(text)
     except json.JSONDecodeError as error:
@@ -29,9 +29,15 @@ def read_json_object(text: str) -> dict[str, Any]:
         raise ValueError(f"A number has at most {MOST_DIGITS:,} digits.") from error
     except RecursionError as error:
         raise ValueError(f"This is nested deeper than {MOST_LEVELS} levels.") from error
+    require_storable(read)
+    return read
+
+
+def read_json_object(text: str) -> dict[str, Any]:
+    """The JSON object that was typed. Raises ValueError, with a sentence, for anything else."""
+    read = read_json(text)
     if not isinstance(read, dict):
         raise ValueError('An object of names and values is needed, for example {"name": 1}.')
-    require_storable(read)
     return read
 
 

@@ -20,13 +20,16 @@ class ServiceForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.add_fields()
         for name, field in self.fields.items():
-            kind = "form-select" if isinstance(field.widget, forms.Select) else "form-control"
-            field.widget.attrs.setdefault("class", kind)
+            field.widget.attrs.setdefault("class", _look_of(field.widget))
             if isinstance(field.widget, forms.TextInput):
                 field.widget.attrs.setdefault("autocomplete", "off")
             if name in self.errors_of_data:
                 field.widget.attrs["class"] += " is-invalid"
+
+    def add_fields(self) -> None:
+        """Add fields that depend on what the form is about, before anything is read."""
 
     @property
     def errors_of_data(self) -> Any:
@@ -42,6 +45,12 @@ class ServiceForm(forms.Form):
             if at:
                 self.fields[at].widget.attrs["class"] += " is-invalid"
                 self.fields[at].widget.attrs["aria-invalid"] = "true"
+
+
+def _look_of(widget: forms.Widget) -> str:
+    if isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.CheckboxSelectMultiple):
+        return "form-check-input"
+    return "form-select" if isinstance(widget, forms.Select) else "form-control"
 
 
 class ParamsField(forms.CharField):

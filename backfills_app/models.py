@@ -267,6 +267,12 @@ class BackfillPartition(models.Model):
                 condition=Q(state="waiting"),
                 name="backfill_partition_waiting",
             ),
+            # Why some were skipped is told of a million in no time.
+            models.Index(
+                fields=("backfill_asset", "reason"),
+                condition=Q(state="skipped"),
+                name="backfill_partition_skipped",
+            ),
             models.Index(
                 fields=("run",), condition=Q(run__isnull=False), name="backfill_partition_run"
             ),

@@ -1,10 +1,10 @@
 """Shapes in which backfills are read."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection, models
 from django.db.models import Count, Prefetch
@@ -12,7 +12,7 @@ from django.db.models import Count, Prefetch
 from assets_app.models import ProducerVersion, SkipReason
 
 if TYPE_CHECKING:
-    from backfills_app.models import Backfill, BackfillAsset
+    from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 
 # What differs between two reports of the same failure.
 _VARIABLE = re.compile(r"[0-9][0-9a-fTZ:.+-]*")
@@ -67,20 +67,50 @@ def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
     return sorted(found, key=lambda failure: -failure.number)
 
 
-def partitions_page(
-    part: "BackfillAsset", page: int, size: int
-) -> list[tuple[str, str, str, int | None]]:
-    """Key, state, reason and run of the partitions numbered so: a stretch of one index."""
-    first = (page - 1) * size
-    rows = part.partitions.filter(position__gte=first, position__lt=first + size)
-    return list(rows.order_by("position").values_list("key", "state", "reason", "run"))
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition of a backfill, and why it was skipped, in words, if it was."""
+
+    key: str
+    state: str
+    because: str
 
 
-def page_of_interest(part: "BackfillAsset", size: int) -> int:
-    """The page with the first partition that still waits, else the first one."""
-    waiting = part.partitions.filter(state="waiting").order_by("position")
-    first = waiting.values_list("position", flat=True).first()
-    return 1 if first is None else first // size + 1
+@dataclass(frozen=True, slots=True)
+class PartitionsPage:
+    """A stretch of partitions in their order, and where those before and after it begin."""
+
+    rows: tuple[PartitionRow, ...]
+    previous: int | None
+    following: int | None
+
+
+def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsPage:
+    """The next partitions from that position on; positions leave gaps. Two stretches of one index,
+    however many partitions there are.
+    """
+    named = part.partitions.values_list("position", "key", "state", "reason")
+    rows = list(named.filter(position__gte=first).order_by("position")[: size + 1])
+    earlier = part.partitions.filter(position__lt=first).order_by("-position")
+    before = list(earlier.values_list("position", flat=True)[:size])
+    reasons = dict(SkipReason.choices)
+    return PartitionsPage(
+        tuple(
+            PartitionRow(key, state, reasons.get(reason, ""))
+            for _, key, state, reason in rows[:size]
+        ),
+        before[-1] if before else None,
+        rows[size][0] if len(rows) > size else None,
+    )
+
+
+def interesting_position(part: "BackfillAsset", order: str) -> int:
+    """Where the next partition waits, by the index that admission goes by; else the beginning."""
+    waiting = part.partitions.filter(state="waiting", ready=True)
+    newest_first = order == "newest"
+    order_by = ("-rank", "-position") if newest_first else ("rank", "position")
+    first = waiting.order_by(*order_by).values_list("position", flat=True).first()
+    return 0 if first is None else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +153,14 @@ _MOST_LOOKED_UP = 200
 def skipped_by_reason(parts: Iterable["BackfillAsset"]) -> list[Skipped]:
     """What was skipped and why, by asset: two statements.
 
-    Who made what was in flight is looked up for some of them, not for a million.
+    What is there already may be a million, which is the rest of the count that is kept and is not
+    counted again. Who made what was in flight is looked up for some of them.
     """
-    named = {part.pk: part.asset.name for part in parts if part.skipped}
-    if not named:
+    skipped = {part.pk: part for part in parts if part.skipped}
+    if not skipped:
         return []
-    from backfills_app.models import BackfillPartition
-
-    rows = BackfillPartition.objects.filter(backfill_asset__in=named, state="skipped").order_by()
-    counted = rows.values_list("backfill_asset", "reason").annotate(number=Count("pk"))
-    found = sorted(counted, key=lambda row: (list(named).index(row[0]), -row[2]))
+    named = {pk: part.asset.name for pk, part in skipped.items()}
+    found = _counted(skipped)
     others: dict[int, list[tuple[int, str]]] = {}
     if any(reason == SkipReason.IN_FLIGHT for _, reason, _ in found):
         with connection.cursor() as cursor:
@@ -148,6 +176,36 @@ def skipped_by_reason(parts: Iterable["BackfillAsset"]) -> list[Skipped]:
         )
         for part, reason, number in found
     ]
+
+
+def _counted(parts: Mapping[int, "BackfillAsset"]) -> list[tuple[int, str, int]]:
+    """Asset, reason and number, the most first for each asset."""
+    rare = [reason for reason in SkipReason if reason != SkipReason.EXISTS]
+    counted = _skipped_for(parts, rare).values_list("backfill_asset", "reason")
+    found = list(counted.annotate(number=Count("pk")).order_by())
+    for pk, part in parts.items():
+        rest = part.skipped - sum(number for of, _, number in found if of == pk)
+        if rest > 0:
+            found.append((pk, SkipReason.EXISTS.value, rest))
+    places = list(parts)
+    return sorted(found, key=lambda row: (places.index(row[0]), -row[2], row[1]))
+
+
+def lacks_upstream(parts: Iterable["BackfillAsset"]) -> bool:
+    """Whether some were skipped for want of something upstream, which may be there by now."""
+    skipped = [part.pk for part in parts if part.skipped]
+    wanting = [SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_MISSING]
+    return bool(skipped) and _skipped_for(skipped, wanting).exists()
+
+
+def _skipped_for(
+    parts: Iterable[int], reasons: Iterable[str]
+) -> models.QuerySet["BackfillPartition"]:
+    from backfills_app.models import BackfillPartition
+
+    return BackfillPartition.objects.filter(
+        backfill_asset__in=list(parts), state="skipped", reason__in=list(reasons)
+    )
 
 
 _PACES = """
@@ -203,3 +261,55 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
         seconds = max((until - first).total_seconds(), 0.1) if first and last else 0.0
         paces[backfill.pk] = Pace(partitions or 0, seconds, running)
     return paces
+
+
+MOST_RUNS_DRAWN = 50_000
+"""Of more runs the latest are drawn: a million must not keep a page waiting."""
+
+_ENDED_BY_TIME = """
+WITH latest AS MATERIALIZED (
+    SELECT state, started_at, ended_at FROM assets_app_run
+    WHERE group_id = %(group)s ORDER BY id DESC LIMIT %(most)s
+), span AS (
+    SELECT min(coalesce(started_at, ended_at)) AS first, count(*) AS drawn,
+        CASE WHEN bool_or(ended_at IS NULL) THEN %(now)s ELSE max(ended_at) END AS last
+    FROM latest
+)
+SELECT span.first, span.last, span.drawn, latest.state, count(*),
+    least(greatest(floor(
+        %(pieces)s * extract(epoch FROM latest.ended_at - span.first)
+        / greatest(extract(epoch FROM span.last - span.first), 0.001)
+    ), 0), %(pieces)s - 1)::int AS piece
+FROM latest, span WHERE latest.ended_at IS NOT NULL
+GROUP BY 1, 2, 3, 4, 6 ORDER BY 6
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRuns:
+    """How many runs ended, by piece of time and state; ``drawn`` is of how many runs that tells."""
+
+    first: datetime
+    last: datetime
+    drawn: int
+    pieces: Mapping[int, Mapping[str, int]]
+
+
+def ended_by_time(backfill: "Backfill", pieces: int, now: datetime) -> EndedRuns | None:
+    """When the runs of a backfill ended, in so many pieces of the time that they took: one
+    statement, and one that reads no more than the latest MOST_RUNS_DRAWN runs. None before the
+    first has ended.
+    """
+    asked: dict[str, Any] = {
+        "group": backfill.group_id, "pieces": pieces, "now": now, "most": MOST_RUNS_DRAWN,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_ENDED_BY_TIME, asked)
+        rows = cursor.fetchall()
+    if not rows:
+        return None
+    by_piece: dict[int, dict[str, int]] = {}
+    for _, _, _, state, number, piece in rows:
+        by_piece.setdefault(piece, {})[state] = number
+    first, last, drawn = rows[0][:3]
+    return EndedRuns(first, last, drawn, by_piece)

@@ -2,16 +2,36 @@
 
 from django.urls import path
 
-from backfills_app.views import backfills, overview, trigger
+from backfills_app.views import actions, backfill, backfills, overview, trigger
 
 app_name = "backfills"
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("going-on/", overview.going_on, name="going-on"),
     path("backfills/", backfills.backfills, name="backfills"),
+    path("backfills/listed/", backfills.backfills_listed, name="backfills-listed"),
     path("backfills/new/", trigger.backfill_new, name="backfill-new"),
-    path("backfills/<int:pk>/", backfills.backfill, name="backfill"),
-    path("backfills/<int:pk>/progress/", backfills.backfill_progress, name="backfill-progress"),
-    path("backfills/<int:pk>/cells/", backfills.backfill_cells, name="backfill-cells"),
-    path("backfills/<int:pk>/cancel/", backfills.backfill_cancel, name="backfill-cancel"),
+    *(
+        path(
+            f"backfills/selected/{action}/",
+            actions.backfills_act,
+            {"action": action},
+            name=f"backfills-{action}",
+        )
+        for action in actions.DEEDS
+    ),
+    path("backfills/<int:pk>/", backfill.backfill, name="backfill"),
+    path("backfills/<int:pk>/progress/", backfill.backfill_progress, name="backfill-progress"),
+    path("backfills/<int:pk>/details/", backfill.backfill_details, name="backfill-details"),
+    path("backfills/<int:pk>/cells/", backfill.backfill_cells, name="backfill-cells"),
+    path("backfills/<int:pk>/change/", actions.backfill_change, name="backfill-change"),
+    *(
+        path(
+            f"backfills/<int:pk>/{action}/",
+            actions.backfill_act,
+            {"action": action},
+            name=f"backfill-{action}",
+        )
+        for action in actions.DEEDS
+    ),
 ]

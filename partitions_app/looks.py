@@ -50,7 +50,7 @@ _LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
     "lost": Look("failed", "Lost", "alert-triangle", "warn"),
     "creating": Look("queued", "Creating", "clock", "info"),
     "scheduled": Look("queued", "Scheduled", "clock", "info"),
-    "paused": Look("queued", "Paused", "clock", "warn"),
+    "paused": Look("queued", "Paused", "player-pause", "warn"),
     "passed": Look("passed", "Passed", "check", "good"),
     "warned": Look("warned", "Failed, a warning", "alert-triangle", "warn"),
     "not_evaluated": Look("failed", "Not evaluated", "help-circle", "bad"),

@@ -26,6 +26,7 @@ function placeIn(part) {
     row: row?.id,
     top: row?.getBoundingClientRect().top,
     href: focused?.getAttribute("href"),
+    button: focused?.matches("button[id]") ? focused.id : null,
     ticked: [...part.querySelectorAll("input:checked")].map((box) => box.value),
     box: focused?.matches("input") ? focused.value : null,
     sideways: [...part.querySelectorAll(".table-responsive")].map((box) => box.scrollLeft),
@@ -48,6 +49,7 @@ function putBack(place) {
     box.checked = place.ticked.includes(box.value);
     if (box.value === place.box) box.focus({ preventScroll: true });
   }
+  if (place.button) document.getElementById(place.button)?.focus({ preventScroll: true });
   const links = place.href ? [...part.querySelectorAll("a[href]")] : [];
   links.find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
 }

@@ -1,13 +1,17 @@
 """How far a backfill has come: counts, rate, time left, and the pieces of its bar."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
 
-from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.models import Backfill, BackfillAsset, BackfillState
+from backfills_app.queries import Pace, paces_of
+from partitions_app.templatetags.slicewise_pages import duration
 
-_FEWEST_FOR_A_RATE = 3
+_UNKNOWN = Pace()
+_COUNTED = ("succeeded", "failed", "canceled", "skipped", "active", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +25,44 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A backfill and the sums of its assets' counts."""
+    """A backfill and the sums of its assets' counts, or one of its assets and its counts."""
 
     backfill: Backfill
     total: int
     done: int
     counts: dict[str, int]
-    per_second: float | None
+    pace: Pace = _UNKNOWN
+    part: BackfillAsset | None = None
+
+    @property
+    def per_second(self) -> float | None:
+        """Partitions a second, of late."""
+        return self.pace.per_second
 
     @property
     def version(self) -> str:
         """Changes with everything that is shown of it."""
         numbers = ".".join(str(number) for number in self.counts.values())
-        return f"{self.backfill.pk}.{self.backfill.state}.{numbers}"
+        asked = self.backfill
+        settings = (asked.max_active_runs, asked.group.priority, asked.order, asked.deleted)
+        changed = ".".join(str(value) for value in settings)
+        return f"{asked.pk}.{asked.state}.{numbers}.{self.pace.running}.{changed}.{self.left_text}"
+
+    @property
+    def left_text(self) -> str:
+        """Time left in words; empty where it is not known, and while nothing new starts."""
+        return duration(self.left) if self.left is not None else ""
+
+    @property
+    def stands(self) -> str:
+        """What the state alone does not say: what goes on although it is paused or canceling."""
+        running = self.pace.running
+        if not running or self.backfill.state not in (
+            BackfillState.PAUSED,
+            BackfillState.CANCELING,
+        ):
+            return ""
+        return f"{running:,} still running"
 
     @property
     def percent(self) -> int:
@@ -52,7 +81,7 @@ class Progress:
     @property
     def left(self) -> timedelta | None:
         """Time left at this rate."""
-        if not self.per_second or self.backfill.ended:
+        if not self.per_second or self.backfill.ended or self.backfill.group.paused:
             return None
         return timedelta(seconds=(self.total - self.done) / self.per_second)
 
@@ -80,26 +109,26 @@ class Progress:
         return pieces
 
 
-def progress_of(backfill: Backfill) -> Progress:
+def progress_of(backfill: Backfill, pace: Pace | None = None) -> Progress:
     """The progress of a backfill whose assets are at hand."""
-    parts = list(backfill.assets.all())
-    counts = {
-        state: sum(getattr(part, state) for part in parts)
-        for state in ("succeeded", "failed", "canceled", "skipped", "active", "waiting")
-    }
-    total = sum(part.total for part in parts)
+    parts = [part_progress(backfill, part) for part in backfill.assets.all()]
+    counts = {state: sum(part.counts[state] for part in parts) for state in _COUNTED}
+    total, done = sum(part.total for part in parts), sum(part.done for part in parts)
+    return Progress(backfill, total, done, counts, pace or _UNKNOWN)
+
+
+def part_progress(backfill: Backfill, part: BackfillAsset) -> Progress:
+    """The progress of one asset of a backfill."""
+    counts = {state: getattr(part, state) for state in _COUNTED}
     # Those that are no rows yet wait as well.
-    counts["waiting"] = max(total - sum(counts.values()) + counts["waiting"], 0)
-    done = sum(part.done for part in parts)
-    return Progress(backfill, total, done, counts, _per_second(backfill, counts))
+    counts["waiting"] += part.total - part.expanded
+    return Progress(backfill, part.total, part.done, counts, part=part)
 
 
-def _per_second(backfill: Backfill, counts: dict[str, int]) -> float | None:
-    made = counts["succeeded"] + counts["failed"]
-    if backfill.run_start_date is None or made < _FEWEST_FOR_A_RATE:
-        return None
-    spent = (backfill.run_end_date or timezone.now()) - backfill.run_start_date
-    return made / max(spent.total_seconds(), 0.1)
+def progress_with_pace(backfills: Sequence[Backfill]) -> list[Progress]:
+    """The progress of several, with their pace: one statement."""
+    paces = paces_of(backfills, timezone.now()) if backfills else {}
+    return [progress_of(backfill, paces.get(backfill.pk)) for backfill in backfills]
 
 
 def first_part(backfill: Backfill) -> BackfillAsset | None:

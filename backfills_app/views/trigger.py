@@ -6,28 +6,47 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from accounts_app.policy import Action, may
+from accounts_app.policy import Action, reach
 from assets_app.execution.requests import preview_selection
 from assets_app.models import Asset
 from backfills_app.forms import BackfillForm
-from backfills_app.services import check_backfill, create_backfill
+from backfills_app.forms.presets import PRESETS
+from backfills_app.forms.trigger import AT_MOST, CHOSEN
+from backfills_app.models import Backfill
+from backfills_app.services import (
+    check_backfill,
+    clone_request,
+    create_backfill,
+    request_fields,
+)
+from backfills_app.views.plans import planned_page
 
 # What a link to the form may fill in.
 _FILLED_BY_LINK = (
     "asset",
     "start",
     "end",
+    "selection",
     "description",
     "max_active_runs",
     "strategy",
+    "per_run",
+    "order",
     "existing",
+    "downstream",
+    "params",
+    "code_version",
+    "start_at",
+    "allow_holes",
 )
 TEMPLATE = "backfills_app/backfill_new.html"
+# Tells the preview that the ends have been exchanged.
+_ENDS_FILLED = "ends-filled"
 
 
 @login_required
@@ -37,33 +56,48 @@ def backfill_new(request: HttpRequest) -> HttpResponse:
     person = request.user
     assert isinstance(person, User)  # noqa: S101  (login_required)
     if request.method == "POST":
-        return _create(request, person)
+        return _posted(request, person)
     if request.htmx:  # type: ignore[attr-defined]
-        return render(request, f"{TEMPLATE}#preview", _preview(BackfillForm(request.GET), person))
-    form = BackfillForm(initial=_initial(request))
+        return _part(request, person)
+    form = BackfillForm(user=person, initial=_initial(request))
     return render(request, TEMPLATE, _page(form, person))
 
 
-def _create(request: HttpRequest, person: User) -> HttpResponse:
-    form = BackfillForm(request.POST)
+def _posted(request: HttpRequest, person: User) -> HttpResponse:
+    form = BackfillForm(request.POST, user=person)
+    if preset := _preset(request.POST.get("preset")):
+        form = form.with_preset(preset)
+        return render(request, TEMPLATE, _page(form, person) | _previewed(form, person))
+    if "preview" in request.POST:
+        return render(request, TEMPLATE, _page(form, person) | _previewed(form, person))
     try:
-        if form.is_valid():
-            if "preview" in request.POST:
-                return render(request, TEMPLATE, _page(form, person) | _preview(form, person))
-            backfill = create_backfill(form.request(), user=person)
-            messages.success(request, f"{backfill.name} has been created.")
-            return redirect("backfills:backfill", backfill.pk)
+        backfill = create_backfill(form.request(), user=person)
+        messages.success(request, f"{backfill.name} has been created.")
+        return redirect("backfills:backfill", backfill.pk)
     except InvalidRequest as refused:
-        form.refuse(refused)
+        form.refuse_once(refused)
     return render(request, TEMPLATE, _page(form, person), status=400)
 
 
-def _preview(form: BackfillForm, person: User) -> dict[str, Any]:
+def _part(request: HttpRequest, person: User) -> HttpResponse:
+    """What a script asks for while the form is filled in."""
+    form = BackfillForm(request.GET, user=person)
+    if preset := _preset(request.GET.get("preset")):
+        form = form.with_preset(preset)
+        answer = render(request, f"{TEMPLATE}#span", _page(form, person))
+        answer["HX-Trigger-After-Settle"] = _ENDS_FILLED
+        return answer
+    if request.GET.get("part") == "dependent":
+        return render(request, f"{TEMPLATE}#dependent", _page(form, person))
+    return render(request, f"{TEMPLATE}#preview", _previewed(form, person))
+
+
+def _previewed(form: BackfillForm, person: User) -> dict[str, Any]:
+    if not form.is_begun:
+        return {}
     try:
-        request = form.request()
-        rule = request.asset.definition and request.asset.definition.time_dimension
-        plan = check_backfill(request, user=person)
-        return {"plan": plan, "zone": rule.timezone if rule else ""}
+        plan = check_backfill(form.request(), user=person)
+        return planned_page(plan, form.cleaned_data["existing"])
     except InvalidRequest as refused:
         named = [
             (form.fields[field].label if field in form.fields else "", sentence)
@@ -76,24 +110,52 @@ def _preview(form: BackfillForm, person: User) -> dict[str, Any]:
 
 
 def _page(form: BackfillForm, person: User) -> dict[str, Any]:
-    return {"form": form, "may_backfill": may(person, Action.BACKFILL)}
+    may_backfill = bool(reach(person, Action.BACKFILL))
+    return {"form": form, "may_backfill": may_backfill, "presets": PRESETS}
 
 
-def _initial(request: HttpRequest) -> dict[str, str]:
-    initial = {name: request.GET[name] for name in _FILLED_BY_LINK if request.GET.get(name)}
-    if selection := request.GET.get("selection"):
-        initial |= _ends(initial.get("asset", ""), selection)
-    return initial
+def _preset(text: str | None) -> str | None:
+    return text if text in PRESETS else None
 
 
-def _ends(name: str, selection: str) -> dict[str, str]:
-    """The first and the last window of what was selected in a grid."""
-    asset = Asset.objects.declared().filter(name=name).first()
-    if asset is None or asset.definition is None or asset.definition.time_dimension is None:
+def _initial(request: HttpRequest) -> dict[str, Any]:
+    """What a link fills in, or the request of a backfill that is to be made again."""
+    clone = request.GET.get("clone", "")
+    if clone.isdecimal() and len(clone) < 19:
+        found = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
+        initial = request_fields(clone_request(found))
+    else:
+        initial = {name: request.GET[name] for name in _FILLED_BY_LINK if request.GET.get(name)}
+    if str(initial.get("strategy", "")).isdecimal():
+        initial |= {"strategy": AT_MOST, "per_run": str(initial["strategy"])}
+    followers = initial.get("downstream")
+    if isinstance(followers, str):
+        followers = None if followers in ("none", "all") else followers.split(",")
+    if followers:
+        initial |= {"downstream": CHOSEN, "downstream_assets": followers}
+    return initial | _ends(initial)
+
+
+def _ends(initial: dict[str, Any]) -> dict[str, str]:
+    """First and last window of what was selected in a grid, where that is all of what it names.
+
+    Dates are easier to change than a selection is.
+    """
+    selection = initial.get("selection", "")
+    asset = Asset.objects.declared().filter(name=initial.get("asset", "")).first()
+    if not selection or asset is None or asset.definition is None:
+        return {}
+    definition = asset.definition
+    if definition.time_dimension is None:
         return {}
     try:
         chosen = preview_selection(asset, selection)
     except InvalidRequest:
         # The form opens with the text as it was typed: its check says what is wrong.
-        return {"start": selection, "end": selection}
-    return {"start": chosen[0].time.text, "end": chosen[-1].time.text}
+        return {}
+    first, last = chosen[0].time, chosen[-1].time
+    time = definition.time_dimension
+    axis = next(one.name for one in definition.dimensions if one.definition is time)
+    if len(chosen) != len(definition.select(f"{axis}={first.text}..{last.text}")):
+        return {}
+    return {"selection": "", "start": first.text, "end": last.text}

@@ -61,12 +61,12 @@ def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Clie
 
     page.get_by_role("link", name="Backfills").click()
     page.get_by_role("link", name="New backfill").first.click()
-    page.get_by_label("Asset").select_option("slow")
+    page.get_by_label("Asset", exact=True).select_option("slow")
     page.locator("#id_start").fill("2024-02-03")
     page.locator("#id_end").fill("2024-02-05")
     page.get_by_label("Description").fill("three days of February")
     # The preview follows the form by itself, before anything is started.
-    expect(page.locator("#preview")).to_contain_text("3 in 3 runs")
+    expect(page.locator("#preview")).to_contain_text("3 partitions in 3 runs")
     page.get_by_role("button", name="Start the backfill").click()
 
     # Its page shows the end without being asked again.
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said_at_the_field_and_nothing_is_created(
     before = len(list(api.every("/backfills/")))
     sign_in(page, stack)
     page.goto("/backfills/new/")
-    page.get_by_label("Asset").select_option("slow")
+    page.get_by_label("Asset", exact=True).select_option("slow")
     page.locator("#id_start").fill("2024-02-30")
     page.locator("#id_end").fill("2024-02-05")
     page.get_by_role("button", name="Start the backfill").click()

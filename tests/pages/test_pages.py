@@ -227,8 +227,8 @@ def test_the_preview_says_what_a_backfill_comes_to_and_writes_nothing(browser: C
     text = browser.get(
         "/backfills/new/", backfill_form(), headers={"hx-request": "true"}
     ).content.decode()
-    assert "<b>31</b>" in text
-    assert "<b>21</b> in 21 runs" in text
+    assert "<b>21</b> partitions in <b>21</b> runs" in text
+    assert ">31</td>" in text
     assert "(cut in UTC)" in text
     assert not Backfill.objects.exists()
 

@@ -1,0 +1,58 @@
+"""Changing a backfill while it runs."""
+
+from typing import Any
+
+from django import forms
+
+from accounts_app.errors import InvalidRequest
+from assets_app.forms import ServiceForm
+from backfills_app.models import Backfill, BackfillOrder
+
+
+class ChangeForm(ServiceForm):
+    """What can be different from now on."""
+
+    max_active_runs = forms.CharField(
+        label="Max active runs", help_text="Runs that are at work already go on."
+    )
+    priority = forms.CharField(
+        label="Priority", help_text="Among backfills: a higher number goes first. Usually 0."
+    )
+    order = forms.ChoiceField(choices=BackfillOrder.choices, label="Order of what waits")
+    description = forms.CharField(
+        required=False, label="Description", help_text="Why, for whoever looks at this later."
+    )
+
+    def add_fields(self) -> None:
+        """Numbers are typed on a pad of digits."""
+        for name in ("max_active_runs", "priority"):
+            self.fields[name].widget.attrs["inputmode"] = "numeric"
+
+    @staticmethod
+    def present(backfill: Backfill) -> dict[str, Any]:
+        """How it is now."""
+        return {
+            "max_active_runs": backfill.max_active_runs,
+            "priority": backfill.group.priority,
+            "order": backfill.order,
+            "description": backfill.description,
+        }
+
+    def changes(self) -> dict[str, Any]:
+        """What was typed; raises InvalidRequest where a number is none."""
+        typed = dict(self.cleaned_data)
+        errors = {}
+        for name in ("max_active_runs", "priority"):
+            try:
+                typed[name] = _whole(typed[name])
+            except ValueError:
+                errors[name] = f"{typed[name][:60]!r} is not a whole number."
+        if errors:
+            raise InvalidRequest(errors)
+        return typed
+
+
+def _whole(text: str) -> int:
+    if len(text) > 12:
+        raise ValueError
+    return int(text)

@@ -1,0 +1,97 @@
+"""What a person can choose from, once an asset is chosen: segments, downstream assets, versions."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from accounts_app.models import User
+from accounts_app.policy import Action, reach
+from assets_app.models import Asset, AssetDependency, ProducerVersion
+from slicewise import Dimension, PartitionDefinition
+
+MOST_VERSIONS = 30
+_SEGMENTS_NAMED = 8
+_DIGEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """A dimension without time: its name, and the first of its keys."""
+
+    name: str
+    examples: tuple[str, ...]
+    number: int | None
+
+    @property
+    def hint(self) -> str:
+        """What can be typed."""
+        named = ", ".join(self.examples)
+        more = ", …" if self.number is None or self.number > len(self.examples) else ""
+        return f"{named}{more}; patterns such as a*. Empty: all." if named else "Empty: all."
+
+
+def offered_to(user: User) -> list[str]:
+    """Names of the assets that have a past to fill and that this person may backfill."""
+    rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
+    within = reach(user, Action.BACKFILL)
+    if not within:
+        return []
+    return [one.name for one in rows.order_by("name") if has_time(one) and within.covers(one)]
+
+
+def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
+    """The dimensions beside time, which a request may narrow."""
+    if definition is None or definition.time_dimension is None:
+        return []
+    return [_segments(dimension) for dimension in definition.segment_dimensions]
+
+
+def followers_of(asset: Asset) -> list[Asset]:
+    """The assets downstream that can be backfilled with it, each after what it depends on.
+
+    Two statements, whatever the graph.
+    """
+    below: dict[int, list[int]] = defaultdict(list)
+    edges = AssetDependency.objects.filter(downstream__active=True)
+    for upstream, downstream in edges.values_list("upstream_id", "downstream_id"):
+        below[upstream].append(downstream)
+    ordered = _in_order(asset.pk, below)
+    rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
+    found = rows.select_related("producer__current_version").in_bulk(ordered)
+    return [found[pk] for pk in ordered if pk in found and has_time(found[pk])]
+
+
+def has_time(asset: Asset) -> bool:
+    """Whether it has a dimension of time, which a backfill needs."""
+    return asset.definition is not None and asset.definition.time_dimension is not None
+
+
+def versions_of(asset: Asset) -> list[tuple[str, datetime]]:
+    """Versions of the code that makes the asset, newest first: name and time of each."""
+    rows = ProducerVersion.objects.filter(producer=asset.producer_id).order_by("-id")
+    named = rows.values_list("bundle_version__digest", "created_at")[:MOST_VERSIONS]
+    return [(digest[:_DIGEST], created_at) for digest, created_at in named]
+
+
+def _in_order(start: int, below: dict[int, list[int]]) -> list[int]:
+    """What is reached from there without it, each after all that it is reached by."""
+    ordered: list[int] = []
+    seen = {start}
+    stack = [(start, iter(below[start]))]
+    while stack:
+        node, rest = stack[-1]
+        child = next(rest, None)
+        if child is None:
+            stack.pop()
+            ordered.append(node)
+        elif child not in seen:
+            seen.add(child)
+            stack.append((child, iter(below[child])))
+    return ordered[-2::-1]
+
+
+def _segments(dimension: Dimension) -> Segments:
+    keys: Sequence[Any] = dimension.definition.keys()
+    return Segments(dimension.name, tuple(key.text for key in keys[:_SEGMENTS_NAMED]), len(keys))

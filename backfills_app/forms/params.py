@@ -1,0 +1,156 @@
+"""Fields for the params that an asset declares: each by the type of its default."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+
+from accounts_app.storable import read_json
+
+PREFIX = "param-"
+_LONG_TEXT = 60
+
+
+def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field]]:
+    """A field for each param, under names that no other field of a form has."""
+    for name, default in declared.items():
+        field = _field(default)
+        field.label = name
+        field.required = False
+        yield PREFIX + name, field
+
+
+def given_params(declared: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed that differs from what is declared.
+
+    The rest is left to each asset: another one may declare the same name with its own default.
+    """
+    named = {name: typed[PREFIX + name] for name in declared if PREFIX + name in typed}
+    return {name: value for name, value in named.items() if not _same(value, declared[name])}
+
+
+def shown_params(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values for the fields: those given, else the declared ones."""
+    return {
+        PREFIX + name: _shown(given.get(name, default), default)
+        for name, default in declared.items()
+    }
+
+
+class WholeField(forms.CharField):
+    """A whole number of any size; nothing typed is the declared one."""
+
+    def __init__(self, default: int) -> None:
+        super().__init__(widget=forms.NumberInput(attrs={"step": "1"}))
+        self.default = default
+
+    def clean(self, value: Any) -> int:
+        """The number, as Python reads it."""
+        text = (super().clean(value) or "").strip()
+        if not text:
+            return self.default
+        try:
+            return _whole(read_json(text))
+        except (TypeError, ValueError):
+            raise forms.ValidationError(f"{text[:60]!r} is not a whole number.") from None
+
+
+class NumberField(forms.CharField):
+    """A number with a fraction; nothing typed is the declared one."""
+
+    def __init__(self, default: float) -> None:
+        super().__init__(widget=forms.NumberInput(attrs={"step": "any"}))
+        self.default = default
+
+    def clean(self, value: Any) -> float:
+        """The number, if it is one and finite."""
+        text = (super().clean(value) or "").strip()
+        if not text:
+            return self.default
+        try:
+            return float(read_json(text))
+        except (TypeError, ValueError):
+            raise forms.ValidationError(f"{text[:60]!r} is not a number.") from None
+
+
+class TextField(forms.CharField):
+    """Text as it is typed, blanks included; nothing typed is the empty text."""
+
+    def __init__(self, default: str) -> None:
+        is_long = "\n" in default or len(default) > _LONG_TEXT
+        widget = forms.Textarea(attrs={"rows": 3}) if is_long else forms.TextInput()
+        super().__init__(widget=widget, strip=False)
+
+    def to_python(self, value: Any) -> Any:
+        """With plain line ends: browsers send others."""
+        text: str = super().to_python(value) or ""
+        return text.replace("\r\n", "\n")
+
+
+class YesNoField(forms.TypedChoiceField):
+    """True or false: a choice rather than a box, since a box that is empty is not sent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            choices=(("true", "true"), ("false", "false")), coerce=lambda text: text == "true"
+        )
+
+
+class JsonField(forms.CharField):
+    """Any value as JSON: lists, objects, and what is null by default."""
+
+    def __init__(self, default: Any) -> None:
+        super().__init__(
+            widget=forms.Textarea(attrs={"rows": min(1 + len(_text(default)) // 40, 6)}),
+            help_text="As JSON: text in quotes, null for nothing.",
+        )
+        self.default = default
+
+    def clean(self, value: Any) -> Any:
+        """The value."""
+        text = (super().clean(value) or "").strip()
+        try:
+            return read_json(text) if text else self.default
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+def _field(default: Any) -> forms.Field:
+    match default:
+        case bool():
+            return YesNoField()
+        case int():
+            return WholeField(default)
+        case float():
+            return NumberField(default)
+        case str():
+            return TextField(default)
+        case _:
+            return JsonField(default)
+
+
+def _shown(value: Any, default: Any) -> Any:
+    """As the field of that default shows it."""
+    match default:
+        case bool() if isinstance(value, bool):
+            return "true" if value else "false"
+        case str() if isinstance(value, str):
+            return value
+        case _:
+            return _text(value)
+
+
+def _same(value: Any, declared: Any) -> bool:
+    # True is 1 to Python, and no number to whoever reads the param.
+    return type(value) is type(declared) and bool(value == declared)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value

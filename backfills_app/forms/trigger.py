@@ -1,0 +1,303 @@
+"""The trigger form. What is right or wrong is said by the services, here as at every door."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils import timezone
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from accounts_app.storable import read_json_object
+from assets_app.forms import ParamsField, ServiceForm
+from assets_app.models import Asset
+from backfills_app.forms.following import (
+    Segments,
+    followers_of,
+    has_time,
+    offered_to,
+    segments_of,
+    versions_of,
+)
+from backfills_app.forms.params import PREFIX, given_params, param_fields, shown_params
+from backfills_app.forms.presets import preset_ends
+from backfills_app.models import BackfillOrder, ExistingPolicy
+from backfills_app.services import BackfillRequest, request_from_text
+
+SEGMENT = "segment-"
+AT_MOST = "n"
+CHOSEN = "chosen"
+_NEWEST = ("", "The newest, in force now")
+_FIRST_AND_LAST = "A date, or the key of a partition. Both ends are made."
+_STRATEGIES = (
+    ("", "As the asset says"),
+    ("partition", "A run for each partition"),
+    (AT_MOST, "At most so many partitions in a run"),
+    ("range", "One run for all of them"),
+)
+_DOWNSTREAM = (
+    ("none", "None: they become stale"),
+    ("all", "All that follow"),
+    (CHOSEN, "Those chosen here"),
+)
+
+
+class BackfillForm(ServiceForm):
+    """What to make again or for the first time, from when to when, and how.
+
+    Fields that depend on the asset are made for the one that is chosen. What was typed into those
+    of another asset, before it was exchanged, is not read: ``shown_for`` tells whose they were.
+    """
+
+    asset = forms.CharField(label="Asset", widget=forms.Select)
+    shown_for = forms.CharField(required=False, widget=forms.HiddenInput)
+    start = forms.CharField(required=False, label="First partition", help_text=_FIRST_AND_LAST)
+    end = forms.CharField(required=False, label="Last partition", help_text="It has to be over.")
+    selection = forms.CharField(
+        required=False,
+        label="Or a selection",
+        help_text="Instead of first and last, for example 2013-01,2013-03..2013-05.",
+    )
+    existing = forms.ChoiceField(
+        choices=ExistingPolicy.choices,
+        initial=ExistingPolicy.MISSING_AND_FAILED,
+        label="Which of them",
+    )
+    strategy = forms.ChoiceField(required=False, choices=_STRATEGIES, label="Runs")
+    per_run = forms.CharField(
+        required=False, label="Partitions in a run", help_text="Only with “at most so many”."
+    )
+    order = forms.ChoiceField(
+        required=False, choices=BackfillOrder.choices, initial=BackfillOrder.OLDEST, label="Order"
+    )
+    max_active_runs = forms.CharField(
+        initial="3", label="Max active runs", help_text="How many run at once, at most."
+    )
+    downstream = forms.ChoiceField(
+        required=False,
+        choices=_DOWNSTREAM,
+        initial="none",
+        widget=forms.RadioSelect,
+        label="Downstream assets to make too",
+    )
+    downstream_assets = forms.MultipleChoiceField(
+        required=False, choices=(), widget=forms.CheckboxSelectMultiple, label="Chosen ones"
+    )
+    description = forms.CharField(
+        required=False, label="Description", help_text="Why, for whoever looks at this later."
+    )
+    params = ParamsField(
+        required=False,
+        label="Params",
+        help_text="A JSON object; empty: as the asset declares them.",
+    )
+    code_version = forms.CharField(
+        required=False,
+        widget=forms.Select(choices=(_NEWEST,)),
+        label="Code version",
+        help_text="Frozen for every asset of the backfill.",
+    )
+    start_at = forms.CharField(
+        required=False,
+        label="Start at",
+        help_text="No run starts before, for example 2026-01-31 22:00, in the zone of the asset"
+        " unless it names one. Empty: at once.",
+    )
+    allow_holes = forms.BooleanField(
+        required=False, label="A run may reach over partitions that are left out"
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None = None,
+        *,
+        user: User,
+        initial: Mapping[str, Any] | None = None,
+    ) -> None:
+        asked = dict(initial or {})
+        name = str((asked if data is None else data).get("asset") or "")
+        self.user = user
+        self.asset_chosen = _with_time(name)
+        self.declared = _declared_params(self.asset_chosen)
+        given = _given((asked if data is None else data).get("params"))
+        dependent = shown_params(self.declared, given) | {"shown_for": name}
+        if data is not None and data.get("shown_for") != name:
+            data = _for_another_asset(data, dependent)
+        super().__init__(data, initial=asked | dependent)
+
+    def add_fields(self) -> None:
+        """Those of the asset, and the choices it leaves."""
+        asset = self.asset_chosen
+        offered = [(name, name) for name in offered_to(self.user)]
+        self._choose("asset", [("", "Choose an asset"), *offered])
+        self.param_names = []
+        for name, field in param_fields(self.declared):
+            self.fields[name] = field
+            self.param_names.append(name)
+        self.segments: list[Segments] = segments_of(asset.definition) if asset else []
+        for one in self.segments:
+            self.fields[SEGMENT + one.name] = forms.CharField(
+                required=False, label=one.name, help_text=one.hint
+            )
+        self.followers: list[Asset] = followers_of(asset) if asset else []
+        names = [(one.name, one.name) for one in self.followers]
+        self.fields["downstream_assets"].choices = names  # type: ignore[attr-defined]
+        versions = versions_of(asset) if asset else []
+        named = [(digest, f"{digest} of {at:%Y-%m-%d %H:%M} UTC") for digest, at in versions]
+        self._choose("code_version", [_NEWEST, *named])
+        for name in ("start", "end"):
+            self.fields[name].widget.attrs |= {"placeholder": "2013-01-01"}
+        for name in ("max_active_runs", "per_run"):
+            self.fields[name].widget.attrs["inputmode"] = "numeric"
+        self.fields["params"].widget.attrs |= {"rows": 2, "placeholder": "{}"}
+
+    def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
+        """Offer these, and what is there already: what is wrong with it is said by the service."""
+        present = str(self.data.get(name, "") if self.is_bound else self.initial.get(name) or "")
+        if present and present not in dict(choices):
+            choices = [*choices, (present, present)]
+        self.fields[name].widget.choices = choices
+
+    @property
+    def param_fields(self) -> list[forms.BoundField]:
+        """The fields of the declared params."""
+        return [self[name] for name in self.param_names]
+
+    @property
+    def segment_fields(self) -> list[forms.BoundField]:
+        """The fields of the dimensions beside time."""
+        return [self[SEGMENT + one.name] for one in self.segments]
+
+    @property
+    def zone(self) -> str:
+        """The zone in which dates are read; empty until an asset is chosen."""
+        return self.asset_chosen.definition.time_dimension.timezone if self.asset_chosen else ""
+
+    @property
+    def opened(self) -> bool:
+        """Whether something is said in what lies folded away at first."""
+        names = ("code_version", "start_at", "allow_holes")
+        return any(self[name].value() or self[name].errors for name in names)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is enough to say what it comes to, or what is wrong with it."""
+        typed = any(self.data.get(name) for name in ("start", "end", "selection"))
+        return bool(self.data.get("asset")) and typed
+
+    def refuse_once(self, refused: InvalidRequest) -> None:
+        """Show what was refused; what the fields have said already is not said twice."""
+        said = {name: set(map(str, found)) for name, found in self.errors.items()}
+        fresh = {
+            name: [one for one in found if one not in said.get(name, ())]
+            for name, found in refused.errors.items()
+        }
+        self.refuse(InvalidRequest({name: found for name, found in fresh.items() if found}))
+
+    def with_preset(self, preset: str) -> "BackfillForm":
+        """The same form with the ends of a preset filled in; what is wrong is said at a field."""
+        assert isinstance(self.data, QueryDict)  # noqa: S101  (a preset is part of what is sent)
+        data = self.data.copy()
+        data["selection"] = ""
+        try:
+            if self.asset_chosen is None:
+                raise InvalidRequest({"asset": "Choose an asset first."})
+            data["start"], data["end"] = preset_ends(self.asset_chosen, preset, timezone.now())
+        except InvalidRequest as refused:
+            self.refuse(refused)
+            return self
+        return BackfillForm(data, user=self.user)
+
+    def request(self) -> BackfillRequest:
+        """What was typed, as a request; raises InvalidRequest for what cannot be read."""
+        if not self.is_valid():
+            raise InvalidRequest(
+                {field: [str(said) for said in found] for field, found in self.errors.items()}
+            )
+        typed = self.cleaned_data
+        return request_from_text(
+            typed["asset"],
+            **self._period(typed),
+            description=typed["description"],
+            max_active_runs=typed["max_active_runs"],
+            strategy=_strategy(typed),
+            existing=typed["existing"],
+            order=typed["order"] or BackfillOrder.OLDEST,
+            params={**typed["params"], **given_params(self.declared, typed)},
+            downstream=_downstream(typed),
+            code_version=typed["code_version"],
+            start_at=typed["start_at"].strip().replace(" ", "T"),
+            allow_holes=typed["allow_holes"],
+        )
+
+    def _period(self, typed: dict[str, Any]) -> dict[str, str]:
+        """First and last, or a selection: of all segments, or of those that are named."""
+        start, end, selection = (typed[name].strip() for name in ("start", "end", "selection"))
+        named = {one.name: typed[SEGMENT + one.name].strip() for one in self.segments}
+        narrowed = {name: text for name, text in named.items() if text}
+        if selection and (start or end):
+            raise InvalidRequest(
+                {"selection": "Write first and last partition, or a selection, not both."}
+            )
+        if selection and narrowed:
+            raise InvalidRequest(
+                {"selection": "Write the segments into the selection, or leave their fields empty."}
+            )
+        if not narrowed or not start or not end or self.asset_chosen is None:
+            return {"start": start, "end": end, "selection": selection}
+        definition = self.asset_chosen.definition
+        time = definition.time_dimension
+        axis = next(one.name for one in definition.dimensions if one.definition is time)
+        parts = [f"{axis}={start}..{end}", *(f"{name}={text}" for name, text in narrowed.items())]
+        return {"selection": " ".join(parts)}
+
+
+def _with_time(name: str) -> Asset | None:
+    rows = Asset.objects.declared().select_related("producer__current_version")
+    asset = rows.filter(name=name).first() if name and "\0" not in name else None
+    return asset if asset is not None and has_time(asset) else None
+
+
+def _declared_params(asset: Asset | None) -> dict[str, Any]:
+    version = asset.producer.current_version if asset and asset.producer else None
+    return (version.definition.get("params") or {}) if version else {}
+
+
+def _given(params: object) -> dict[str, Any]:
+    """Params as they were linked or typed as JSON; none where that cannot be read."""
+    if isinstance(params, Mapping):
+        return dict(params)
+    try:
+        return read_json_object(params) if isinstance(params, str) and params.strip() else {}
+    except ValueError:
+        return {}
+
+
+def _for_another_asset(data: QueryDict, dependent: Mapping[str, Any]) -> QueryDict:
+    """What was typed, without what was typed for the asset that was chosen before."""
+    kept = data.copy()
+    for name in data:
+        if name.startswith((PREFIX, SEGMENT)) or name in ("downstream_assets", "code_version"):
+            del kept[name]
+    if kept.get("downstream") != "all":
+        kept["downstream"] = "none"
+    for name, value in dependent.items():
+        kept[name] = value
+    return kept
+
+
+def _strategy(typed: dict[str, Any]) -> str | None:
+    if typed["strategy"] != AT_MOST:
+        return typed["strategy"] or None
+    if not typed["per_run"].strip().isdecimal():
+        raise InvalidRequest({"per_run": "Say how many partitions a run may make at most."})
+    return str(typed["per_run"]).strip()
+
+
+def _downstream(typed: dict[str, Any]) -> str | list[str]:
+    if typed["downstream"] != CHOSEN:
+        return typed["downstream"] or "none"
+    if not typed["downstream_assets"]:
+        raise InvalidRequest({"downstream_assets": "Choose at least one, or none of them above."})
+    return list(typed["downstream_assets"])

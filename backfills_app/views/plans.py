@@ -1,0 +1,123 @@
+"""A plan in words: what becomes of the partitions of each asset."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from backfills_app.models import ExistingPolicy
+from backfills_app.services import BackfillPlan, Estimate, PlannedAsset
+from partitions_app.templatetags.slicewise_pages import duration
+
+_LEFT_OUT = "left out"
+_AGAIN = "made again"
+_MOST_HOLDERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a plan: so many partitions, and what becomes of them; ``holders`` are the
+    backfills that make them now.
+    """
+
+    label: str
+    number: int
+    becomes: str
+    warns: bool = False
+    holders: tuple[tuple[int | None, str, int], ...] = ()
+    more_holders: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AssetPlan:
+    """What is said of one asset."""
+
+    planned: PlannedAsset
+    lines: tuple[Line, ...]
+    strategy: str
+    time: str
+
+    @property
+    def warned(self) -> tuple[Line, ...]:
+        """Lines that whoever reads only the heading has to know of."""
+        return tuple(line for line in self.lines if line.warns)
+
+
+def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
+    """What the preview shows."""
+    rule = plan.asked.asset.definition.time_dimension
+    return {
+        "plan": plan,
+        "zone": rule.timezone,
+        "assets": [_asset_plan(planned, existing) for planned in plan.assets],
+        "time": time_in_words(plan.estimate),
+    }
+
+
+def time_in_words(estimate: Estimate | None) -> str:
+    """About how long, with the spread of past runs."""
+    if estimate is None:
+        return "unknown: fewer than three runs of it have succeeded so far"
+    about = f"about {duration(timedelta(seconds=estimate.seconds))}"
+    low, high = (duration(timedelta(seconds=each)) for each in (estimate.low, estimate.high))
+    if low == high:
+        return about
+    return f"{about} ({low} to {high}, by {estimate.runs_seen:,} past runs)"
+
+
+def _asset_plan(planned: PlannedAsset, existing: str) -> AssetPlan:
+    return AssetPlan(
+        planned,
+        tuple(line for line in _lines(planned, existing) if line.number),
+        _strategy(planned.strategy),
+        time_in_words(planned.estimate) if planned.estimate else "",
+    )
+
+
+def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
+    makes_all = existing == ExistingPolicy.ALL
+    failed_too = existing != ExistingPolicy.MISSING
+    yield Line("There already", planned.materialized, _of_those_there(planned, existing))
+    yield Line("Failed before", planned.failed, _AGAIN if failed_too else _LEFT_OUT)
+    yield Line("Stale", planned.stale, _AGAIN if makes_all or existing == "stale" else _LEFT_OUT)
+    yield Line(
+        "Made by older code",
+        planned.older_code,
+        _AGAIN if makes_all or existing == "stale" else _LEFT_OUT,
+    )
+    yield Line(
+        "Being made now",
+        planned.in_flight,
+        "left to whoever makes them",
+        holders=planned.in_flight_by[:_MOST_HOLDERS],
+        more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
+    )
+    yield Line("Not over yet", planned.not_over, "left out: their windows have not ended")
+    lacking = planned.missing_upstream - planned.nonexistent_upstream
+    yield Line(
+        "Need what is missing", lacking, "skipped: their upstream partitions are not there", True
+    )
+    yield Line(
+        "Need what does not exist",
+        planned.nonexistent_upstream,
+        "skipped: they ask for upstream partitions that no definition has",
+        True,
+    )
+
+
+def _of_those_there(planned: PlannedAsset, existing: str) -> str:
+    if existing == ExistingPolicy.ALL:
+        return _AGAIN
+    if existing == "stale" and (planned.stale or planned.older_code):
+        return "left out, but for those below"
+    return _LEFT_OUT
+
+
+def _strategy(strategy: str | int) -> str:
+    match strategy:
+        case "partition":
+            return "one partition each"
+        case "range":
+            return "one run for all"
+        case _:
+            return f"at most {strategy:,} partitions each"

@@ -1,0 +1,80 @@
+"""The runs of a backfill over time: how many ended when, and how."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from backfills_app.models import Backfill
+from backfills_app.queries import ended_by_time
+from partitions_app.looks import look_of
+
+PIECES = 60
+HEIGHT = 40.0
+_KINDS = (("s", "succeeded"), ("f", "failed"), ("c", "canceled"), ("k", "skipped"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One rectangle: its class, its place and its size."""
+
+    css: str
+    x: int
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What ended in one piece of time, in words and drawn from the ground up."""
+
+    title: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The drawing: ``highest`` runs fill its height; ``counted`` says in words what it shows."""
+
+    first: datetime
+    last: datetime
+    columns: tuple[Column, ...]
+    highest: int
+    drawn: int
+    counted: tuple[tuple[str, int], ...]
+
+    @property
+    def piece(self) -> timedelta:
+        """The time for which a column stands."""
+        return (self.last - self.first) / PIECES
+
+
+def timeline_of(backfill: Backfill, now: datetime) -> Timeline | None:
+    """The runs that have ended so far; None while none has."""
+    ended = ended_by_time(backfill, PIECES, now)
+    if ended is None:
+        return None
+    highest = max(sum(counts.values()) for counts in ended.pieces.values())
+    sums = {
+        state: sum(counts.get(state, 0) for counts in ended.pieces.values()) for _, state in _KINDS
+    }
+    return Timeline(
+        ended.first,
+        ended.last,
+        tuple(_column(at, counts, highest) for at, counts in ended.pieces.items()),
+        highest,
+        ended.drawn,
+        tuple((state, number) for state, number in sums.items() if number),
+    )
+
+
+def _column(at: int, counts: Mapping[str, int], highest: int) -> Column:
+    bars, ground = [], HEIGHT
+    for css, state in _KINDS:
+        if number := counts.get(state, 0):
+            height = round(HEIGHT * number / highest, 2)
+            ground = round(ground - height, 2)
+            bars.append(Bar(css, at, max(ground, 0.0), height))
+    said = ", ".join(
+        f"{number:,} {look_of(state).label.lower()}" for state, number in counts.items()
+    )
+    return Column(said, tuple(bars))

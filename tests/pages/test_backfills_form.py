@@ -1,0 +1,357 @@
+"""The trigger form: what it offers for an asset, how it reads what is typed, and its preview."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import Grant, User
+from assets_app.models import Asset, AssetDependency
+from backfills_app.forms.presets import preset_ends
+from backfills_app.models import Backfill
+from slicewise import PartitionByInterval, PartitionDefinition
+from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.pages.asked import asked
+from tests.pages.shelf import record
+
+pytestmark = pytest.mark.django_db
+PARAMS = {
+    "limit": 10, "factor": 1.5, "city": "Köln", "strict": True, "columns": ["a", "b"],
+    "source": None, "note": "two\nlines",
+}  # fmt: skip
+
+
+def typed(name: str = "raw_flights", **changes: Any) -> dict[str, Any]:
+    """What the form sends for an asset once that is chosen."""
+    return {
+        "asset": name, "shown_for": name, "start": "2013-01-01", "end": "2013-01-31",
+        "selection": "", "description": "", "max_active_runs": "3", "strategy": "", "per_run": "",
+        "existing": "missing_and_failed", "order": "oldest", "downstream": "none",
+        "code_version": "", "start_at": "",
+    } | changes  # fmt: skip
+
+
+def params_typed(**changes: str) -> dict[str, str]:
+    """The fields of all params as a browser sends them, untouched but for the changes."""
+    shown = {
+        "limit": "10", "factor": "1.5", "city": "Köln", "strict": "true",
+        "columns": '["a", "b"]', "source": "null", "note": "two\r\nlines",
+    } | changes  # fmt: skip
+    return {f"param-{name}": text for name, text in shown.items()}
+
+
+def created(browser: Client, **sent: Any) -> Backfill:
+    """The backfill that the form makes."""
+    answer = browser.post("/backfills/new/", sent)
+    assert answer.status_code == 302, answer.context["form"].errors
+    return Backfill.objects.latest("id")
+
+
+def preview(browser: Client, **sent: Any) -> str:
+    """What is said beside the form while it is filled in."""
+    answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def part(browser: Client, **sent: Any) -> str:
+    """What depends on the asset, asked for when another one is chosen."""
+    return preview(browser, part="dependent", **sent)
+
+
+def test_params_are_fields_of_the_types_of_their_defaults(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013, params=PARAMS)
+    text = part(browser, asset="raw_flights")
+    assert '<input type="number" name="param-limit" value="10" step="1"' in text
+    assert '<input type="number" name="param-factor" value="1.5" step="any"' in text
+    assert '<input type="text" name="param-city" value="Köln"' in text
+    assert '<option value="true" selected>true</option>' in text
+    assert "[&quot;a&quot;, &quot;b&quot;]" in text
+    assert ">\nnull</textarea>" in text
+
+
+def test_params_that_were_not_touched_are_left_to_the_asset(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013, params=PARAMS)
+    assert created(browser, **typed(**params_typed())).params == PARAMS
+
+
+def test_params_that_were_typed_keep_their_types(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013, params=PARAMS)
+    sent = params_typed(
+        limit="11", factor="2", city=" Bonn", strict="false", columns='[{"a": 1}]', source='"s3"'
+    )
+    params = created(browser, **typed(**sent)).params
+    assert params == PARAMS | {
+        "limit": 11, "factor": 2.0, "city": " Bonn", "strict": False, "columns": [{"a": 1}],
+        "source": "s3",
+    }  # fmt: skip
+    assert [type(params[name]) for name in ("limit", "factor", "strict")] == [int, float, bool]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("limit", "1.5"), ("limit", "many"), ("limit", "true"), ("limit", "9" * 5000),
+        ("factor", "NaN"), ("factor", "[1]"), ("columns", "[1"), ("source", "\0"),
+        ("strict", "maybe"),
+    ],
+)  # fmt: skip
+def test_a_param_that_cannot_be_read_is_refused_at_its_field(
+    browser: Client, name: str, text: str
+) -> None:
+    asset("raw_flights", DAILY_2013, params=PARAMS)
+    answer = browser.post("/backfills/new/", typed(**params_typed(**{name: text})))
+    assert answer.status_code == 400
+    assert list(answer.context["form"].errors) == [f"param-{name}"]
+    assert not Backfill.objects.exists()
+
+
+def test_params_of_the_asset_that_was_chosen_before_are_not_read(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013, params={"limit": 1})
+    asset("weather", DAILY_2013, params={"limit": 5})
+    sent = typed("weather", shown_for="raw_flights") | {"param-limit": "1"}
+    assert created(browser, **sent).params == {"limit": 5}
+
+
+def test_without_a_script_params_are_json_until_the_asset_is_shown(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013, params=PARAMS)
+    assert '<textarea name="params"' in browser.get("/backfills/new/").content.decode()
+    sent = typed(shown_for="", params='{"limit": 3}')
+    text = browser.post("/backfills/new/", sent | {"preview": "1"}).content.decode()
+    assert 'name="param-limit" value="3"' in text
+    assert '<textarea name="params"' not in text
+    assert created(browser, **sent).params == PARAMS | {"limit": 3}
+
+
+def test_segments_narrow_a_range_of_dates(browser: Client) -> None:
+    asset("by_airport", DAY_BY_AIRPORT)
+    assert "EWR, JFK, LGA" in part(browser, asset="by_airport")
+    backfill = created(browser, **typed("by_airport", **{"segment-airport": "EWR,L*"}))
+    assert backfill.logical_dates == "date=2013-01-01..2013-01-31 airport=EWR,LGA"
+
+
+def test_a_selection_takes_the_place_of_dates(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    sent = typed(start="", end="", selection="2013-03,2013-01-05", order="listed")
+    assert created(browser, **sent).logical_dates == "2013-03-01..2013-03-31; 2013-01-05"
+    answer = browser.post("/backfills/new/", typed(selection="2013-03"))
+    assert list(answer.context["form"].errors) == ["selection"]
+
+
+def test_a_number_of_partitions_in_a_run_is_a_strategy(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    assert created(browser, **typed(strategy="n", per_run="10")).strategy == 10
+    answer = browser.post("/backfills/new/", typed(strategy="n"))
+    assert list(answer.context["form"].errors) == ["per_run"]
+
+
+def test_more_is_read_as_well(browser: Client) -> None:
+    made = asset("raw_flights", PartitionByInterval("@daily", timezone="America/New_York",
+        start=date(2013, 1, 1), end=date(2014, 1, 1)))  # fmt: skip
+    assert made.producer
+    assert made.producer.current_version
+    digest = made.producer.current_version.bundle_version.digest[:12]
+    backfill = created(
+        browser,
+        **typed(code_version=digest, start_at="2099-07-01 06:00", allow_holes="on", order="newest"),
+    )
+    assert backfill.scheduled_date == datetime(2099, 7, 1, 10, tzinfo=UTC)
+    assert backfill.allow_holes
+    assert backfill.order == "newest"
+    assert backfill.code_version == made.producer.current_version.bundle_version
+    text = browser.get(f"/backfills/{backfill.pk}/").content.decode()
+    assert "No run starts before" in text
+
+
+def follower(name: str, of: str, definition: PartitionDefinition = DAILY_2013) -> Asset:
+    """An asset that reads another one, by the overlap of their windows."""
+    made = asset(name, definition, upstream={of: None})
+    above = Asset.objects.get(name=of)
+    AssetDependency.objects.create(upstream=above, downstream=made, inlet=True)
+    return made
+
+
+def test_downstream_assets_are_offered_in_the_order_in_which_they_are_made(
+    browser: Client,
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    assert "No asset that can be backfilled follows" in part(browser, asset="raw_flights")
+    follower("z_delays", "raw_flights")
+    follower("a_report", "z_delays", PartitionByInterval("@monthly", start="2013-01-01"))
+    text = part(browser, asset="raw_flights")
+    assert text.index('value="z_delays"') < text.index('value="a_report"')
+    assert 'value="none" class="form-check-input" id="id_downstream_0" checked' in text
+
+
+@pytest.mark.parametrize(
+    ("sent", "included"),
+    [
+        ({"downstream": "none"}, ["raw_flights"]),
+        ({"downstream": "all"}, ["raw_flights", "delays", "report"]),
+        ({"downstream": "chosen", "downstream_assets": ["delays"]}, ["raw_flights", "delays"]),
+        # Of the asset that was chosen before.
+        (
+            {"downstream": "chosen", "downstream_assets": ["x"], "shown_for": "x"},
+            ["raw_flights"],
+        ),
+    ],
+)
+def test_downstream_assets_are_none_all_or_those_that_are_chosen(
+    browser: Client, sent: dict[str, Any], included: list[str]
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    follower("delays", "raw_flights")
+    follower("report", "delays", PartitionByInterval("@monthly", start="2013-01-01"))
+    text = preview(browser, **typed(**sent))
+    backfill = created(browser, **typed(**sent))
+    assert list(backfill.assets.values_list("asset__name", flat=True)) == included
+    for name in ("raw_flights", "delays", "report"):
+        assert (f'<b class="text-break">{name}</b>' in text) == (name in included)
+    assert (f"of <b>{len(included)}</b> assets" in text) == (len(included) > 1)
+    page = browser.get(f"/backfills/{backfill.pk}/").content.decode()
+    assert ('aria-label="Partitions of"' in page) == (len(included) > 1)
+
+
+def test_chosen_ones_have_to_be_chosen(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    follower("delays", "raw_flights")
+    answer = browser.post("/backfills/new/", typed(downstream="chosen"))
+    assert list(answer.context["form"].errors) == ["downstream_assets"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "ends"),
+    [
+        ("7", ("2013-06-24", "2013-06-30")),
+        ("30", ("2013-06-01", "2013-06-30")),
+        ("90", ("2013-04-02", "2013-06-30")),
+        ("success", ("2013-02-01", "2013-06-30")),
+        ("all", ("2013-01-01", "2013-06-30")),
+    ],
+)
+def test_a_preset_names_partitions_that_are_over(preset: str, ends: tuple[str, str]) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    record(flights, "2013-01")
+    now = datetime(2013, 7, 1, 12, tzinfo=UTC)
+    assert preset_ends(flights, preset, now) == ends
+
+
+def test_a_day_in_which_the_clock_changes_is_a_day() -> None:
+    shops = asset(
+        "shops", PartitionByInterval("@daily", timezone="Europe/Berlin", start=date(2026, 1, 1))
+    )
+    for now in (datetime(2026, 4, 2, 12, tzinfo=UTC), datetime(2026, 10, 28, 12, tzinfo=UTC)):
+        first, last = preset_ends(shops, "7", now)
+        assert len(shops.definition.select(f"{first}..{last}")) == 7
+
+
+def test_this_month_begins_with_its_first_day_in_the_zone_of_the_asset() -> None:
+    days = PartitionByInterval("@daily", timezone="Asia/Tokyo", start=date(2013, 1, 1))
+    shops = asset("shops", days)
+    # In Tokyo the third of June has begun.
+    now = datetime(2013, 6, 2, 16, tzinfo=UTC)
+    assert preset_ends(shops, "month", now) == ("2013-06-01", "2013-06-02")
+    with pytest.raises(InvalidRequest, match="This month: nothing of shops is over yet"):
+        preset_ends(shops, "month", datetime(2013, 6, 1, 3, tzinfo=UTC))
+
+
+def test_a_preset_fills_the_dates_with_and_without_a_script(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    sent = typed(start="", end="", preset="7")
+    answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
+    text = answer.content.decode()
+    assert 'name="start" value="2013-12-25"' in text
+    assert 'name="end" value="2013-12-31"' in text
+    assert "<form" not in text
+    assert answer["HX-Trigger-After-Settle"] == "ends-filled"
+    text = browser.post("/backfills/new/", sent).content.decode()
+    assert 'name="start" value="2013-12-25"' in text
+    assert "<b>7</b> partitions in <b>7</b> runs" in text
+    assert not Backfill.objects.exists()
+
+
+def test_a_preset_without_an_asset_says_what_is_missing(browser: Client) -> None:
+    answer = browser.post("/backfills/new/", {"preset": "7"})
+    assert "Choose an asset first." in answer.content.decode()
+
+
+def test_the_preview_says_what_becomes_of_what_is_there(browser: Client) -> None:
+    states = ["materialized"] * 5 + ["failed"] * 2
+    record(asset("raw_flights", DAILY_2013), "2013-01-01..2013-01-07", states.__getitem__)
+    text = preview(browser, **typed(existing="missing_and_failed"))
+    assert "<b>26</b> partitions in <b>26</b> runs" in text
+    for line in ("There already", ">5</td><td>left out", "Failed before", ">2</td><td>made again"):
+        assert line in text
+    text = preview(browser, **typed(existing="missing"))
+    assert "<b>24</b> partitions" in text
+    assert ">2</td><td>left out" in text
+    assert ">5</td><td>made again" in preview(browser, **typed(existing="all"))
+
+
+def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    assert "unknown: fewer than three runs" in preview(browser, **typed())
+
+
+def test_the_preview_says_what_would_be_refused_by_the_name_of_its_field(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    text = preview(browser, **typed(end="2012-12-31", max_active_runs="0"))
+    assert "This would be refused" in text
+    assert "<strong>Max active runs:</strong> Between 1 and 1000, not 0." in text
+
+
+def test_the_preview_is_quiet_before_there_is_something_to_say(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    text = preview(browser, **typed(start="", end=""))
+    assert "Choose an asset and a range" in text
+    assert "refused" not in text
+
+
+def test_only_assets_that_the_person_may_backfill_are_offered() -> None:
+    asset("raw_flights", DAILY_2013)
+    asset("weather", DAILY_2013)
+    asset("carriers")
+    ulf = person("ulf")
+    Grant.objects.create(person=ulf, asset="weather")
+    client = Client()
+    client.force_login(ulf, backend="django.contrib.auth.backends.ModelBackend")
+    text = client.get("/backfills/new/").content.decode()
+    assert 'value="weather"' in text
+    assert "raw_flights" not in text
+    assert "carriers" not in text
+    assert client.post("/backfills/new/", typed("raw_flights")).status_code == 403
+    assert client.post("/backfills/new/", typed("weather")).status_code == 302
+
+
+def test_a_link_fills_the_form_in(browser: Client) -> None:
+    asset("raw_flights", DAILY_2013)
+    address = "/backfills/new/?asset=raw_flights&strategy=30&existing=all&selection="
+    text = browser.get(address + "2013-02-01..2013-02-07").content.decode()
+    assert '<option value="raw_flights" selected>' in text
+    assert 'name="start" value="2013-02-01"' in text
+    assert 'name="end" value="2013-02-07"' in text
+    assert 'name="per_run" value="30"' in text
+    # Not a range: the selection itself.
+    text = browser.get(address + "2013-02-01,2013-02-07").content.decode()
+    assert 'name="selection" value="2013-02-01,2013-02-07"' in text
+
+
+def test_a_backfill_is_cloned_into_the_form(browser: Client, vera: User) -> None:
+    asset("raw_flights", DAILY_2013, params={"limit": 1})
+    backfill = asked(vera, strategy=10, params={"limit": 2}, description="again", order="newest")
+    text = browser.get(f"/backfills/new/?clone={backfill.pk}").content.decode()
+    for piece in (
+        'name="start" value="2013-01-01"', 'name="end" value="2013-01-31"',
+        'name="per_run" value="10"', 'name="param-limit" value="2"',
+        'name="description" value="again"', '<option value="newest" selected>',
+    ):  # fmt: skip
+        assert piece in text
+    assert browser.get("/backfills/new/?clone=9999").status_code == 404
+
+
+def test_enter_in_a_field_previews_and_starts_nothing(browser: Client) -> None:
+    text = browser.get("/backfills/new/").content.decode()
+    form = text.split('id="trigger"')[1]
+    assert form.split("<button")[1].startswith(' class="visually-hidden" name="preview"')

@@ -1,0 +1,232 @@
+"""The list of backfills: what it leaves by its address, and what can be done with several."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.models import User
+from accounts_app.policy import Role
+from backfills_app.models import Backfill
+from backfills_app.services import pause_backfill
+from tests.cast import DAILY_2013, asset, person
+from tests.pages.asked import asked, runs_of
+from tests.pages.test_live import polled
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def january(vera: User) -> Backfill:
+    """One that is on its way."""
+    asset("raw_flights", DAILY_2013)
+    return asked(vera, description="January again")
+
+
+@pytest.fixture
+def weather(vera: User) -> Backfill:
+    """One of another asset, by another person, that has failed in part."""
+    asset("weather", DAILY_2013)
+    backfill = asked(person("otto", Role.OPERATOR), "weather", "2013-02-01", "2013-02-03")
+    runs_of(backfill, "succeeded", 2)
+    runs_of(backfill, "failed", 1, error="no rows")
+    return backfill
+
+
+def listed(browser: Client, query: str = "") -> str:
+    """The list as it is shown for a query."""
+    answer = browser.get(f"/backfills/?{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def rows_of(text: str) -> list[int]:
+    """The numbers of the backfills, in the order of their rows."""
+    return [int(piece.split('"')[0]) for piece in text.split('<tr id="backfill-')[1:]]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", "wj"),
+        ("sort=oldest", "jw"),
+        ("sort=asset", "jw"),
+        ("asset=weath", "w"),
+        ("person=vera", "j"),
+        ("q=January", "j"),
+        ("q=backfill_weather", "w"),
+        ("state=partially_failed", "w"),
+        ("state=unfinished", "j"),
+        ("state=deleted", ""),
+        ("state=unfinished&asset=weather", ""),
+    ],
+)
+def test_it_is_searched_filtered_and_sorted_by_its_address(
+    browser: Client, january: Backfill, weather: Backfill, query: str, found: str
+) -> None:
+    named = {"j": january.pk, "w": weather.pk}
+    text = listed(browser, query)
+    assert rows_of(text) == [named[one] for one in found]
+    assert ("No backfill matches" in text) == (not found)
+
+
+def test_it_says_who_asked_and_how_far_it_is(browser: Client, weather: Backfill) -> None:
+    text = listed(browser)
+    for piece in ("otto", "3 of 3", "1 failed", "Partially failed", "took"):
+        assert piece in text
+
+
+def test_it_takes_as_many_statements_for_one_as_for_many(
+    browser: Client, vera: User, january: Backfill
+) -> None:
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as found:
+            listed(browser)
+        return len(found)
+
+    few = statements()
+    for _ in range(5):
+        runs_of(asked(vera), "running", 3)
+    assert statements() == few
+    assert few <= 10
+
+
+def test_it_answers_nothing_until_something_has_changed(
+    browser: Client, january: Backfill, weather: Backfill
+) -> None:
+    again = polled(listed(browser, "state=unfinished&sort=oldest"))
+    assert again.startswith("/backfills/listed/?state=unfinished&sort=oldest&version=")
+    assert browser.get(again).status_code == 204
+    runs_of(january, "running", 2)
+    answer = browser.get(again)
+    assert answer.status_code == 200
+    text = answer.content.decode()
+    assert rows_of(text) == [january.pk]
+    assert "<html" not in text
+
+
+def test_several_are_paused_and_resumed_at_once(
+    browser: Client, vera: User, january: Backfill, weather: Backfill
+) -> None:
+    other = asked(vera)
+    ids = {"id": [january.pk, other.pk, weather.pk], "back": "state=unfinished"}
+    answer = browser.post("/backfills/selected/pause/", ids)
+    assert answer["Location"] == "/backfills/?state=unfinished"
+    text = browser.get(answer["Location"]).content.decode()
+    assert "2 backfills are paused" in text
+    assert "partially failed already" in text
+    assert set(Backfill.objects.filter(group__paused=True)) == {january, other}
+    browser.post("/backfills/selected/resume/", ids)
+    assert not Backfill.objects.filter(group__paused=True).exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "state"), [("cancel", "canceled"), ("delete", "canceled"), ("retry", "scheduled")]
+)
+def test_what_cannot_be_undone_is_asked_about_once_for_all(
+    browser: Client, vera: User, january: Backfill, action: str, state: str
+) -> None:
+    other = asked(vera)
+    ids: dict[str, Any] = {"id": [january.pk, other.pk], "back": ""}
+    if action != "cancel":
+        browser.post("/backfills/selected/cancel/", ids | {"sure": "1"})
+    before = set(Backfill.objects.values_list("pk", "state", "deleted"))
+    text = browser.post(f"/backfills/selected/{action}/", ids).content.decode()
+    assert january.name in text
+    assert other.name in text
+    assert set(Backfill.objects.values_list("pk", "state", "deleted")) == before
+    answer = browser.post(f"/backfills/selected/{action}/", ids | {"sure": "1"})
+    assert answer["Location"] == "/backfills/"
+    rows = Backfill.objects.values_list("state", "deleted")
+    assert set(rows) == {(state, action == "delete")}
+
+
+def test_nothing_selected_is_said_in_words(browser: Client, january: Backfill) -> None:
+    answer = browser.post("/backfills/selected/pause/", {"id": ["x"]})
+    assert "Select some backfills" in browser.get(answer["Location"]).content.decode()
+
+
+def test_an_address_to_go_back_to_is_one_of_the_list(browser: Client, january: Backfill) -> None:
+    sent = {"id": [january.pk], "back": "https://elsewhere.example/"}
+    answer = browser.post("/backfills/selected/pause/", sent)
+    assert answer["Location"].startswith("/backfills/?")
+
+
+def test_nothing_is_done_by_looking(browser: Client, january: Backfill) -> None:
+    assert browser.get("/backfills/selected/cancel/").status_code == 405
+    for action in ("pause", "resume", "cancel", "retry", "delete"):
+        assert browser.get(f"/backfills/{january.pk}/{action}/").status_code in (200, 302)
+    january.refresh_from_db()
+    assert (january.state, january.group.paused, january.deleted) == ("scheduled", False, False)
+
+
+def test_writes_need_a_token_of_the_page(vera: User, january: Backfill) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(vera, backend="django.contrib.auth.backends.ModelBackend")
+    assert 'name="csrfmiddlewaretoken"' in listed(client)
+    for address in (
+        "/backfills/selected/pause/", f"/backfills/{january.pk}/pause/", "/backfills/new/",
+        f"/backfills/{january.pk}/change/",
+    ):  # fmt: skip
+        assert client.post(address, {"id": [january.pk]}).status_code == 403
+
+
+@pytest.fixture
+def ulf() -> Client:
+    """The browser of somebody who may only look."""
+    client = Client()
+    client.force_login(person("ulf"), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def test_whoever_may_only_look_is_offered_nothing_and_refused(
+    ulf: Client, january: Backfill
+) -> None:
+    for address in ("/backfills/", f"/backfills/{january.pk}/"):
+        text = ulf.get(address).content.decode()
+        for word in ("formaction", 'id="pause', "Cancel…", "Clone…", "New backfill", 'name="id"'):
+            assert word not in text
+    for action in ("pause", "cancel", "retry", "delete"):
+        for address in (f"/backfills/{january.pk}/{action}/", f"/backfills/selected/{action}/"):
+            sent = {"id": [january.pk], "sure": "1"}
+            assert ulf.post(address, sent).status_code == 403
+    assert ulf.post(f"/backfills/{january.pk}/change/", {
+        "max_active_runs": "1", "priority": "0", "order": "oldest"}).status_code == 403  # fmt: skip
+    january.refresh_from_db()
+    assert (january.state, january.group.paused) == ("scheduled", False)
+
+
+def test_a_deleted_one_is_found_by_its_state_and_kept_as_a_record(
+    browser: Client, weather: Backfill
+) -> None:
+    answer = browser.post(f"/backfills/{weather.pk}/delete/")
+    assert answer["Location"] == "/backfills/"
+    assert rows_of(listed(browser)) == []
+    assert rows_of(listed(browser, "state=deleted")) == [weather.pk]
+    text = browser.get(f"/backfills/{weather.pk}/").content.decode()
+    assert "It was deleted" in text
+    assert "Clone…" in text
+    assert "Retry" not in text
+
+
+def test_a_paused_one_says_that_runs_are_still_at_work(
+    browser: Client, vera: User, january: Backfill
+) -> None:
+    runs_of(january, "running", 2)
+    pause_backfill(january, user=vera)
+    for text in (listed(browser), browser.get(f"/backfills/{january.pk}/").content.decode()):
+        assert "Paused" in text
+        assert "2 still running" in text
+        assert "left<" not in text.split("Rate and time left")[-1]
+
+
+def test_time_left_is_told_by_the_pace_of_the_latest_runs(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "succeeded", 10, seconds=1.0)
+    runs_of(january, "running", 1, seconds=1.0)
+    text = listed(browser)
+    assert "a minute" in text or "a second" in text
+    assert " left</div>" in text

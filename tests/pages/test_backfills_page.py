@@ -1,0 +1,295 @@
+"""The page of one backfill: what it says, what can be done there, and what it costs."""
+
+import re
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.models import Run
+from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.queries import ended_by_time, paces_of, skipped_by_reason
+from backfills_app.views.timeline import PIECES, timeline_of
+from slicewise import PartitionByInterval
+from tests.cast import DAILY_2013, asset
+from tests.pages.asked import asked, held, runs_of, skip
+from tests.pages.test_live import polled
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def january(vera: User) -> Backfill:
+    """A month of days, of which nothing has been made."""
+    asset("raw_flights", DAILY_2013, params={"limit": 3})
+    return asked(vera, description="January again")
+
+
+def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
+    """Its page."""
+    answer = browser.get(f"/backfills/{backfill.pk}/?{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_every_column_of_the_source_design_is_on_the_page(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "succeeded", 31)
+    text = page_of(browser, january)
+    for column in (
+        january.name, "raw_flights", "Succeeded", "January again", "2013-01-01..2013-01-31",
+        "limit=3", "<dt>Max active runs</dt><dd>3</dd>", "<dt>Start at</dt><dd>at once</dd>",
+        "<dt>Deleted</dt><dd>no</dd>", "flights.py", "def raw_flights(): ...", "by vera",
+    ):  # fmt: skip
+        assert column in text, column
+    for moment in ("start_date", "end_date", "submitted_at", "updated_at", "run_start_date"):
+        at = getattr(january, moment)
+        assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in text, moment
+
+
+def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfill) -> None:
+    runs_of(january, "failed", 3, error="ValueError: line 17 is cut")
+    runs_of(january, "failed", 1, error="KeyError: 'dest'")
+    text = page_of(browser, january)
+    assert text.index("3 runs") < text.index("1 run</span>")
+    assert "line 17 is cut" in text
+
+
+def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
+    browser: Client, vera: User, january: Backfill
+) -> None:
+    other = asked(vera)
+    (run,) = runs_of(other, "running", 1)
+    held(run, skip(january, "in_flight", 2))
+    skip(january, "upstream_missing", 3)
+    text = page_of(browser, january)
+    assert "Another run is making it: " in text
+    assert f'<a href="/backfills/{other.pk}/">{other.name}</a>' in text
+    assert "<b>3</b></span> An upstream partition is missing" in text
+    assert "2013-01-01: skipped: Another run is making it" in text
+    found = skipped_by_reason(january.assets.all())
+    assert [(one.reason, one.number) for one in found] == [
+        ("upstream_missing", 3), ("in_flight", 2),
+    ]  # fmt: skip
+
+
+def test_the_timeline_counts_runs_by_when_they_ended(january: Backfill) -> None:
+    now = timezone.now()
+    assert timeline_of(january, now) is None
+    runs = runs_of(january, "succeeded", 10, seconds=60.0)
+    (failed,) = runs_of(january, "failed", 1, error="no", seconds=60.0)
+    drawn = timeline_of(january, now)
+    assert drawn
+    assert drawn.counted == (("succeeded", 10), ("failed", 1))
+    assert drawn.first == min(run.started_at for run in runs if run.started_at)
+    assert drawn.last == failed.ended_at
+    assert len(drawn.columns) <= PIECES
+    assert all(0 <= bar.x < PIECES for column in drawn.columns for bar in column.bars)
+    tallest = max(sum(bar.height for bar in column.bars) for column in drawn.columns)
+    assert tallest == pytest.approx(40, abs=0.1)
+
+
+def test_runs_that_all_ended_at_once_are_one_column(january: Backfill) -> None:
+    runs_of(january, "succeeded", 4)
+    at = timezone.now()
+    Run.objects.update(started_at=at, ended_at=at)
+    ended = ended_by_time(january, PIECES, at)
+    assert ended
+    assert ended.pieces == {0: {"succeeded": 4}}
+
+
+def test_what_stands_still_slows_down(january: Backfill) -> None:
+    runs_of(january, "succeeded", 10, seconds=1.0)
+    runs_of(january, "running", 1)
+    now = timezone.now()
+    soon, later = (paces_of([january], now + timedelta(seconds=s)) for s in (0, 600))
+    fast, slow = soon[january.pk].per_second, later[january.pk].per_second
+    assert fast
+    assert slow
+    assert slow < fast / 10
+
+
+def test_it_is_paused_and_resumed_by_a_button(browser: Client, january: Backfill) -> None:
+    text = page_of(browser, january)
+    assert 'id="pause"' in text
+    assert 'id="resume"' not in text
+    answer = browser.post(f"/backfills/{january.pk}/pause/")
+    assert answer["Location"] == f"/backfills/{january.pk}/"
+    text = page_of(browser, january)
+    assert 'id="resume"' in text
+    assert 'id="pause"' not in text
+    browser.post(f"/backfills/{january.pk}/resume/")
+    january.refresh_from_db()
+    assert january.state == "scheduled"
+
+
+def test_what_does_not_fit_its_state_is_refused_in_words(
+    browser: Client, january: Backfill
+) -> None:
+    answer = browser.post(f"/backfills/{january.pk}/resume/", follow=True)
+    assert "is not paused" in answer.content.decode()
+    answer = browser.post(f"/backfills/{january.pk}/delete/", follow=True)
+    assert "Only a backfill that has ended can be deleted" in answer.content.decode()
+
+
+def test_it_is_changed_while_it_runs(browser: Client, january: Backfill) -> None:
+    address = f"/backfills/{january.pk}/change/"
+    assert 'name="max_active_runs" value="3"' in browser.get(address).content.decode()
+    sent = {
+        "max_active_runs": "7", "priority": "-2", "order": "newest", "description": "faster",
+    }  # fmt: skip
+    assert browser.post(address, sent)["Location"] == f"/backfills/{january.pk}/"
+    january = Backfill.objects.select_related("group").get(pk=january.pk)
+    assert (january.max_active_runs, january.order, january.description) == (7, "newest", "faster")
+    assert (january.group.max_active_runs, january.group.priority) == (7, -2)
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("max_active_runs", "0"), ("max_active_runs", "many"), ("max_active_runs", "9" * 5000),
+        ("priority", "1.5"), ("order", "listed"), ("order", "by size"), ("description", "x" * 1001),
+    ],
+    ids=lambda value: value[:20],
+)  # fmt: skip
+def test_a_change_that_is_wrong_is_refused_at_its_field(
+    browser: Client, january: Backfill, field: str, text: str
+) -> None:
+    sent = {"max_active_runs": "3", "priority": "0", "order": "oldest", "description": ""}
+    answer = browser.post(f"/backfills/{january.pk}/change/", sent | {field: text})
+    assert answer.status_code == 400
+    assert list(answer.context["form"].errors) == [field]
+
+
+def test_what_failed_is_retried_after_a_page_that_asks_by_which_code(
+    browser: Client, january: Backfill
+) -> None:
+    assert "Retry failed" not in page_of(browser, january)
+    runs_of(january, "failed", 2, error="no")
+    assert f"/backfills/{january.pk}/retry/" in page_of(browser, january)
+    text = browser.get(f"/backfills/{january.pk}/retry/").content.decode()
+    assert 'value="newest"' in text
+    assert "2 failed" in text
+    browser.post(f"/backfills/{january.pk}/retry/", {"code": "newest"})
+    piece = january.assets.get()
+    assert (piece.waiting, piece.failed) == (31, 0)
+
+
+def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
+    browser.post(f"/backfills/{january.pk}/pause/")
+    trail = page_of(browser, january).split("Who did what")[1]
+    assert "create" in trail
+    assert "pause" in trail
+    assert trail.count("vera") == 2
+
+
+@pytest.mark.parametrize("part", ["progress", "details", "cells"])
+def test_each_part_answers_nothing_until_it_has_changed_and_ends_with_the_backfill(
+    browser: Client, january: Backfill, part: str
+) -> None:
+    again = polled(browser.get(f"/backfills/{january.pk}/{part}/").content.decode())
+    assert browser.get(again).status_code == 204
+    runs_of(january, "succeeded", 1)
+    answer = browser.get(again)
+    assert answer.status_code == 200
+    text = answer.content.decode()
+    assert "<html" not in text
+    assert browser.get(polled(text)).status_code == 204
+    runs_of(january, "succeeded", 30)
+    answer = browser.get(polled(text))
+    assert answer.status_code == 286
+    assert "hx-get" not in answer.content.decode()
+
+
+def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
+    browser: Client, vera: User
+) -> None:
+    hours = PartitionByInterval("@hourly", start="2020-01-01", end="2022-01-01")
+    asset("hourly", hours)
+    backfill = asked(vera, "hourly", selection="2020-01..2020-06,2021-06")
+    piece = backfill.assets.get()
+    # As a hole between the two stretches leaves it.
+    piece.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
+    text = page_of(browser, backfill, "from=1")
+    seen, pages = cells_of(text), 1
+    while later := re.search(r'href="[^"]*\?part=\d+&amp;from=(\d+)#partitions">Later', text):
+        text = page_of(browser, backfill, f"from={later[1]}")
+        seen += cells_of(text)
+        pages += 1
+        assert pages < 30
+    assert pages > 2
+    assert len(seen) == len(set(seen)) == piece.total
+    for _ in range(pages - 1):
+        earlier = re.search(r"from=(\d+)#partitions\"><svg[^>]*><use[^>]*></svg>Earlier", text)
+        assert earlier
+        text = page_of(browser, backfill, f"from={earlier[1]}")
+    assert "Earlier" not in text
+
+
+def cells_of(text: str) -> list[str]:
+    """Addresses of the partitions in the grid."""
+    grid = text.split('<div id="cells"')[1].split("</div>")[0]
+    return re.findall(r'href="([^"]*partitions/[^"]*)"', grid)
+
+
+def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
+    browser: Client, vera: User
+) -> None:
+    asset("minutes", PartitionByInterval("*/15 * * * *", start="2020-01-01", end="2021-01-01"))
+    few = asked(vera, "minutes", "2020-01-01T00:00Z", "2020-01-01T05:00Z")
+    many = asked(vera, "minutes", "2020-01-01", "2020-12-31")
+    assert many.assets.get().total > 35_000
+    costs = set()
+    for backfill in (few, many):
+        runs_of(backfill, "succeeded", 4)
+        runs_of(backfill, "failed", 2, error="no")
+        skip(backfill, "in_flight", 2)
+        for part in ("", "progress/", "details/", "cells/"):
+            address = f"/backfills/{backfill.pk}/{part}"
+            browser.get(address)
+            with CaptureQueriesContext(connection) as statements:
+                started = time.perf_counter()
+                answer = browser.get(address)
+                seconds = time.perf_counter() - started
+            assert answer.status_code == 200
+            assert len(answer.content) < 200_000
+            slow = [one["sql"] for one in statements if float(one["time"]) > 0.1]
+            assert not slow, (seconds, slow)
+            costs.add((part, len(statements)))
+    assert len(costs) == 4, costs
+    assert max(number for _, number in costs) <= 25
+
+
+def test_a_piece_of_many_says_how_many_there_are(browser: Client, vera: User) -> None:
+    hours = PartitionByInterval("@hourly", start="2020-01-01", end="2021-01-01")
+    asset("hourly", hours)
+    backfill = asked(vera, "hourly", "2020-01-01", "2020-12-31")
+    assert "of 8,784 partitions" in page_of(browser, backfill)
+
+
+def test_no_page_of_backfills_has_script_or_style_of_its_own(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "failed", 3, error="no")
+    for address in (
+        "/backfills/", "/backfills/new/?asset=raw_flights", f"/backfills/{january.pk}/",
+        f"/backfills/{january.pk}/change/", f"/backfills/{january.pk}/cancel/",
+    ):  # fmt: skip
+        text = browser.get(address).content.decode()
+        assert " style=" not in text
+        assert "<style" not in text
+        assert " onclick" not in text
+        scripts = re.findall(r"<script([^>]*)>([^<]*)", text)
+        assert all("src=" in attributes and not body for attributes, body in scripts)
+
+
+def test_the_parts_of_a_backfill_without_assets_say_so(browser: Client, january: Backfill) -> None:
+    BackfillAsset.objects.all().delete()
+    assert "Its partitions are being listed" in page_of(browser, january)
