@@ -48,6 +48,7 @@ JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
 WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
     SELECT FROM backfills_app_backfillasset AS other
     WHERE other.backfill_id = piece.backfill_id AND other.position > piece.position
+      AND (other.waiting > 0 OR other.expanded < other.total)
 )
 ON CONFLICT DO NOTHING
 """

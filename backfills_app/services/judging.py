@@ -99,27 +99,48 @@ def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions
 
 
 def _lacking(part: StoredPart, rest: Partitions) -> tuple[Partitions, Partitions]:
-    """Those that cannot be made since an upstream partition of this backfill failed, and those for
-    which something is missing.
+    """Those that could be made, had nothing upstream in this backfill failed, and those for which
+    something is missing.
     """
     if not part.edges or not rest:
         return part.nothing, part.nothing
-    after_failure = part.nothing
+    upstream = _Upstream()
+    lacks = lacking(part, rest, upstream.available).all
+    if not upstream.has_failed:
+        return part.nothing, lacks
+    missing = lacking(part, rest, upstream.available_but_for_failures).all
+    return lacks - missing, missing
 
-    def available(edge: Edge, needed: Partitions) -> Partitions:
-        nonlocal after_failure
-        data = there(edge, needed)
-        if not isinstance(edge.part, StoredPart):
-            return data
-        bad = edge.part.rows(needed & edge.part.whole, label=_ENDED_BADLY, condition=_BAD)
-        if "failed" in bad:
-            after_failure |= edge.needing(bad["failed"], rest)
-            if edge.reads_whatever_there_is:
-                return edge.part.nothing
+
+class _Upstream:
+    """What there is of what some partitions need, each looked up once."""
+
+    def __init__(self) -> None:
+        self.has_failed = False
+        self._known: dict[Edge, tuple[Partitions, dict[str, Partitions]]] = {}
+
+    def available(self, edge: Edge, needed: Partitions) -> Partitions:
+        """What is there, but for what this backfill was to make and did not."""
+        data, bad = self._look(edge, needed)
+        if "failed" in bad and edge.reads_whatever_there_is:
+            return data - data
         for some in bad.values():
             data -= some
         return data
 
-    lacks = lacking(part, rest, available).all
-    failed = lacks & after_failure
-    return failed, lacks - failed
+    def available_but_for_failures(self, edge: Edge, needed: Partitions) -> Partitions:
+        """The same, as if what has failed here had been made."""
+        data, bad = self._look(edge, needed)
+        if "missing" in bad:
+            data -= bad["missing"]
+        return data | bad["failed"] if "failed" in bad else data
+
+    def _look(self, edge: Edge, needed: Partitions) -> tuple[Partitions, dict[str, Partitions]]:
+        if edge not in self._known:
+            bad = {}
+            if isinstance(edge.part, StoredPart):
+                own = needed & edge.part.whole
+                bad = edge.part.rows(own, label=_ENDED_BADLY, condition=_BAD)
+            self.has_failed = self.has_failed or "failed" in bad
+            self._known[edge] = there(edge, needed), bad
+        return self._known[edge]

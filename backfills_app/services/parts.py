@@ -131,7 +131,8 @@ class Edge:
         found = slicewise.PartitionSet(self.downstream, ())
         if lacks.segments:
             found |= self._of_lost_segments(chosen)
-        if lacks.spans:
+        # Of all of a time only the windows that there are.
+        if lacks.spans and has_time(self.downstream):
             found |= chosen & slicewise.PartitionSet(
                 self.downstream, self._of_lost_windows(chosen, lacks.spans)
             )

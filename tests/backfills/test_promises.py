@@ -1,0 +1,253 @@
+"""What a preview announces is what happens: over random assets, states and options.
+
+``PROMISES=400`` in the environment asks for so many examples; each drives a whole backfill.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import slicewise
+from accounts_app.models import User
+from assets_app.execution.attempts import Attempt
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import Asset, Gateway, Run, RunState
+from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.services import PlannedAsset, check_backfill, create_backfill, request_from_text
+from tests.backfills.scenes import drive, end, following, never, outcomes
+from tests.execution.conftest import make_gateway
+from tests.execution.test_attempts import counts_agree_with_slices
+
+FIRST, AFTER = "2024-03-25", "2024-04-09"
+BERLIN = "Europe/Berlin"
+DAILY = slicewise.PartitionByInterval("@daily", start=FIRST, end=AFTER)
+# The clock goes from 02:00 to 03:00 on the 31st.
+HOURLY = slicewise.PartitionByInterval(
+    "@hourly", start="2024-03-30T12:00", end="2024-04-01", timezone=BERLIN
+)
+LOCAL_DAYS = slicewise.PartitionByInterval("@daily", start=FIRST, end=AFTER, timezone=BERLIN)
+WORKDAYS = slicewise.PartitionByInterval(
+    "@daily", start=FIRST, end=AFTER, exclude=["0 0 * * 6", "0 0 * * 0"]
+)
+WEEKLY = slicewise.PartitionByInterval("@weekly", start=FIRST, end=AFTER)
+STORES = slicewise.PartitionBySequence(["ams", "ber", "cph"])
+BY_STORE = slicewise.PartitionByProduct({"day": DAILY, "store": STORES})
+
+ROOTS = {"daily": DAILY, "hourly": HOURLY, "workdays": WORKDAYS, "by_store": BY_STORE}
+FOLLOWERS: dict[str, slicewise.PartitionDefinition | None] = {
+    **ROOTS, "local": LOCAL_DAYS, "weekly": WEEKLY, "stores": STORES, "whole": None,
+}  # fmt: skip
+MAPPINGS = {"overlap": None, "two": slicewise.Offset(-1, 0), "latest": slicewise.Latest()}
+
+
+@dataclass
+class World:
+    """Some assets, what happened to them, and a request."""
+
+    root: str
+    followers: list[tuple[str, list[int], str]]
+    reads_outside: bool
+    # Of an asset by number: which part of it, and whether its run succeeds.
+    past: list[tuple[int, tuple[int, int], bool]]
+    held: tuple[int, int] | None
+    held_of: int
+    selection: list[tuple[int, int]]
+    failing: set[int]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"asset_{number}" for number in range(len(self.followers) + 1)]
+
+
+spans = st.tuples(st.integers(0, 40), st.integers(1, 12))
+worlds = st.builds(
+    World,
+    root=st.sampled_from(sorted(ROOTS)),
+    followers=st.lists(
+        st.tuples(
+            st.sampled_from(sorted(FOLLOWERS)),
+            st.lists(st.integers(0, 3), min_size=1, max_size=2),
+            st.sampled_from(sorted(MAPPINGS)),
+        ),
+        max_size=3,
+    ),
+    reads_outside=st.booleans(),
+    past=st.lists(st.tuples(st.integers(0, 4), spans, st.booleans()), max_size=4),
+    held=st.none() | spans,
+    held_of=st.integers(0, 3),
+    selection=st.lists(spans, min_size=1, max_size=3),
+    failing=st.just(set()) | st.sets(st.integers(0, 15), max_size=3),
+    options=st.fixed_dictionaries(
+        {
+            "existing": st.sampled_from(["missing", "missing_and_failed", "stale", "all"]),
+            "strategy": st.sampled_from(["partition", "range", 2, 3]),
+            "order": st.sampled_from(["oldest", "newest", "listed"]),
+            "allow_holes": st.booleans(),
+            "downstream": st.sampled_from(["all", "all", "none"]),
+            "max_active_runs": st.sampled_from([2, 50]),
+        }
+    ),
+)
+
+
+def always(_attempt: Attempt) -> bool:
+    """Each run fails."""
+    return True
+
+
+class Stage:
+    """The world on the real database, and the workers in it."""
+
+    def __init__(self, world: World, user: User, scheduled: Gateway, worker: Gateway) -> None:
+        self.world, self.user = world, user
+        self.scheduled, self.worker = scheduled, worker
+        following("outside", DAILY, of={})
+        root: Any = ROOTS[world.root]
+        following("asset_0", root, of={"outside": None} if world.reads_outside else {})
+        for number, (kind, reads, mapping) in enumerate(world.followers, 1):
+            definition = FOLLOWERS[kind]
+            of = {
+                f"asset_{up}": self._mapping(mapping, definition, up)
+                for up in {min(each, number - 1) for each in reads}
+            }
+            following(f"asset_{number}", definition, of=of)
+
+    def _mapping(
+        self, name: str, definition: slicewise.PartitionDefinition | None, upstream: int
+    ) -> slicewise.PartitionMapping | None:
+        """Windows are counted where there are windows on both sides."""
+        above = Asset.objects.get(name=f"asset_{upstream}").definition
+        sides = [each.time_dimension if each else None for each in (definition, above)]
+        return MAPPINGS[name] if all(sides) else None
+
+    def live_through(self) -> None:
+        """What happened before."""
+        names = [*self.world.names, "outside"]
+        for number, span, succeeds in self.world.past:
+            if run := self._run(names[number % len(names)], span):
+                end(run, self.scheduled, failing=never if succeeds else always)
+
+    def hold(self) -> int | None:
+        """A run that is under way of one of the assets."""
+        names = self.world.names
+        held = self.world.held
+        return None if held is None else self._run(names[self.world.held_of % len(names)], held)
+
+    def _run(self, name: str, span: tuple[int, int]) -> int | None:
+        """A run for some partitions of an asset, dispatched."""
+        asset = Asset.objects.select_related("partition_definition").get(name=name)
+        selection = self.selected(asset, [span])
+        group = materialize(
+            MaterializeRequest(asset=asset, selection=selection, strategy="range"), user=self.user
+        )
+        group.runs.update(state=RunState.DISPATCHED)
+        return group.runs.get().pk
+
+    def selected(self, asset: Asset, spans: list[tuple[int, int]]) -> str:
+        """Those from a place on, so many; places count round."""
+        if asset.definition is None:
+            return ""
+        names = asset.definition.space.names
+        keys = asset.definition.select(" ".join(f"{name}=*" for name in names))
+        parts = []
+        for first, number in spans:
+            at = first % len(keys)
+            parts.append(keys[at : at + number].text)
+        return "; ".join(parts)
+
+    def request(self) -> dict[str, Any]:
+        asset = Asset.objects.select_related("partition_definition").get(name="asset_0")
+        return {"selection": self.selected(asset, self.world.selection), **self.world.options}
+
+    def fails(self, attempt: Attempt) -> bool:
+        """Whether a run has a partition whose number is among those that fail."""
+        rows = BackfillPartition.objects.filter(run=attempt.run.pk)
+        return rows.filter(position__in=self.world.failing).exists()
+
+
+def check_runs(backfill: Backfill, planned: PlannedAsset, *, is_exact: bool) -> None:
+    """No run has more partitions than it may, nor reaches over a hole that it may not."""
+    runs = Run.objects.filter(group=backfill.group, asset=planned.asset)
+    if is_exact:
+        assert runs.count() == planned.runs, planned.asset.name
+    if not isinstance(planned.strategy, int):
+        return
+    for run in runs:
+        assert run.partition_count <= planned.strategy
+        rows = BackfillPartition.objects.filter(run=run, reason="").order_by("position")
+        places = list(rows.values_list("position", "rank"))
+        assert len({rank for _, rank in places}) <= 1
+        if not backfill.allow_holes and places:
+            assert places[-1][0] - places[0][0] == len(places) - 1
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Nothing that happens inside remains."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.mark.django_db
+@settings(
+    max_examples=int(os.environ.get("PROMISES", "12")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(world=worlds)
+def test_what_is_announced_is_what_happens(world: World, alice: User) -> None:
+    with undone():
+        play(world, alice)
+
+
+def play(world: World, alice: User) -> None:
+    """Preview, create, bring to its end, compare."""
+    stage = Stage(world, alice, make_gateway("scheduled", 100), make_gateway("backfill", 100))
+    stage.live_through()
+    holder = stage.hold()
+    request = stage.request()
+    note(f"request {request}")
+    plan = check_backfill(request_from_text("asset_0", **request), user=alice)
+    backfill = create_backfill(request_from_text("asset_0", **request), user=alice)
+    drive(stage.worker, failing=stage.fails, except_run=holder)
+    if holder is not None:
+        end(holder, stage.scheduled)
+        drive(stage.worker, failing=stage.fails)
+    backfill.refresh_from_db()
+    assert backfill.ended
+    for planned in plan.assets:
+        note(f"{planned.asset.name}: {planned}")
+        compare(backfill, planned, world)
+    assert counts_agree_with_slices()
+
+
+def compare(backfill: Backfill, planned: PlannedAsset, world: World) -> None:
+    """What was announced of an asset, with what became of it."""
+    ended = outcomes(backfill, planned.asset.name)
+    note(f"{planned.asset.name} ended: {ended}")
+    made = ended.get("succeeded", 0) + ended.get("failed", 0) + ended.get("upstream_failed", 0)
+    exists = ended.get("exists", 0)
+    assert sum(ended.values()) == planned.total
+    assert ended.get("in_flight", 0) == planned.in_flight
+    missing = ended.get("upstream_missing", 0)
+    announced = (planned.to_make, planned.existing, planned.missing_upstream)
+    if world.failing and backfill.existing == "stale":
+        # Nothing has become stale by what has failed.
+        assert made + exists + missing == sum(announced)
+        assert exists >= planned.existing
+    else:
+        assert (made, exists, missing) == announced
+    if not world.failing:
+        assert ended.get("succeeded", 0) == planned.to_make
+    first = planned.asset.name == "asset_0"
+    is_cut = isinstance(planned.strategy, int)
+    check_runs(backfill, planned, is_exact=not world.failing and (first or not is_cut))
