@@ -11,6 +11,7 @@ from assets_app.views import (
     reporting,
     retrying,
     runs,
+    runtime_partitions,
 )
 
 app_name = "assets"
@@ -20,6 +21,8 @@ urlpatterns = [
     path("assets/<str:name>/pause/", pausing.pause, name="pause"),
     path("assets/<str:name>/unpause/", pausing.unpause, name="unpause"),
     path("assets/<str:name>/materialize/", partitions.materialize_page, name="materialize"),
+    path("assets/<str:name>/add-partition/", runtime_partitions.add, name="add-partition"),
+    path("assets/<str:name>/remove-partition/", runtime_partitions.remove, name="remove-partition"),
     path("assets/<str:name>/report-write/", reporting.report_page, name="report-write"),
     # The one partition of an asset that is not partitioned has the empty key.
     path("assets/<str:name>/partitions/", partitions.partition, name="whole"),

@@ -4,7 +4,15 @@ from django.urls import include, path, re_path
 
 from accounts_app.api.base import NoSuchAddress
 from accounts_app.api.tokens import TokensView
-from assets_app.api import assets, events, gateways, retrying, runs, schedules
+from assets_app.api import (
+    assets,
+    events,
+    gateways,
+    retrying,
+    runs,
+    runtime_partitions,
+    schedules,
+)
 from backfills_app.api import backfills
 from backfills_app.api import control as backfill_control
 from config.api_docs import DocsView, SchemaView
@@ -16,6 +24,16 @@ v1 = [
     path("assets/<str:name>/partitions/", assets.PartitionsView.as_view(), name="partitions"),
     path("assets/<str:name>/materialize/", assets.MaterializeView.as_view(), name="materialize"),
     path("assets/<str:name>/events/", events.AssetEventsView.as_view(), name="asset-events"),
+    path(
+        "assets/<str:name>/runtime-partitions/",
+        runtime_partitions.RuntimePartitionsView.as_view(),
+        name="runtime-partitions",
+    ),
+    path(
+        "assets/<str:name>/runtime-partitions/remove/",
+        runtime_partitions.RuntimePartitionsRemoveView.as_view(),
+        name="runtime-partitions-remove",
+    ),
     path("assets/<str:name>/ticks/", schedules.TicksView.as_view(), name="ticks"),
     path("assets/<str:name>/pause/", schedules.PauseView.as_view(), name="pause"),
     path("assets/<str:name>/unpause/", schedules.UnpauseView.as_view(), name="unpause"),

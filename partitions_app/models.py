@@ -67,7 +67,7 @@ class PartitionDefinition(models.Model):
         return known
 
     def add_keys(
-        self, keys: Iterable[tuple[slicewise.PartitionKey, str]], *, run_id: int
+        self, keys: Iterable[tuple[slicewise.PartitionKey, str]], *, run_id: int | None
     ) -> list[str]:
         """Add keys with their labels to a set found at run time; texts of those that are new.
 

@@ -75,7 +75,7 @@ class Output:
             raise TypeError(f"{name!r:.200} is no set found at run time")
         for content in message["keys"]:
             key = runtime_key(rule, key_from_json(storable_json(content)))
-            _refuse_another_of_its_text(rule, key)
+            refuse_another_of_its_text(rule, key)
             self._found[name, key.text] = key_to_json(key)
 
     @property
@@ -162,9 +162,10 @@ def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
     ]
 
 
-def _refuse_another_of_its_text(
+def refuse_another_of_its_text(
     rule: slicewise.PartitionAtRuntime, key: slicewise.PartitionKey
 ) -> None:
+    """Raises ValueError where the set has another key of the same text."""
     place = rule.values.places.get(key.text)
     known = None if place is None else rule.values.keys[place]
     if known is not None and known != key:

@@ -12,6 +12,7 @@ from assets_app.serializers.assets import (
     TickSerializer,
 )
 from assets_app.serializers.events import ReportedWriteSerializer, WriteReportSerializer
+from assets_app.serializers.keys import AddedKeysSerializer, KeysSerializer, KeyTextsSerializer
 from assets_app.serializers.runs import (
     AttemptSerializer,
     LogEntrySerializer,
@@ -22,9 +23,12 @@ from assets_app.serializers.runs import (
 )
 
 __all__ = [
+    "AddedKeysSerializer",
     "AssetDetailSerializer",
     "AssetSerializer",
     "AttemptSerializer",
+    "KeyTextsSerializer",
+    "KeysSerializer",
     "LeftOutSerializer",
     "LogEntrySerializer",
     "LogPageSerializer",

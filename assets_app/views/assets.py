@@ -123,6 +123,7 @@ def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     return {
         "grid": grid_page(asset, asked, now),
         "looks": PARTITION_LOOKS,
+        "may_add": asset.finds_partitions and may(request.user, Action.PARTITIONS),
         "example": example_selection(asset.definition, now) if asset.definition else "",
     }
 

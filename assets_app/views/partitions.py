@@ -52,6 +52,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
         "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset),
+        "may_remove": row_is_known(asset, key) and may(request.user, Action.PARTITIONS),
         "never_made_hint": _TELL_OF_IT if is_written_elsewhere(asset) else _MAKE_IT,
     }
     return render(request, "assets_app/partition.html", context)
@@ -79,6 +80,11 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
         template += "#selected"
     return render(request, template, context, status=400 if request.method == "POST" else 200)
+
+
+def row_is_known(asset: Asset, key: str) -> bool:
+    """Whether it is a key of a set found at run time that can be removed from it."""
+    return asset.finds_partitions and key in asset.definition.values.places
 
 
 def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:

@@ -28,7 +28,9 @@ def test_it_has_every_address_and_no_warning(
         f"/api/v1/{path}"
         for path in (
             "assets/", "assets/{name}/", "assets/{name}/partitions/", "assets/{name}/materialize/",
-            "assets/{name}/events/", "assets/{name}/ticks/", "assets/{name}/pause/",
+            "assets/{name}/events/", "assets/{name}/ticks/",
+            "assets/{name}/runtime-partitions/", "assets/{name}/runtime-partitions/remove/",
+            "assets/{name}/pause/",
             "assets/{name}/unpause/",
             "runs/", "runs/{id}/", "runs/{id}/log/", "runs/{id}/cancel/", "runs/{id}/retry/",
             "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",

@@ -21,6 +21,7 @@ from assets_app.api.events import report_detail
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState, ScheduleTick
 from assets_app.queries.ticks import left_out_of, ticks_of
 from assets_app.scheduling.progress import Progress, progress_of
@@ -34,7 +35,8 @@ from assets_app.serializers import (
 
 
 class Command(SlicewiseCommand):
-    help = "List, show, materialize, pause and unpause assets, show their schedules, report writes."
+    help = "List, show, materialize, pause and unpause assets, show their schedules, report writes,"
+    help += " add and remove partitions."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
@@ -50,8 +52,16 @@ class Command(SlicewiseCommand):
         report = self.add_verb(
             verbs, "report-write", self.report_write, "Tell of a write that something else did."
         )
-        for one in (show, schedule, make, pause, unpause, report):
+        add = self.add_verb(
+            verbs, "add-partitions", self.add_partitions, "Add keys to a set found at run time."
+        )
+        remove = self.add_verb(
+            verbs, "remove-partitions", self.remove_partitions, "Remove keys from such a set."
+        )
+        for one in (show, schedule, make, pause, unpause, report, add, remove):
             one.add_argument("asset", metavar="ASSET")
+        for one in (add, remove):
+            one.add_argument("keys", nargs="+", metavar="KEY")
         for one in (make, report):
             one.add_argument(
                 "--partition",
@@ -204,6 +214,18 @@ class Command(SlicewiseCommand):
             self.print_json(report_detail(report))
         else:
             self.stdout.write(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
+
+    def add_partitions(self, asset: str, keys: Sequence[str]) -> None:
+        self._print_keys("Added", add_partitions(_asset(asset), keys, user=self.actor))
+
+    def remove_partitions(self, asset: str, keys: Sequence[str]) -> None:
+        self._print_keys("Removed", remove_partitions(_asset(asset), keys, user=self.actor))
+
+    def _print_keys(self, done: str, keys: Sequence[str]) -> None:
+        if self.json:
+            self.print_json({"keys": list(keys)})
+        else:
+            self.stdout.write(f"{done}: {', '.join(keys) or 'nothing'}.")
 
     def _set_paused(self, name: str, paused: bool) -> None:
         asset = set_paused(_asset(name), paused, user=self.actor)

@@ -1,0 +1,118 @@
+"""Partitions of a set found at run time, added and removed by a person (AIP-76)."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+import slicewise
+from accounts_app import audit, policy
+from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.models import User
+from accounts_app.storable import is_storable
+from assets_app.execution.outputs import refuse_another_of_its_text
+from assets_app.models import Asset, AssetPartition
+from partitions_app.labels import label_of_key
+from partitions_app.models import PartitionDefinition, RuntimePartition
+from slicewise.discovery import runtime_key
+
+_NAMED = 3
+
+
+def add_partitions(asset: Asset, values: Sequence[object], *, user: User) -> list[str]:
+    """Add keys to the asset's set, for all assets that share it; texts of those that are new.
+
+    One that was removed is there again, with its history. No data comes with it: the partition is
+    missing, and nothing that depends on it is due until it is made or told of. Raises
+    InvalidRequest on ``asset`` or ``keys``, and PermissionDenied.
+    """
+    policy.require(user, policy.Action.PARTITIONS)
+    row, rule = _set_of(asset)
+    _refuse_count(values)
+    keys = [_key(rule, value) for value in values]
+    with transaction.atomic():
+        new = row.add_keys([(key, label_of_key(key)) for key in keys], run_id=None)
+        if new:
+            audit.record(user, "add partitions", "asset", asset.name, {"keys": new[:100]})
+    return new
+
+
+def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[str]:
+    """Remove keys, by their texts, from the asset's set: they are listed no more and make nothing
+    due. What was made of them stays, with its history.
+
+    Refused while a run makes one of them. A run that finds one again adds it again. Raises
+    InvalidRequest on ``asset`` or ``keys``, ConflictingRequest on ``keys``, and PermissionDenied.
+    """
+    policy.require(user, policy.Action.PARTITIONS)
+    row, _ = _set_of(asset)
+    _refuse_count(keys)
+    wanted = sorted(set(keys))
+    with transaction.atomic():
+        known = RuntimePartition.objects.select_for_update().filter(
+            definition=row, key__in=[key for key in wanted if is_storable(key)], removed_at=None
+        )
+        there = set(known.order_by("key").values_list("key", flat=True))
+        if unknown := [key for key in wanted if key not in there]:
+            raise InvalidRequest({"keys": f"{asset.name} has no partition {_named(unknown)}."})
+        _refuse_held(row, wanted)
+        known.update(removed_at=timezone.now())
+        row.revise()
+        audit.record(user, "remove partitions", "asset", asset.name, {"keys": wanted[:100]})
+    return wanted
+
+
+def _set_of(asset: Asset) -> tuple[PartitionDefinition, slicewise.PartitionAtRuntime]:
+    row = asset.partition_definition
+    rule = None if row is None else row.definition
+    if row is None or not isinstance(rule, slicewise.PartitionAtRuntime):
+        raise InvalidRequest(
+            {
+                "asset": f"The partitions of {asset.name} follow from its definition: keys are"
+                " added and removed only of a set found at run time (PartitionAtRuntime)."
+            }
+        )
+    return row, rule
+
+
+def _key(rule: slicewise.PartitionAtRuntime, value: object) -> slicewise.PartitionKey:
+    try:
+        if isinstance(value, str) and not is_storable(value):
+            raise ValueError("Text may not hold NUL or surrogate characters.")
+        key = runtime_key(rule, value)
+        refuse_another_of_its_text(rule, key)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequest({"keys": str(error)}) from error
+    return key
+
+
+def _refuse_count(keys: Sequence[object]) -> None:
+    most = settings.MAX_PARTITIONS_PER_REQUEST
+    if not keys:
+        raise InvalidRequest({"keys": "Name one key at least."})
+    if len(keys) > most:
+        raise InvalidRequest(
+            {
+                "keys": f"{len(keys):,} keys are more than one request may name"
+                f" ({most:,}, setting MAX_PARTITIONS_PER_REQUEST)."
+            }
+        )
+
+
+def _refuse_held(row: PartitionDefinition, keys: Sequence[str]) -> None:
+    held = AssetPartition.objects.filter(
+        asset__partition_definition=row, identity=row.identity, key__in=keys, held_by__isnull=False
+    ).select_related("asset")
+    first = held.order_by("asset__name", "key").first()
+    if first is not None:
+        raise ConflictingRequest(
+            {
+                "keys": f"Run {first.held_by_id} is making {first.asset.name} {first.key}: wait for"
+                " its end, or cancel it."
+            }
+        )
+
+
+def _named(keys: Sequence[str]) -> str:
+    return ", ".join(key[:100] for key in keys[:_NAMED]) + ("…" if len(keys) > _NAMED else "")

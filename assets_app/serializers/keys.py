@@ -1,0 +1,41 @@
+"""Keys of sets found at run time as JSON."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from accounts_app.serializers import StrictSerializer, Text, json_kind
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "integer"}]})
+class KeyField(serializers.Field[Any, Any, Any, Any]):
+    """A plain key: a text or a whole number."""
+
+    def to_internal_value(self, data: Any) -> str | int:
+        if isinstance(data, bool) or not isinstance(data, str | int):
+            raise serializers.ValidationError(
+                f"This must be a string or a whole number, not {json_kind(data)}."
+            )
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class KeysSerializer(StrictSerializer):
+    """Keys to be added, as values."""
+
+    keys = serializers.ListField(child=KeyField())
+
+
+class KeyTextsSerializer(StrictSerializer):
+    """Keys to be removed, by their texts, as partitions are listed."""
+
+    keys = serializers.ListField(child=Text(max_length=1000))
+
+
+class AddedKeysSerializer(serializers.Serializer[Any]):
+    """Texts of the keys that were not there before, or are not there any more."""
+
+    keys = serializers.ListField(child=serializers.CharField())

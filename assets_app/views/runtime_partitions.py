@@ -1,0 +1,44 @@
+"""Adding a partition of a set found at run time, and removing one."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
+from assets_app.views.assets import declared
+
+
+@login_required
+@require_POST
+def add(request: HttpRequest, name: str) -> HttpResponse:
+    """Add one key."""
+    asset, user = declared(name), request.user
+    assert isinstance(user, User)  # noqa: S101  (login_required)
+    typed = request.POST.get("key", "").strip()
+    try:
+        new = add_partitions(asset, [typed] if typed else [], user=user)
+    except InvalidRequest as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, f"{typed} is added." if new else f"{typed} is there already.")
+    return redirect("assets:asset", name)
+
+
+@login_required
+@require_POST
+def remove(request: HttpRequest, name: str) -> HttpResponse:
+    """Remove one key."""
+    asset, user = declared(name), request.user
+    assert isinstance(user, User)  # noqa: S101  (login_required)
+    key = request.POST.get("key", "")
+    try:
+        remove_partitions(asset, [key], user=user)
+    except InvalidRequest as refused:
+        messages.error(request, str(refused))
+        return redirect("assets:partition", name, key) if key else redirect("assets:asset", name)
+    messages.success(request, f"{key} is removed. What was made of it stays on record.")
+    return redirect("assets:asset", name)
