@@ -11,7 +11,7 @@ from rich.console import Console
 from bench import arithmetic, database, flights, layers
 from bench.figures import Figure, line, show
 
-IN_DATABASE = {1, 2, 3, 5, 10, 15}
+IN_DATABASE = {1, 2, 3, 5, 10, 15, 16}
 
 
 def main() -> None:

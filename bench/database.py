@@ -1,4 +1,4 @@
-"""Starts the servers for `bench.bookkeeping` and `bench.ticks`: no worker is beside them."""
+"""Starts the servers for what is measured in this process: no worker is beside them."""
 
 import os
 import secrets
@@ -31,10 +31,12 @@ def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
             }
             prepare.main()
             # Models can be imported only now: Django reads its settings from the environment.
-            from bench import bookkeeping, ticks
+            from bench import bookkeeping, bundling, ticks
 
             if rows & {1, 2, 3, 5, 10}:
                 yield from bookkeeping.measure(times, password)
+            if 16 in rows:
+                yield from bundling.measure(times)
             if 15 in rows:
                 yield from ticks.measure(history)
         finally:

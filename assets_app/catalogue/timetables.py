@@ -1,6 +1,6 @@
 """Keeps the schedules of producers in step with what their versions in force say."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,8 @@ from assets_app.models import Asset, Bundle, GroupKind, Producer, Queue, RunGrou
 from slicewise.time_rules import TimeRule
 
 _BY_TIME = ("cron", "timedelta")
+_COLUMNS = ("rule", "by_time", "next_at", "handled_until")
+_AT_ONCE = 1_000
 
 
 def time_rule(rule: Mapping[str, Any]) -> TimeRule:
@@ -28,25 +30,42 @@ def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
     A new one begins now. A changed one goes on from where the old one was: nothing that ended
     meanwhile is lost.
     """
-    known = {
+    producers = list(producers)
+    rows = {
         row.producer_id: row
         for row in Schedule.objects.select_related("group").filter(producer__in=producers)
     }
+    before = {pk: _columns(row) for pk, row in rows.items()}
+    rules = {producer.pk: _rule_of(producer) for producer in producers}
+    rows |= _new_rows([one for one in producers if one.pk not in rows and rules[one.pk][0]], now)
     paused = _paused_producers(producers)
-    for producer in producers:
-        rule, definition = _rule_of(producer)
-        row = known.get(producer.pk)
-        if row is None and rule is None:
-            continue
-        if row is None:
-            row = Schedule(producer=producer, group=_group(producer), handled_until=now)
-        if row.rule is None:
+    for pk, row in rows.items():
+        rule, _ = rules[pk]
+        if row.rule is None and rule is not None:
             row.handled_until = now
         row.rule = rule
         row.by_time = rule is not None and rule["schedule"]["kind"] in _BY_TIME
-        row.next_at = _next_at(row, is_paused=producer.pk in paused)
-        row.save()
-        _update_group(row.group, definition)
+        row.next_at = _next_at(row, is_paused=pk in paused)
+    Schedule.objects.bulk_create([row for row in rows.values() if row.pk is None])
+    changed = [row for pk, row in rows.items() if pk in before and _columns(row) != before[pk]]
+    Schedule.objects.bulk_update(changed, _COLUMNS, batch_size=_AT_ONCE)
+    _update_groups((row.group, rules[pk][1]) for pk, row in rows.items())
+
+
+def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedule]:
+    """Schedules that are not stored yet, each with a group that is."""
+    groups = RunGroup.objects.bulk_create(
+        RunGroup(kind=GroupKind.SCHEDULE, label=producer.name[:300], queue=Queue.SCHEDULED)
+        for producer in producers
+    )
+    return {
+        producer.pk: Schedule(producer=producer, group=group, handled_until=now)
+        for producer, group in zip(producers, groups, strict=True)
+    }
+
+
+def _columns(row: Schedule) -> list[Any]:
+    return [getattr(row, name) for name in _COLUMNS]
 
 
 def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
@@ -92,14 +111,11 @@ def _paused_producers(producers: Iterable[Producer]) -> set[int]:
     return {pk for pk in paused.values_list("producer_id", flat=True) if pk is not None}
 
 
-def _group(producer: Producer) -> RunGroup:
-    return RunGroup.objects.create(
-        kind=GroupKind.SCHEDULE, label=producer.name[:300], queue=Queue.SCHEDULED
-    )
-
-
-def _update_group(group: RunGroup, definition: Mapping[str, Any]) -> None:
-    asked = (definition.get("priority") or 0, definition.get("max_active_runs"))
-    if (group.priority, group.max_active_runs) != asked:
-        group.priority, group.max_active_runs = asked
-        group.save(update_fields=["priority", "max_active_runs"])
+def _update_groups(asked: Iterable[tuple[RunGroup, Mapping[str, Any]]]) -> None:
+    changed = []
+    for group, definition in asked:
+        wanted = (definition.get("priority") or 0, definition.get("max_active_runs"))
+        if (group.priority, group.max_active_runs) != wanted:
+            group.priority, group.max_active_runs = wanted
+            changed.append(group)
+    RunGroup.objects.bulk_update(changed, ["priority", "max_active_runs"], batch_size=_AT_ONCE)

@@ -1,0 +1,71 @@
+"""Schedules of whole bundles, brought up to date in sets."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from assets_app.catalogue.timetables import store_schedules
+from assets_app.models import GroupKind, Producer, Queue, RunGroup, Schedule
+from tests.cast import asset
+from tests.scheduling.scenes import at, by, cron
+
+pytestmark = pytest.mark.django_db
+
+
+def producer(name: str, schedule: dict[str, object] | None, **options: object) -> Producer:
+    made = asset(name, options={"schedule": schedule, **options}, schedule=schedule).producer
+    assert made is not None
+    return made
+
+
+def say(of: Producer, **options: object) -> None:
+    """Declare it anew."""
+    assert of.current_version is not None
+    of.current_version.definition.update(options)
+
+
+def test_each_producer_gets_the_schedule_that_it_declares() -> None:
+    daily = producer("daily", cron("@daily"), priority=3, max_active_runs=2)
+    follows = producer("follows", by("daily"))
+    by_hand = producer("by_hand", None)
+    store_schedules([daily, follows, by_hand], now=at(2024, 7, 1, 12))
+    first, second = Schedule.objects.select_related("group").order_by("producer__name")
+    assert (first.producer, first.by_time, first.next_at) == (daily, True, at(2024, 7, 2))
+    assert (second.producer, second.by_time, second.next_at) == (follows, False, None)
+    assert first.handled_until == second.handled_until == at(2024, 7, 1, 12)
+    assert [first.group.label, second.group.label] == ["daily", "follows"]
+    assert (first.group.priority, first.group.max_active_runs) == (3, 2)
+    assert (second.group.priority, second.group.max_active_runs) == (0, None)
+    assert {first.group.kind, second.group.kind} == {GroupKind.SCHEDULE}
+    assert {first.group.queue, second.group.queue} == {Queue.SCHEDULED}
+
+
+def test_only_what_has_changed_is_written() -> None:
+    same, other, gone = (producer(name, cron("@daily")) for name in ("same", "other", "gone"))
+    store_schedules([same, other, gone], now=at(2024, 7, 1))
+    say(other, schedule=cron("@hourly"), priority=1)
+    say(gone, schedule=None)
+    with CaptureQueriesContext(connection) as seen:
+        store_schedules([same, other, gone], now=at(2024, 7, 1, 12))
+    written = [query["sql"] for query in seen if query["sql"].startswith(("UPDATE", "INSERT"))]
+    assert len(written) == 2
+    rows = {row.producer.name: row for row in Schedule.objects.select_related("producer", "group")}
+    assert rows["same"].next_at == at(2024, 7, 2)
+    # It goes on from where the old one was.
+    assert rows["other"].next_at == at(2024, 7, 1, 1)
+    assert rows["other"].group.priority == 1
+    assert (rows["gone"].rule, rows["gone"].next_at) == (None, None)
+    with CaptureQueriesContext(connection) as seen:
+        store_schedules([same, other, gone], now=at(2024, 7, 1, 12))
+    assert not [query for query in seen if not query["sql"].startswith("SELECT")]
+
+
+def test_statements_do_not_grow_with_producers() -> None:
+    def statements(many: int) -> int:
+        made = [producer(f"of_{many}_{number}", cron("@daily")) for number in range(many)]
+        with CaptureQueriesContext(connection) as seen:
+            store_schedules(made, now=at(2024, 7, 1))
+        return len(seen)
+
+    assert statements(2) == statements(30)
+    assert RunGroup.objects.count() == Schedule.objects.count() == 32
