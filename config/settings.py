@@ -43,6 +43,8 @@ _connections = env.str("SLICEWISE_CONNECTIONS", default="")
 SLICEWISE_CONNECTIONS = Path(_connections) if _connections else None
 # Drivers for places such as postgres:, for submissions; a Spark Connect server has its own.
 JDBC_JARS = env.list("SLICEWISE_JDBC_JARS", default=[])
+# As whom user code runs, where workers are started by root: it cannot look into them then.
+RUNNER_USER = env.str("SLICEWISE_RUNNER_USER", default="")
 SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
 # ---------------------------------------------------------------- limits

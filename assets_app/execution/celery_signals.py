@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import structlog
 from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
 
 from assets_app.execution import worker
+from assets_app.execution.clearing import clear_failed_publications
 from assets_app.models import Queue
+
+log = structlog.get_logger(__name__)
 
 
 @celeryd_after_setup.connect
@@ -17,7 +21,13 @@ def start_gateway(sender: str, instance: Any, **_: Any) -> None:
     queues = sorted(set(instance.app.amqp.queues.consume_from) & set(Queue.values))
     if queues:
         # A worker serves one queue of runs: its slots are promised to that one.
-        worker.start(sender, queues[0], instance.concurrency)
+        try:
+            worker.start(sender, queues[0], instance.concurrency)
+            clear_failed_publications()
+        except Exception as error:
+            # Celery would log it and go on, with a worker that takes messages and makes no run.
+            log.exception("the gateway could not be started", queue=queues[0])
+            raise SystemExit(1) from error
 
 
 @worker_shutting_down.connect

@@ -21,6 +21,7 @@ from django.conf import settings
 
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.attempts import Attempt
+from assets_app.execution.runner_user import own_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
 from slicewise.runner.client import WarmParent, WarmParentError
@@ -169,8 +170,7 @@ def spark_home() -> Path:
 
 
 def _submitted() -> Path:
-    folder: Path = settings.DATA_FOLDER / "submitted"
-    return folder
+    return own_folder("submitted")
 
 
 def _folder(attempt: RunAttempt) -> Path:

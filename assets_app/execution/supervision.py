@@ -206,9 +206,10 @@ class _Supervision:
         if intended:
             publish(self.attempt, outlets)
         else:
-            # Canceled at the last moment, or taken over.
-            attempts.cancel(self.attempt)
+            # Canceled at the last moment, or taken over. In this order: once it is canceled nobody
+            # comes back to what it has staged.
             discard_staging(self.attempt, self.version)
+            attempts.cancel(self.attempt)
 
     def _hand_back(self) -> None:
         # In any case: what could not be stopped is stopped by the next attempt.

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
-from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection, transaction
 
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.attempts import lease_end
 from assets_app.execution.engines import tidy_host
+from assets_app.execution.runner_user import own_folder, runner_user
 from assets_app.models import Gateway, RunAttempt, RunState
 from assets_app.queries.clock import database_now
 from slicewise.runner.client import RunnerProcess, WarmParent
@@ -46,7 +46,7 @@ class GatewayWorker:
 
     def __init__(self, name: str, queue: str, slots: int) -> None:
         self.parent = WarmParent(
-            env=user_code_environment(), cache=settings.DATA_FOLDER / "bundles"
+            env=user_code_environment(), cache=own_folder("bundles"), user=runner_user()
         )
         self.parent.start()
         self.going_down = threading.Event()

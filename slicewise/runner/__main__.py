@@ -8,7 +8,7 @@ from functools import partial
 
 from slicewise.runner.child import main as child_main
 from slicewise.runner.parent import WarmParentLoop
-from slicewise.runner.processes import die_with_parent
+from slicewise.runner.processes import die_with_parent, renounce_privileges
 
 
 def main() -> None:
@@ -18,6 +18,7 @@ def main() -> None:
     parser.add_argument("--parent-pid", type=int, required=True)
     options = parser.parse_args()
     die_with_parent(options.parent_pid)
+    renounce_privileges()
     # Signals of a terminal and of an orderly stop are the worker's to act on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

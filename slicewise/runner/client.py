@@ -29,12 +29,16 @@ class WarmParent:
     """A warm parent process and the way to ask it for runners; safe to use from several threads.
 
     ``env`` is the whole environment of the parent, and so of everything that user code sees, but
-    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which runners unpack bundles.
+    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which runners unpack bundles. ``user`` has
+    parent and runners run under another user and group, which takes root; the folder is theirs.
     """
 
-    def __init__(self, *, env: Mapping[str, str], cache: Path) -> None:
+    def __init__(
+        self, *, env: Mapping[str, str], cache: Path, user: tuple[int, int] | None = None
+    ) -> None:
         self._env = {**env, "OPENBLAS_NUM_THREADS": "1"}
         self._cache = Path(cache)
+        self._user = user
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -145,6 +149,9 @@ class WarmParent:
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
         self._cache.mkdir(parents=True, exist_ok=True)
+        if self._user is not None:
+            os.chown(self._cache, *self._user)
+        uid, gid = self._user or (None, None)
         number = control.fileno()
         command = [sys.executable, "-m", "slicewise.runner", "--control-fd", str(number)]
         return subprocess.Popen(
@@ -153,6 +160,9 @@ class WarmParent:
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             pass_fds=[number],
+            user=uid,
+            group=gid,
+            extra_groups=None if self._user is None else [],
         )
 
     def _end_process(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
+_SET_NO_NEW_PRIVILEGES = 38
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -24,6 +25,11 @@ def die_with_parent(parent_pid: int) -> None:
 def adopt_orphans() -> None:
     """Makes this process the parent of descendants whose own parent ends, however they detached."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def renounce_privileges() -> None:
+    """No program that this process or its descendants start gives them another user's rights."""
+    _prctl(_SET_NO_NEW_PRIVILEGES, 1)
 
 
 def children() -> list[int]:
