@@ -23,10 +23,25 @@ PROJECT = Path(__file__).resolve().parents[2]
 SERVERS = ("postgresql", "redis", "spark")
 _READY_SECONDS = 120.0
 
+_HELD_BY_ENDED = """
+SELECT piece.id, run.id, run.state FROM assets_app_assetpartition AS piece
+JOIN assets_app_run AS run ON run.id = piece.held_by_id
+WHERE run.state IN ('succeeded', 'failed', 'canceled', 'skipped')
+"""
+_MISCOUNTED = """
+SELECT * FROM (
+    SELECT asset_id, identity, bucket, segment, state, count(*) AS count
+    FROM assets_app_assetpartition WHERE state <> 'missing' GROUP BY 1, 2, 3, 4, 5
+) AS counted
+FULL JOIN (SELECT * FROM assets_app_partitioncount WHERE count <> 0) AS kept
+    USING (asset_id, identity, bucket, segment, state)
+WHERE counted.count IS DISTINCT FROM kept.count
+"""
+
 Row = tuple[Any, ...]
 
 
-def until(look: Callable[[], Any], what: str, *, seconds: float = 60.0, every: float = 0.1) -> Any:
+def until(look: Callable[[], Any], what: str, *, seconds: float = 240.0, every: float = 0.1) -> Any:
     """What `look` returns once that is true. Fails with `what` if it has not become so in time.
 
     A database that is away is one that says nothing yet.
@@ -117,20 +132,20 @@ class Crew:
 
     # ------------------------------------------------------------ more of the same kind
 
+    def env(self) -> dict[str, str]:
+        """The environment of the stack's own processes."""
+        return {**self.stack.services.env, **self.stack.environment(), **EMBEDDED}
+
     def hire(
-        self,
-        name: str,
-        command: Sequence[str],
-        env: Mapping[str, str] | None = None,
+        self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None
     ) -> "subprocess.Popen[bytes]":
         """One more process, by a command as in `config.stack.commands`; nobody restarts it.
 
         It ends with the tests, however they end. What it prints is in the stack's logs.
         """
         folder = self.stack.services.folder
-        settings = {**self.stack.services.env, **self.stack.environment(), **EMBEDDED}
         process = Process(
-            name=name, argv=runnable(list(command)), env={**settings, **(env or {})}, cwd=PROJECT
+            name=name, argv=runnable(list(command)), env={**self.env(), **(env or {})}, cwd=PROJECT
         )
         description = folder.processes / f"{name}.json"
         process.describe(description)
@@ -143,26 +158,35 @@ class Crew:
             )
         return self._hired[name]
 
-    def hire_gateway(
-        self, name: str, queue: str = "scheduled", env: Mapping[str, str] | None = None
-    ) -> "subprocess.Popen[bytes]":
-        """One more worker of a queue of runs, under a name of its own. It is waited for."""
-        process = self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
-        self.await_gateway(name, since=process.pid)
-        return process
+    def hire_gateway(self, name: str, queue: str = "scheduled", **env: str) -> int:
+        """One more worker of a queue of runs, under a name of its own. Its process, once it
+        works.
+        """
+        self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
+        return self.await_gateway(name)
 
-    def await_gateway(self, name: str, *, since: int | None = None) -> None:
-        """Wait until the gateway of this name (before the @) works, as process `since` if given."""
-        until(
+    def hire_frail(
+        self, name: str, folder: Path, queue: str, *more: str, **env: str
+    ) -> "subprocess.Popen[bytes]":
+        """One more worker, which falls at the moments that are told in a folder (`fall`)."""
+        command = worker(queue, "-n", f"{name}@%h", *more)
+        return self.hire(name, frail(folder, command), env)
+
+    def await_gateway(self, name: str, *, pid: int | None = None) -> int:
+        """The process of the gateway of this name (before the @), once it works, as `pid` if that
+        is given.
+        """
+        found = until(
             lambda: self.rows(
-                "SELECT 1 FROM assets_app_gateway WHERE name LIKE %s AND NOT draining"
+                "SELECT process_id FROM assets_app_gateway WHERE name LIKE %s AND NOT draining"
                 " AND last_seen > now() - interval '3 s' AND (%s::int IS NULL OR process_id = %s)",
                 f"{name}@%",
-                since,
-                since,
+                pid,
+                pid,
             ),
             f"the gateway {name} works",
         )
+        return int(found[0][0])
 
     def dismiss(self, name: str) -> None:
         """Kill -9 for a hired process."""
@@ -192,7 +216,7 @@ class Crew:
         until(self._servers_answer, "servers answer", seconds=_READY_SECONDS)
         self.stack.wait()
         for queue in ("scheduled", "backfill"):
-            self.await_gateway(queue, since=self.pid(f"worker-{queue}"))
+            self.await_gateway(queue, pid=self.pid(f"worker-{queue}"))
 
     def close(self) -> None:
         """Give the connection back."""
@@ -228,7 +252,7 @@ class Crew:
         """The state of a run."""
         return str(self.value("SELECT state FROM assets_app_run WHERE id = %s", run))
 
-    def await_run(self, run: int, *states: str, seconds: float = 60.0) -> str:
+    def await_run(self, run: int, *states: str, seconds: float = 240.0) -> str:
         """The state of a run once it is one of these; by default, one in which it has ended."""
         wanted = states or ("succeeded", "failed", "canceled", "skipped")
 
@@ -255,6 +279,11 @@ class Crew:
             )
         }
 
+    def assert_sound(self) -> None:
+        """No partition belongs to a run that has ended, and kept counts are those of partitions."""
+        assert self.rows(_HELD_BY_ENDED) == []
+        assert self.rows(_MISCOUNTED) == []
+
     def attempts(self, run: int) -> list[tuple[int, str, str]]:
         """Number, outcome and error of each attempt at a run."""
         return [
@@ -265,6 +294,12 @@ class Crew:
                 run,
             )
         ]
+
+
+def frail(folder: Path, command: Sequence[str]) -> list[str]:
+    """A command of Celery such that its process falls at the moments told in a folder."""
+    python, _, *rest = command
+    return [python, "-m", "tests.faults.fall", str(folder), *rest]
 
 
 def _command(pid: int) -> bytes:

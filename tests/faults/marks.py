@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from tests.faults.crew import until
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -30,7 +32,18 @@ def marks_of(lake: Path, run: int) -> list[Mark]:
     return sorted(found, key=lambda mark: mark.attempt)
 
 
+def await_attempts(lake: Path, run: int, count: int, *, seconds: float = 240.0) -> list[Mark]:
+    """The marks of a run once the code of so many attempts has begun."""
+    until(lambda: len(marks_of(lake, run)) >= count, f"run {run} began {count} x", seconds=seconds)
+    return marks_of(lake, run)
+
+
 def assert_never_twice_at_once(marks: list[Mark]) -> None:
     """The code of an attempt had stopped before that of the next one began."""
     for one, next_one in pairwise(marks):
         assert one.last < next_one.first, (one, next_one)
+
+
+def number_of(address: str) -> int:
+    """The number of a run, by its address."""
+    return int(address.rstrip("/").rpartition("/")[2])

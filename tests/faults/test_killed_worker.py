@@ -13,7 +13,7 @@ from tests.e2e.conftest import run_of
 from tests.e2e.test_workers import Spark
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, is_running, until
-from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of
+from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of, number_of
 
 pytestmark = pytest.mark.fault(1)
 
@@ -22,15 +22,11 @@ _STOPPED_SECONDS = 2.0
 
 
 def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
-    """A run whose code waits for Spark, which counts for ever."""
+    """A run whose code waits for Spark, which is busy for longer than any test waits."""
     run = number_of(run_of(api, "counting"))
     until(lambda: marks_of(lake, run), "its code has begun")
     until(lambda: jobs_of(stack, run, 1), "Spark is at work")
     return run, marks_of(lake, run)[0]
-
-
-def number_of(address: str) -> int:
-    return int(address.rstrip("/").rpartition("/")[2])
 
 
 def jobs_of(stack: Stack, run: int, attempt: int) -> list[object]:

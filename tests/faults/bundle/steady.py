@@ -10,31 +10,46 @@ from slicewise import PartitionByInterval, asset, partition_column
 DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2024, 3, 1))
 
 
+def keep_busy(spark, seconds):
+    """A job on Spark that takes so long, and no processor."""
+    sleep = f"reflect('java.lang.Thread', 'sleep', {round(seconds * 1000)}L)"
+    spark.range(0, 1, 1, 1).selectExpr(sleep).collect()
+
+
 @asset(uri=HERE / "steady", partition=DAILY, params={"seconds": 1.0, "said": "first"})
-def steady(spark, context):
+def steady(self, spark, context):
     """Takes its time, then says who it was."""
     with marked(context):
         time.sleep(context["params"]["seconds"])
-    return spark.sql(f"SELECT '{context['params']['said']}' AS said, {context['attempt']} AS n")
+    said, attempt = context["params"]["said"], context["attempt"]
+    rows = [(key.start, said, attempt) for key in self.partitions]
+    frame = spark.createDataFrame(rows, "at timestamp, said string, n int")
+    return frame.withColumn("partition", partition_column("at", self))
 
 
-@asset(uri=HERE / "ranged", partition=DAILY, strategy="range", params={"said": "first"})
+@asset(
+    uri=HERE / "ranged", partition=DAILY, strategy="range", params={"said": "first", "seconds": 0.1}
+)
 def ranged(self, spark, context):
-    """Several days in one run, with some seconds of work on Spark."""
+    """Several days in one run, with work on Spark."""
     rows = [(key.start, context["params"]["said"]) for key in self.partitions]
     with marked(context):
         frame = spark.createDataFrame(rows, "at timestamp, said string")
-        busy = spark.range(0, 3 * 10**8, 1, 2).selectExpr("sum(id * id % 7) AS total")
-        frame = frame.crossJoin(busy)
-        frame = frame.withColumn("partition", partition_column("at", self))
-        frame.count()
-    return frame
+        keep_busy(spark, context["params"]["seconds"])
+    return frame.withColumn("partition", partition_column("at", self))
 
 
 @asset(uri=HERE / "counting")
 def counting(spark, context):
     """Keeps Spark busy for longer than any test waits, the first time."""
     with marked(context):
-        numbers = 10**13 if context["attempt"] == 1 else 10
-        spark.range(0, numbers, 1, 1).selectExpr("sum(id * id % 7) AS total").collect()
+        keep_busy(spark, 600 if context["attempt"] == 1 else 0.1)
     return spark.sql(f"SELECT {context['attempt']} AS n")
+
+
+@asset(partition=DAILY, retries=1)
+def failing(context):
+    """Fails each time."""
+    with marked(context):
+        pass
+    raise ValueError("the airport is closed")

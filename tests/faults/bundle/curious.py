@@ -1,0 +1,78 @@
+"""An asset that looks for credentials wherever user code could, and prints what it finds."""
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+from slicewise import asset
+
+_MOST = 65_536
+
+
+@asset(params={"data": "", "postgresql": 0, "redis": 0})
+def curious(context):
+    """Prints all that can be read, and what servers say to a stranger."""
+    params = context["params"]
+    print("user", os.getuid())
+    look_at_processes()
+    look_at_files(Path(params["data"]))
+    greeting = b"user\0slicewise\0database\0slicewise\0\0"
+    greeting = struct.pack("!ii", 8 + len(greeting), 3 << 16) + greeting
+    print("postgresql says", said_by(params["postgresql"], greeting))
+    print("redis says", said_by(params["redis"], b"PING\r\n"))
+    for change in (os.setuid, os.setgid):
+        try:
+            change(0)
+            print("became root")
+        except PermissionError:
+            print("may not become root")
+
+
+def look_at_processes():
+    """What all processes show, and its own descriptors."""
+    for process in Path("/proc").glob("[0-9]*"):
+        show(process / "environ")
+        show(process / "cmdline")
+        if process.name not in (str(os.getpid()), str(os.getppid())):
+            for link in listed(process / "fd"):
+                print("descriptor of", process.name, link)
+    for link in listed(Path("/proc/self/fd")):
+        print("descriptor", link)
+
+
+def look_at_files(data):
+    """What lies in the server's folder, by listing it and by names that are known."""
+    for folder, _, names in os.walk(data):
+        for name in names:
+            show(Path(folder) / name)
+    for known in ("credentials.json", "running.json", "redis/redis.conf", "spark/spark.properties"):
+        show(data / known)
+    for known in ("web", "worker-scheduled", "worker-control", "beat"):
+        show(data / "processes" / f"{known}.json")
+        show(data / "logs" / f"{known}.log")
+
+
+def show(path):
+    """Prints a file that may be read."""
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                print("read", path, file.read(_MOST))
+    except OSError:
+        return
+
+
+def listed(folder):
+    """What stands in a folder that may be listed."""
+    try:
+        return [os.readlink(link) for link in folder.iterdir() if os.path.lexists(link)]
+    except OSError:
+        return []
+
+
+def said_by(port, greeting):
+    """What a server answers to somebody without a password."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(greeting)
+        return connection.recv(200)

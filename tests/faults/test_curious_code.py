@@ -1,0 +1,90 @@
+"""Row 13: user code that looks for credentials finds none in production's form: under a user of its
+own. What the embedded stack, where it has the server's user, cannot keep from it stands in
+ARCHITECTURE.md; that it gets nothing by itself there either is shown by tests/e2e/test_workers.py.
+"""
+
+import os
+import pwd
+import shutil
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from config.demo.client import Client
+from config.stack.commands import worker
+from config.stack.stack import runnable
+from tests.e2e.conftest import log_of
+from tests.faults.crew import Crew
+
+NOBODY = "nobody"
+
+pytestmark = [
+    pytest.mark.fault(13),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may start processes of another user"),
+]
+
+
+def secrets(crew: Crew) -> dict[str, str]:
+    """Everything that opens a door."""
+    env = crew.stack.environment()
+    return {
+        "SECRET_KEY": env["SECRET_KEY"],
+        "admin": crew.stack.admin_password,
+        **{name: urlsplit(env[name]).password or "" for name in ("DATABASE_URL", "REDIS_URL")},
+        "Spark": env["SPARK_REMOTE"].partition("token=")[2],
+    }
+
+
+def reaching_python(folder: Path) -> list[str]:
+    """Words before a command such that others than root can reach this Python: where it lies in a
+    folder that is root's alone, as in a home, the command sees another folder in its place.
+    """
+    places = [*Path(os.path.realpath(sys.executable)).parents][::-1]
+    closed = next((place for place in places if not place.stat().st_mode & 0o001), None)
+    if closed is None:
+        return []
+    inner = places[places.index(closed) + 1]
+    steps = (
+        f"mount --bind {inner} {folder}",
+        f"mount -t tmpfs -o mode=755 tmpfs {closed}",
+        f"mkdir {inner}",
+        f"mount --bind {folder} {inner}",
+        'exec "$@"',
+    )
+    return [shutil.which("unshare") or "", "--mount", "sh", "-ec", "; ".join(steps), "sh"]
+
+
+def test_code_under_a_user_of_its_own_finds_no_credentials(
+    crew: Crew, api: Client, tmp_path: Path
+) -> None:
+    crew.halt("worker-scheduled")
+    command = runnable(worker("scheduled", "-n", "apart@%h"))
+    crew.hire("apart", [*reaching_python(tmp_path), *command], {"SLICEWISE_RUNNER_USER": NOBODY})
+    crew.await_gateway("apart")
+    env = crew.stack.environment()
+    params = {
+        "data": str(crew.stack.data),
+        "postgresql": urlsplit(env["DATABASE_URL"]).port,
+        "redis": urlsplit(env["REDIS_URL"]).port,
+    }
+    (run,) = api.post("/assets/curious/materialize/", params=params)["runs"]
+    assert crew.await_run(run) == "succeeded", log_of(api, f"/runs/{run}/")
+
+    said = log_of(api, f"/runs/{run}/")
+    assert f"user {pwd.getpwnam(NOBODY).pw_uid}\n" in said
+    assert "the log is cut" not in said
+    assert "/cmdline b'" in said, "it did not look at all"
+    for name, secret in secrets(crew).items():
+        assert secret, name
+        assert secret not in said, name
+    assert "descriptor of" not in said
+    descriptors = [line for line in said.splitlines() if line.startswith("descriptor ")]
+    # Input, output, errors, the channel to its worker, and the listing itself.
+    assert len(descriptors) <= 5, descriptors
+    # A request for a password (SASL), and a refusal.
+    assert r"postgresql says b'R\x00\x00\x00" in said
+    assert "SCRAM-SHA-256" in said
+    assert "redis says b'-NOAUTH" in said
+    assert said.count("may not become root") == 2
