@@ -1,0 +1,231 @@
+"""Whatever is done to backfills, in whatever order, while their runs end well or badly: no state
+lies, and what was accepted comes to its end.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Failure
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.retrying import RETRYABLE_STATES, retry_run
+from assets_app.models import (
+    ACTIVE_STATES,
+    TERMINAL_STATES,
+    AssetPartition,
+    Gateway,
+    Run,
+    RunAttempt,
+    RunState,
+)
+from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.services import (
+    cancel_backfill,
+    change_backfill,
+    delete_backfill,
+    pause_backfill,
+    resume_backfill,
+    retry_failed,
+)
+from backfills_app.services.advancing import advance
+from tests.backfills.scenes import ask, drive, following
+from tests.cast import DAILY_2013, asset, outlet_of
+from tests.execution.conftest import make_gateway
+from tests.execution.test_attempts import counts_agree_with_slices, staged
+
+pytestmark = pytest.mark.django_db
+
+WHICH = st.integers(0, 3)
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "pause": pause_backfill,
+    "resume": resume_backfill,
+    "cancel": cancel_backfill,
+    "retry": retry_failed,
+    "delete": delete_backfill,
+}
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """Why it was refused; empty if it was done."""
+    try:
+        act()
+    except ConflictingRequest as refused:
+        return str(refused)
+    return ""
+
+
+class Backfills(RuleBasedStateMachine):
+    """Two backfills that share partitions, the first with what follows; people and a worker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.example = transaction.atomic()
+        self.example.__enter__()
+        self.ada = User.objects.create_superuser("ada")
+        self.worker = make_gateway("backfill", slots=3)
+        asset("raw_flights", DAILY_2013)
+        following("delays", DAILY_2013, of={"raw_flights": None})
+
+    @initialize(strategy=st.sampled_from(["partition", 2, "range"]), most=st.integers(1, 3))
+    def two_are_asked_for(self, strategy: str | int, most: int) -> None:
+        ask(
+            self.ada, "raw_flights", start="2013-01-01", end="2013-01-04", downstream="all",
+            strategy=strategy, max_active_runs=most,
+        )  # fmt: skip
+        ask(self.ada, "raw_flights", start="2013-01-03", end="2013-01-06", existing="all")
+
+    def teardown(self) -> None:
+        try:
+            self._all_comes_to_its_end()
+        finally:
+            transaction.set_rollback(True)
+            self.example.__exit__(None, None, None)
+
+    @rule()
+    def the_control_worker_looks(self) -> None:
+        advance()
+
+    @rule()
+    def what_there_is_room_for_is_sent(self) -> None:
+        Gateway.objects.update(last_seen=timezone.now())
+        before = self._active_by_group()
+        dispatch()
+        for group, number in self._active_by_group().items():
+            asked = Backfill.objects.get(group=group)
+            assert number <= max(asked.max_active_runs, before.get(group, 0))
+            assert number == before.get(group, 0) or not asked.group.paused
+
+    @precondition(lambda self: Run.objects.filter(state=RunState.DISPATCHED).exists())
+    @rule(which=WHICH)
+    def a_run_begins(self, which: int) -> None:
+        sent = list(Run.objects.filter(state=RunState.DISPATCHED).order_by("id"))
+        assert attempts.begin(sent[which % len(sent)].pk, self.worker)
+
+    @precondition(lambda self: RunAttempt.objects.filter(ended_at=None).exists())
+    @rule(which=WHICH, well=st.booleans())
+    def a_run_ends(self, which: int, well: bool) -> None:
+        under_way = list(RunAttempt.objects.filter(ended_at=None).order_by("id"))
+        self._end(under_way[which % len(under_way)], well)
+
+    @rule(which=WHICH, action=st.sampled_from(sorted(ACTIONS)))
+    def somebody_acts(self, which: int, action: str) -> None:
+        asked = self._backfill(which)
+        said = refusal(lambda: ACTIONS[action](asked, user=self.ada))
+        assert not said or asked.name in said
+
+    @rule(which=WHICH, most=st.integers(1, 4), order=st.sampled_from(["oldest", "newest"]))
+    def somebody_changes_one(self, which: int, most: int, order: str) -> None:
+        asked = self._backfill(which)
+        terms: dict[str, Any] = {"max_active_runs": most, "order": order}
+        said = refusal(lambda: change_backfill(asked, user=self.ada, **terms))
+        assert not said or asked.name in said
+
+    @precondition(lambda self: Run.objects.filter(state__in=RETRYABLE_STATES).exists())
+    @rule(which=WHICH)
+    def somebody_retries_a_run(self, which: int) -> None:
+        ended = list(Run.objects.filter(state__in=RETRYABLE_STATES).order_by("id"))
+        run = ended[which % len(ended)]
+        said = refusal(lambda: retry_run(run, user=self.ada))
+        assert not said or str(run.pk) in said
+
+    @invariant()
+    def counts_are_what_counting_gives(self) -> None:
+        for asked in self._all():
+            for piece in asked.assets.all():
+                states = list(piece.partitions.values_list("state", flat=True))
+                for state in BackfillPartition.State.values:
+                    assert getattr(piece, state) == states.count(state), (piece, state)
+        assert counts_agree_with_slices()
+
+    @invariant()
+    def no_state_lies(self) -> None:
+        for asked in self._all():
+            pieces = list(asked.assets.all())
+            going_on = any(
+                piece.waiting or piece.active or piece.expanded < piece.total for piece in pieces
+            )
+            assert asked.ended is not going_on
+            unfinished = asked.group.runs.exclude(state__in=TERMINAL_STATES)
+            assert not (asked.ended and unfinished.exists())
+            if asked.state == "canceling":
+                assert not any(piece.waiting for piece in pieces)
+            if asked.deleted:
+                assert asked.ended
+            assert (asked.state == "paused") is (
+                asked.group.paused and not asked.ended and asked.state != "canceling"
+            )
+            assert (asked.run_end_date is not None) is asked.ended
+            assert asked.max_active_runs == asked.group.max_active_runs
+
+    @invariant()
+    def what_is_held_is_made_by_one_run_that_goes_on(self) -> None:
+        held = AssetPartition.objects.filter(held_by__isnull=False)
+        assert not held.filter(held_by__state__in=TERMINAL_STATES).exists()
+        active = BackfillPartition.objects.filter(state="active").select_related("slice")
+        for wanted in active:
+            assert wanted.slice is not None
+            assert wanted.slice.held_by_id == wanted.run_id
+
+    def _all(self) -> list[Backfill]:
+        rows = Backfill.objects.select_related("group").prefetch_related("assets")
+        return list(rows.order_by("id"))
+
+    def _backfill(self, which: int) -> Backfill:
+        rows = self._all()
+        return rows[which % len(rows)]
+
+    def _active_by_group(self) -> dict[int, int]:
+        active = Run.objects.filter(state__in=ACTIVE_STATES).values_list("group", flat=True)
+        return {group: list(active).count(group) for group in set(active)}
+
+    def _end(self, attempt: RunAttempt, well: bool) -> None:
+        run = Run.objects.get(pk=attempt.run_id)
+        if run.state == RunState.CANCELING:
+            assert attempts.cancel(attempt)
+        elif not well:
+            attempts.fail(attempt, Failure(error="ValueError: no"))
+        else:
+            keys = list(run.partitions.order_by("position").values_list("slice__key", flat=True))
+            at_work = attempts.Attempt(run=run, row=attempt, keys=keys, unstopped=[])
+            assert attempts.intend_to_publish(attempt, [outlet_of(at_work, staged(at_work))])
+            assert attempts.succeed(attempt)
+
+    def _all_comes_to_its_end(self) -> None:
+        for attempt in RunAttempt.objects.filter(ended_at=None).order_by("id"):
+            self._end(attempt, well=True)
+        for asked in self._all():
+            if asked.state == "paused":
+                resume_backfill(asked, user=self.ada)
+        drive(self.worker)
+        assert all(asked.ended for asked in self._all())
+        assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
+
+
+def test_no_sequence_of_actions_and_ends_makes_a_state_lie() -> None:
+    run_state_machine_as_test(
+        Backfills,
+        settings=settings(
+            max_examples=12,
+            stateful_step_count=20,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
