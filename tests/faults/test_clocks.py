@@ -1,0 +1,195 @@
+"""Row 12: the clock stepped by an hour, and a daylight-saving change under way.
+
+No test sets the machine's clock: processes are started with a clock of their own, which a file
+sets, and a step of the database's is what its rows look like after one.
+"""
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from assets_app.models import AssetPartition, Run, ScheduleTick
+from assets_app.scheduling.ticking import handle_ticks
+from config.demo.client import Client
+from config.stack.commands import COMMANDS
+from slicewise import PartitionByInterval
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, until
+from tests.faults.ticking import Metronome
+from tests.scheduling.scenes import cron, scheduled
+
+pytestmark = pytest.mark.fault(12)
+
+HOUR = timedelta(hours=1)
+
+# Python imports it before anything else. Only what reads the time of day is changed: pauses and
+# timeouts go by a clock that nobody sets.
+_SITE = """
+import datetime, os, time
+
+_file, _real, _day = os.environ["WALL_CLOCK"], time.time, datetime.datetime
+
+def _ahead():
+    try:
+        with open(_file) as file:
+            return float(file.read() or 0)
+    except (OSError, ValueError):
+        return 0.0
+
+class _Kind(type):
+    def __instancecheck__(cls, one):
+        return isinstance(one, _day)
+    def __subclasscheck__(cls, kind):
+        return issubclass(kind, _day)
+
+class datetime_(_day, metaclass=_Kind):
+    @classmethod
+    def now(cls, tz=None):
+        return _day.fromtimestamp(_real() + _ahead(), tz)
+    @classmethod
+    def utcnow(cls):
+        return _day.fromtimestamp(_real() + _ahead(), datetime.timezone.utc).replace(tzinfo=None)
+
+datetime_.__name__ = datetime_.__qualname__ = "datetime"
+datetime.datetime = datetime_
+time.time = lambda: _real() + _ahead()
+"""
+
+_ATTEMPTS = """
+UPDATE assets_app_runattempt SET lease_until = lease_until + %s WHERE ended_at IS NULL
+"""
+_GATEWAYS = "UPDATE assets_app_gateway SET last_seen = last_seen + %s"
+_SENT = """
+UPDATE assets_app_run SET dispatched_at = dispatched_at + %s, queued_at = queued_at + %s
+WHERE ended_at IS NULL
+"""
+
+
+def asked(api: Client, selection: str, seconds: float) -> int:
+    """A run that takes so long."""
+    (run,) = api.post(
+        "/assets/patient/materialize/", selection=selection, params={"seconds": seconds}
+    )["runs"]
+    return int(run)
+
+
+@pytest.fixture
+def wall(crew: Crew, tmp_path: Path) -> Path:
+    """The clock of beat and all workers: how many seconds it is ahead."""
+    (tmp_path / "sitecustomize.py").write_text(_SITE)
+    ahead = tmp_path / "ahead"
+    ahead.write_text("0")
+    env = {"PYTHONPATH": str(tmp_path), "WALL_CLOCK": str(ahead)}
+    for name in ("worker-control", "worker-scheduled", "beat"):
+        crew.halt(name)
+    crew.hire("clock-control", COMMANDS["worker-control"], env)
+    crew.hire_gateway("clock-scheduled", env=env)
+    crew.hire("clock-beat", COMMANDS["beat"], env)
+    until(lambda: "maxinterval" in crew.log("clock-beat"), "beat has begun")
+    return ahead
+
+
+def test_a_step_of_the_clock_of_all_hosts_loses_no_tick_and_doubles_none(
+    crew: Crew, api: Client, wall: Path, recovered: Recovered
+) -> None:
+    def step(seconds: float, said: str) -> None:
+        wall.write_text(str(seconds))
+        recovered(f"clock {said}: the next two ticks", metronome.await_ticks(2, seconds=20))
+        steps.append(said)
+        until(lambda: crew.log("clock-beat").count("the clock was set") == len(steps), said)
+
+    steps: list[str] = []
+    run = asked(api, "2001-05-01", 12.0)
+    with Metronome(crew, api) as metronome:
+        metronome.await_ticks(1, seconds=60)
+        step(3600, "put forward by an hour")
+        step(0, "put right")
+        step(-3600, "put back by an hour")
+        step(0, "put right again")
+    metronome.assert_each_second_once()
+    assert crew.await_run(run) == "succeeded"
+    assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
+
+
+@pytest.mark.parametrize("step", [-HOUR, HOUR], ids=["forward", "back"])
+def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
+    crew: Crew, api: Client, step: timedelta, recovered: Recovered
+) -> None:
+    """A clock that is put forward is one by which all that is on record is longer ago."""
+    run = asked(api, "2001-05-02", 5.0)
+    crew.await_run(run, "running")
+    began = time.monotonic()
+    for statement in (_ATTEMPTS, _GATEWAYS):
+        crew.rows(statement, step)
+    crew.rows(_SENT, step, step)
+    other = asked(api, "2001-05-03", 0.1)
+    assert crew.await_run(other) == "succeeded"
+    said = "forward" if step < timedelta() else "back"
+    recovered(f"clock of the database put {said}: the next run", time.monotonic() - began)
+    assert crew.await_run(run) == "succeeded"
+    assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
+
+
+ZONES = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "UTC"]
+_SINCE, _UNTIL = datetime(2018, 1, 1, tzinfo=UTC), datetime(2019, 1, 1, tzinfo=UTC)
+
+
+def changes(zone: str) -> list[datetime]:
+    """When the clocks of a place were set in 2018, to the half hour."""
+    place, found = ZoneInfo(zone), []
+    at = _SINCE
+    while at < _UNTIL:
+        if (
+            at.astimezone(place).utcoffset()
+            != (at - timedelta(minutes=30)).astimezone(place).utcoffset()
+        ):
+            found.append(at)
+        at += timedelta(minutes=30)
+    return found or [datetime(2018, 3, 25, 1, tzinfo=UTC)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("cadence", ["@hourly", "@daily"])
+def test_a_change_of_daylight_saving_makes_no_partition_twice_and_none_never(
+    zone: str, cadence: str
+) -> None:
+    """The tick is handed times around each change, some of them an hour back."""
+    rule = PartitionByInterval(cadence, timezone=zone)
+    chance = random.Random(f"{zone} {cadence}")
+    for number, change in enumerate(changes(zone)):
+        around = timedelta(hours=5) if cadence == "@hourly" else timedelta(days=2)
+        since, until_ = change - around, change + around
+        asset = scheduled(f"a{number}", cron("@hourly"), rule, since=since, timezone=zone)
+        now = since
+        while now < until_:
+            now += timedelta(minutes=chance.choice([7, 61, 150, around.days * 300, -60, -61]))
+            handle_ticks(now)
+        handle_ticks(until_)
+        made = AssetPartition.objects.filter(asset=asset).order_by("window_start")
+        ends = [piece.window_end for piece in made]
+        assert ends == expected_ends(zone, cadence, since, until_)
+        assert len({piece.key for piece in made}) == len(ends)
+        runs = Run.objects.filter(asset=asset)
+        assert runs.count() == len(ends) == sum(runs.values_list("partition_count", flat=True))
+        ticks = ScheduleTick.objects.filter(schedule__producer=asset.producer)
+        assert sum(ticks.values_list("queued", flat=True)) == len(ends)
+
+
+def expected_ends(zone: str, cadence: str, since: datetime, until_: datetime) -> list[datetime]:
+    """Where the hours or days of a place end, counted on its clock, half hour by half hour."""
+    place, found = ZoneInfo(zone), []
+    at = since
+    while at < until_:
+        at += timedelta(minutes=30)
+        here = at.astimezone(place)
+        before = (at - timedelta(minutes=30)).astimezone(place)
+        new_hour = here.minute == 0
+        new_day = here.date() != before.date()
+        if new_day if cadence == "@daily" else new_hour:
+            found.append(at)
+    return found

@@ -1,0 +1,127 @@
+"""Row 8: kill -9 of the web process and of the worker that expands, in the middle of creating a
+large backfill. The peer's: 32,000 of them end "complete with 0", and block others meanwhile.
+"""
+
+import os
+import signal
+import threading
+import time
+from datetime import datetime, timedelta
+
+import pytest
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, until
+
+pytestmark = pytest.mark.fault(8)
+
+LARGE, PEERS = 100_000, 32_000
+_UNWRITTEN = {"creating", "canceling"}
+
+_STANDING = """
+SELECT asked.id, asked.state, piece.total, piece.expanded, piece.waiting + piece.active
+FROM backfills_app_backfill AS asked
+LEFT JOIN backfills_app_backfillasset AS piece ON piece.backfill_id = asked.id
+WHERE asked.description = %s
+"""
+_ORPHANS = """
+SELECT count(*) FROM assets_app_rungroup AS asked
+WHERE asked.kind = 'backfill' AND NOT EXISTS (
+    SELECT FROM backfills_app_backfill AS whole WHERE whole.group_id = asked.id)
+"""
+_WRITTEN = """
+SELECT count(*), count(DISTINCT wanted.key), min(wanted.position), max(wanted.position)
+FROM backfills_app_backfillpartition AS wanted
+JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
+WHERE piece.backfill_id = %s
+"""
+
+
+def hours(number: int, **more: object) -> dict[str, object]:
+    """A request for so many hours, to begin at a time to come: it is written down now."""
+    last = datetime(2000, 1, 1) + timedelta(hours=number - 1)
+    return {
+        "asset": "hours",
+        "start": "2000-01-01T00:00Z",
+        "end": f"{last:%Y-%m-%dT%H:%MZ}",
+        "start_at": "2099-01-01T00:00Z",
+        **more,
+    }
+
+
+def written_whole(crew: Crew, marker: str, total: int) -> int:
+    """The backfill once it is written down; meanwhile it never says more than it has."""
+
+    def look() -> int | None:
+        ((pk, state, named, expanded, unmade),) = crew.rows(_STANDING, marker)
+        assert named == total
+        if state not in _UNWRITTEN:
+            assert (expanded, unmade) == (total, total), state
+            assert state in ("scheduled", "running", "paused"), state
+            return int(pk)
+        return None
+
+    found: int = until(look, "it is written down", every=0.02)
+    assert crew.rows(_WRITTEN, found) == [(total, total, 0, total - 1)]
+    return found
+
+
+def is_well(api: Client) -> bool:
+    """Whether pages are answered."""
+    try:
+        return bool(api.get("/health/")["status"] == "ok")
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.2])
+def test_killed_web_process_leaves_it_whole_or_absent(
+    delay: float, crew: Crew, api: Client, recovered: Recovered
+) -> None:
+    marker = f"web killed {delay} {time.time()}"
+    refused: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            api.post("/backfills/", **hours(LARGE, description=marker))
+        except Exception as error:
+            refused.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(delay)
+    # The server below its supervising process, which starts another one.
+    crew.kill("web")
+    killed = time.monotonic()
+    asking.join()
+    until(lambda: is_well(api), "pages are back")
+    recovered(f"kill -9 of the web process after {delay} s", time.monotonic() - killed)
+    assert crew.value(_ORPHANS) == 0
+    if crew.rows(_STANDING, marker):
+        api.post(f"/backfills/{written_whole(crew, marker, LARGE)}/cancel/")
+    else:
+        assert refused
+
+
+@pytest.mark.parametrize(("total", "kills"), [(LARGE, 3), (PEERS, 1)])
+def test_killed_worker_that_expands_goes_on_where_it_was(
+    total: int, kills: int, crew: Crew, api: Client, recovered: Recovered
+) -> None:
+    """The peer's is marked complete with 0 runs, and keeps others from being created."""
+    marker = f"worker killed {total} {time.time()}"
+    backfill = api.post("/backfills/", **hours(total, description=marker))
+    for number in range(kills):
+        time.sleep(0.15 * number)
+        os.kill(crew.pid("worker-control"), signal.SIGKILL)
+        killed = time.monotonic()
+        other = api.post("/backfills/", asset="days", start="2000-01-01", end="2000-01-02")
+        assert other["counts"]["total"] == 2
+        api.post(f"/backfills/{other['id']}/cancel/")
+    assert written_whole(crew, marker, total) == backfill["id"]
+    recovered(f"kill -9 of the worker that writes {total:,} down", time.monotonic() - killed)
+    api.post(f"/backfills/{backfill['id']}/cancel/")
+    done = ended(api, f"/backfills/{backfill['id']}/")
+    assert done["state"] == "canceled"
+    assert done["counts"]["canceled"] == total

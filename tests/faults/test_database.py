@@ -1,0 +1,136 @@
+"""Row 6: PostgreSQL restarted under load."""
+
+import http.cookiejar
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+
+from config.demo.client import Client
+from config.stack.stack import ADMIN
+from tests.e2e.conftest import ended
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, until
+
+pytestmark = pytest.mark.fault(6)
+
+_AWAY_SECONDS = 3.0
+_PATHS = (
+    "/", "/runs/", "/backfills/", "/assets/days/", "/gateways/",
+    "/api/v1/runs/", "/api/v1/backfills/", "/api/v1/assets/days/",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One request's answer: when it was asked, for how long it took, and its status."""
+
+    path: str
+    asked: float
+    took: float
+    status: int
+
+
+class Readers:
+    """People and programs that look at pages all the time."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.answers: list[Answer] = []
+        self._url = crew.stack.web_url
+        jar = http.cookiejar.CookieJar()
+        self._people = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        self._sign_in(jar, crew.stack.admin_password)
+        self._enough = threading.Event()
+        self._threads = [threading.Thread(target=self._read, args=[path]) for path in _PATHS]
+
+    def __enter__(self) -> "Readers":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+    def await_answers(self, *, since: float) -> None:
+        """Wait until each page that was asked for since then was answered twice."""
+
+        def look() -> bool:
+            seen = Counter(each.path for each in self.answers if each.asked > since)
+            return len(seen) == len(_PATHS) and min(seen.values()) > 1
+
+        until(look, "all pages are answered")
+
+    def _sign_in(self, jar: http.cookiejar.CookieJar, password: str) -> None:
+        self._people.open(f"{self._url}/sign-in/").close()
+        (token,) = [cookie.value for cookie in jar if cookie.name == "csrftoken"]
+        fields = {"username": ADMIN, "password": password, "csrfmiddlewaretoken": token or ""}
+        body = urllib.parse.urlencode(fields).encode()
+        request = urllib.request.Request(
+            f"{self._url}/sign-in/", body, {"Referer": f"{self._url}/sign-in/"}
+        )
+        self._people.open(request).close()
+
+    def _read(self, path: str) -> None:
+        while not self._enough.wait(0.05):
+            asked = time.monotonic()
+            status = self._status(path)
+            self.answers.append(Answer(path, asked, time.monotonic() - asked, status))
+
+    def _status(self, path: str) -> int:
+        try:
+            with self._people.open(f"{self._url}{path}", timeout=30) as response:
+                return int(response.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+
+def test_nobody_is_refused_for_longer_than_it_is_away_and_no_state_is_lost(
+    crew: Crew, api: Client, recovered: Recovered, fault_round: int
+) -> None:
+    month = f"2002-{fault_round:02}"
+    backfill = api.post("/backfills/", asset="patient", start=f"{month}-01", end=f"{month}-12")
+    address = f"/backfills/{backfill['id']}/"
+    until(lambda: api.get(address)["counts"]["succeeded"] >= 1, "it is at work")
+    with Readers(crew) as readers:
+        readers.await_answers(since=0)
+        crew.halt("postgresql")
+        away = time.monotonic()
+        time.sleep(_AWAY_SECONDS)
+        crew.launch("postgresql")
+        until(lambda: crew.rows("SELECT 1"), "it answers", every=0.02)
+        back = time.monotonic()
+        readers.await_answers(since=back)
+    later = [answer for answer in readers.answers if answer.asked > back]
+    assert [answer for answer in later if answer.status != 200] == []
+    meanwhile = [answer for answer in readers.answers if away - 1 < answer.asked <= back]
+    # Those that were being answered when it ended, and those that waited for it in vain.
+    assert set(Counter(answer.status for answer in meanwhile)) <= {200, 503}
+    first = min(answer.asked + answer.took for answer in later)
+    recovered("PostgreSQL restarted: a page", first - back)
+
+    done = ended(api, address)
+    recovered("PostgreSQL restarted: its runs", time.monotonic() - back)
+    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 12)
+    made = crew.materializations("patient")
+    days = {key: made[key] for key in made if key.startswith(month)}
+    assert days == {f"{month}-{day:02}": (1, 1) for day in range(1, 13)}
+
+
+def test_a_restart_while_nobody_looked_is_no_trouble_to_whoever_looks_next(
+    crew: Crew, api: Client
+) -> None:
+    with Readers(crew) as readers:  # so that many connections idle
+        readers.await_answers(since=0)
+    crew.halt("postgresql")
+    crew.launch("postgresql")
+    until(lambda: crew.rows("SELECT 1"), "it answers", every=0.02)
+    with Readers(crew) as readers:
+        readers.await_answers(since=0)
+    assert {answer.status for answer in readers.answers} == {200}

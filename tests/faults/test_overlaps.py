@@ -1,0 +1,84 @@
+"""Row 9: 50 clients create overlapping backfills at once. The peer's 8 give 2 active backfills of a
+kind of which it allows one; here two may share an asset, but never a partition.
+"""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended
+from tests.faults.crew import Crew
+
+pytestmark = pytest.mark.fault(9)
+
+CLIENTS, EACH = 50, 6
+
+# Two runs that had one slice at a time: from the queue to the end it is one run's alone.
+_AT_ONCE = """
+SELECT count(*) FROM assets_app_runpartition AS one
+JOIN assets_app_runpartition AS other
+    ON other.slice_id = one.slice_id AND other.run_id > one.run_id
+JOIN assets_app_run AS a ON a.id = one.run_id JOIN assets_app_run AS b ON b.id = other.run_id
+JOIN assets_app_asset AS asset ON asset.id = a.asset_id
+WHERE asset.name = %s
+  AND tstzrange(a.queued_at, a.ended_at) && tstzrange(b.queued_at, b.ended_at)
+"""
+_UNAGREED = """
+SELECT count(*) FROM backfills_app_backfillasset AS piece
+WHERE piece.backfill_id = ANY(%s) AND piece.total <> piece.succeeded + piece.skipped
+"""
+
+
+def create(api: Client, number: int, since: date) -> dict[str, Any]:
+    """The backfill of one client: its days overlap with those of its neighbours."""
+    first = since + timedelta(days=number // 2)
+    made: dict[str, Any] = api.post(
+        "/backfills/",
+        asset="days",
+        start=f"{first}",
+        end=f"{first + timedelta(days=EACH - 1)}",
+        existing="all" if number % 5 == 0 else "missing_and_failed",
+        description=f"client {number}",
+    )
+    return made
+
+
+@pytest.mark.parametrize("clients", [8, CLIENTS])
+def test_each_partition_has_one_active_run_and_each_backfill_says_what_it_left_out(
+    clients: int, crew: Crew, api: Client, fault_round: int
+) -> None:
+    since = date(2003 + fault_round, clients % 12, 1)
+    with ThreadPoolExecutor(clients) as pool:
+        created = list(pool.map(lambda number: create(api, number, since), range(clients)))
+    assert len({one["name"] for one in created}) == clients
+    numbers = [one["id"] for one in created]
+    done = [ended(api, f"/backfills/{number}/") for number in numbers]
+
+    assert {one["state"] for one in done} == {"succeeded"}
+    assert crew.value(_UNAGREED, numbers) == 0
+    assert crew.value(_AT_ONCE, "days") == 0
+    made: Counter[str] = Counter()
+    asked: set[str] = set()
+    for one in done:
+        partitions = list(api.every(f"/backfills/{one['id']}/partitions/"))
+        assert len(partitions) == EACH
+        asked |= {piece["key"] for piece in partitions}
+        made.update(piece["key"] for piece in partitions if piece["state"] == "succeeded")
+        left_out = Counter(piece["reason"] for piece in partitions if piece["state"] == "skipped")
+        assert set(left_out) <= {"in_flight", "exists"}
+        said = api.get(f"/backfills/{one['id']}/outcome/")["skipped"]
+        assert {each["reason"]: each["partitions"] for each in said} == left_out
+        # Whoever had what was in flight is among these, and named.
+        had = [other["backfill"] for each in said for other in each["others"]]
+        assert set(had) <= set(numbers) - {one["id"]}
+        assert had or not left_out["in_flight"]
+        assert one["counts"]["succeeded"] + one["counts"]["skipped"] == EACH
+    versions = crew.materializations("days")
+    # What was made is what backfills say that they have made, each time a version of its own.
+    assert {key: versions[key] for key in asked} == {
+        key: (count, count) for key, count in made.items()
+    }

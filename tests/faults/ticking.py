@@ -1,0 +1,93 @@
+"""Two assets that are due each second, and the arithmetic of what must have become of them."""
+
+import time
+from datetime import datetime, timedelta
+from types import TracebackType
+
+from config.demo.client import Client
+from tests.faults.crew import Crew, until
+
+ASSETS = ("tick", "tock")
+
+_SCHEDULE = """
+SELECT schedule.id, schedule.handled_until FROM assets_app_schedule AS schedule
+JOIN assets_app_producer AS producer ON producer.id = schedule.producer_id WHERE producer.name = %s
+"""
+_MADE = """
+SELECT piece.window_end, piece.state, piece.version, count(made.run_id)
+FROM assets_app_assetpartition AS piece
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+LEFT JOIN assets_app_runpartition AS made ON made.slice_id = piece.id
+WHERE asset.name = %s AND piece.window_end > %s GROUP BY piece.id ORDER BY piece.window_end
+"""
+_TICKS = """
+SELECT coalesce(sum(count), 0), coalesce(sum(queued), 0) FROM assets_app_scheduletick
+WHERE schedule_id = %s AND at > %s
+"""
+_UNFINISHED = """
+SELECT count(*) FROM assets_app_run AS run JOIN assets_app_asset AS asset ON asset.id = run.asset_id
+WHERE asset.name = ANY(%s) AND run.ended_at IS NULL
+"""
+
+
+class Metronome:
+    """The assets `tick` and `tock` are due within the block."""
+
+    def __init__(self, crew: Crew, api: Client) -> None:
+        self._crew, self._api = crew, api
+        self._since: dict[str, datetime] = {}
+
+    def __enter__(self) -> "Metronome":
+        for name in ASSETS:
+            # In the middle of a second: what is read next is what unpausing wrote.
+            time.sleep((1.3 - time.time() % 1) % 1)
+            self._api.post(f"/assets/{name}/unpause/")
+            self._since[name] = self.handled_until(name)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name in ASSETS:
+            self._api.post(f"/assets/{name}/pause/")
+        until(self._rests, "what was due is made")
+
+    def handled_until(self, name: str = ASSETS[0]) -> datetime:
+        """The last tick that was seen to."""
+        ((_, handled),) = self._crew.rows(_SCHEDULE, name)
+        found: datetime = handled
+        return found
+
+    def await_ticks(self, number: int, *, seconds: float = 60.0) -> float:
+        """Wait until so many seconds more were seen to; how long that took."""
+        began, at = time.monotonic(), self.handled_until()
+        until(
+            lambda: self.handled_until() >= at + timedelta(seconds=number),
+            f"{number} more ticks",
+            seconds=seconds,
+        )
+        return time.monotonic() - began
+
+    def assert_each_second_once(self) -> int:
+        """Every second from the beginning to the last tick: one tick, one run, one version.
+
+        How many there were.
+        """
+        seconds = 0
+        for name in ASSETS:
+            ((schedule, handled),) = self._crew.rows(_SCHEDULE, name)
+            since = self._since[name].replace(microsecond=0)
+            seconds = round((handled - since).total_seconds())
+            assert seconds > 0, name
+            made = self._crew.rows(_MADE, name, since)
+            expected = [since + timedelta(seconds=n) for n in range(1, seconds + 1)]
+            assert [end for end, *_ in made] == expected, name
+            assert {tuple(rest) for _, *rest in made} == {("materialized", 1, 1)}, name
+            assert self._crew.rows(_TICKS, schedule, since) == [(seconds, seconds)], name
+        return seconds
+
+    def _rests(self) -> bool:
+        return bool(self._crew.value(_UNFINISHED, list(ASSETS)) == 0)
