@@ -31,13 +31,13 @@ _SOME_THERE = """
 INSERT INTO assets_app_assetpartition
     (asset_id, identity, key, window_start, window_end, segment, bucket, state, version, due_again)
 SELECT asset.id, rule.identity, number::text, at, at + interval '1 minute', '',
-       at::date, CASE WHEN number % 10 = 0 THEN 'failed' ELSE 'materialized' END, 1, false
+       at::date, CASE WHEN number %% 10 = 0 THEN 'failed' ELSE 'materialized' END, 1, false
 FROM assets_app_asset AS asset
 JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
 CROSS JOIN generate_series(0, %s - 1) AS number
 CROSS JOIN LATERAL (
     SELECT %s::timestamptz + number * interval '1 minute' AS at
-) AS window
+) AS minute
 WHERE asset.name = 'minutes'
 """
 

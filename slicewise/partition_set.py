@@ -189,13 +189,26 @@ class PartitionSet(Collection[Any]):
         return selection_text(self)
 
     def __or__(self, other: "PartitionSet") -> "PartitionSet":
+        if self._stays(other):
+            return self
         return self._with(other, lambda left, right: left | right)
 
     def __and__(self, other: "PartitionSet") -> "PartitionSet":
         return self._with(other, lambda left, right: left & right)
 
     def __sub__(self, other: "PartitionSet") -> "PartitionSet":
+        if self._stays(other):
+            return self
         return self._with(other, lambda left, right: left - right)
+
+    def _stays(self, other: object) -> bool:
+        """Whether nothing is added or taken away; what a mapping says beside goes with either."""
+        return (
+            isinstance(other, PartitionSet)
+            and not other.slabs
+            and not self.nonexistent
+            and self.definition == other.definition
+        )
 
     def _with(
         self,

@@ -3,7 +3,6 @@ many slices they are.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -12,7 +11,6 @@ import slicewise
 from assets_app.models import Asset
 from slicewise.keys import SEPARATOR
 from slicewise.slabs import Slab
-from slicewise.zones import to_instant
 
 Definition = slicewise.PartitionDefinition | None
 Sets = dict[str, slicewise.PartitionSet]
@@ -31,7 +29,9 @@ WITH piece AS ({pieces}), marked AS (
     SELECT label, segment, min(window_start) AS first, max(window_start) AS last
     FROM numbered GROUP BY label, segment, number
 )
-SELECT label, first, last, array_agg(segment) FROM span GROUP BY label, first, last ORDER BY first
+SELECT label, extract(epoch FROM first)::bigint, extract(epoch FROM last)::bigint,
+       array_agg(segment)
+FROM span GROUP BY label, first, last
 """
 _KEYS = "WITH piece AS ({pieces}) SELECT label, key FROM piece"
 
@@ -70,10 +70,17 @@ def spans(
         "since": hull and hull.start,
         "until": hull and hull.end,
     }
-    return {
-        name: found & within
-        for name, found in labeled(definition, pieces, {**named, **values}).items()
-    }
+    found = labeled(definition, pieces, {**named, **values})
+    if _is_all_between(within):
+        # The statement has looked at nothing else.
+        return found
+    return {name: some & within for name, some in found.items()}
+
+
+def _is_all_between(within: slicewise.PartitionSet) -> bool:
+    """Whether a set is all that lies between its ends."""
+    is_one = within.space.windows is not None and len(within.slabs) == 1
+    return is_one and within.slabs[0].segments == within.space.segments.all
 
 
 def labeled(definition: Definition, pieces: str, values: dict[str, Any]) -> Sets:
@@ -99,25 +106,32 @@ class _Reader:
     def __init__(self, definition: Definition) -> None:
         self._definition = definition
         self._segments: dict[str, int | None] = {}
+        self._combinations: dict[tuple[str, ...], frozenset[int]] = {}
 
-    def by_window(
-        self, rows: Iterable[tuple[datetime, datetime, list[str]]]
-    ) -> slicewise.PartitionSet:
+    def by_window(self, rows: Sequence[tuple[int, int, list[str]]]) -> slicewise.PartitionSet:
+        """From the first to the last second at which a window begins, of some segments."""
         assert self._definition is not None  # noqa: S101  (what has windows has a definition)
         ticks = self._definition.space.time.ticks
-        slabs = []
-        for first, last, segments in rows:
-            start, stop = ticks.rank(to_instant(first)), ticks.rank(to_instant(last)) + 1
-            numbers = frozenset(
-                number for text in segments if (number := self._number(text)) is not None
-            )
-            slabs.append(Slab(start, stop, numbers))
-        return slicewise.PartitionSet(self._definition, slabs)
+        seconds = sorted({second for first, last, _ in rows for second in (first, last)})
+        ranks = dict(zip(seconds, ticks.ranks(seconds), strict=True))
+        slabs = (
+            Slab(ranks[first], ranks[last] + 1, self._numbers(tuple(segments)))
+            for first, last, segments in rows
+        )
+        return slicewise.PartitionSet(self._definition, sorted(slabs, key=lambda slab: slab[:2]))
 
     def by_key(self, texts: Iterable[str]) -> slicewise.PartitionSet:
         numbers = {number for text in texts if (number := self._number(text)) is not None}
         slabs = [Slab(0, 1, frozenset(numbers))] if numbers else []
         return slicewise.PartitionSet(self._definition, slabs)
+
+    def _numbers(self, texts: tuple[str, ...]) -> frozenset[int]:
+        known = self._combinations.get(texts)
+        if known is None:
+            found = (self._number(text) for text in texts)
+            known = frozenset(number for number in found if number is not None)
+            self._combinations[texts] = known
+        return known
 
     def _number(self, text: str) -> int | None:
         """The number of a segment's text, None where the definition has it no more."""
