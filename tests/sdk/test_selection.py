@@ -15,6 +15,7 @@ from slicewise import (
     PartitionSet,
     SelectionError,
 )
+from slicewise.selection import select_terms
 from tests.sdk.strategies import definitions
 
 DAILY = PartitionByInterval("@daily", start="2023-01-01", end="2025-01-01")
@@ -238,3 +239,27 @@ def test_order_is_by_start_also_where_texts_do_not_sort() -> None:
     assert keys == sorted(keys)
     assert keys[3].start - keys[2].start == timedelta(hours=1)
     assert [key.text for key in keys[2:4]] == ["2024-10-27T02:00+02:00", "2024-10-27T02:00+01:00"]
+
+
+def test_terms_come_in_the_order_in_which_they_are_listed() -> None:
+    terms = select_terms(DAILY, "2024-02-03..2024-02-04, 2024-02; 2024-01-01")
+    assert [term.text for term in terms] == [
+        "2024-02-03..2024-02-04",
+        "2024-02-01..2024-02-02,2024-02-05..2024-02-29",
+        "2024-01-01",
+    ]
+
+
+def test_a_text_that_nobody_typed_may_be_longer() -> None:
+    text = ",".join(key.text for key in DAILY.select("2023,2024"))
+    text = f"{text},{text}"
+    with pytest.raises(SelectionError, match="at most 10,000 characters"):
+        DAILY.select(text)
+    assert len(select_terms(DAILY, text, longest=None)) == 731
+
+
+def test_with_nothing_a_set_stays_as_it_is() -> None:
+    some, none = DAILY.select("2024-01"), PartitionSet.of(DAILY, [])
+    assert (some | none, some - none, none | some) == (some, some, some)
+    with pytest.raises(PartitionKeyError, match="different"):
+        some | PartitionSet.of(SEGMENTS, [])
