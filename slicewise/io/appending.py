@@ -1,34 +1,33 @@
 """What may be appended to a partition: rows whose columns fit those that are there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from slicewise.definitions import PartitionDefinition
-from slicewise.folders import dimension_names, key_folder
+from slicewise.folders import dimension_names
 from slicewise.frames import Frame, RowsError
 from slicewise.io.base import Place
 from slicewise.io.files import Files, parquet_columns
-from slicewise.keys import PartitionKey
 
 
 def refuse_other_columns(
     frame: Frame,
     definition: PartitionDefinition | None,
-    keys: Sequence[PartitionKey],
-    root: Files,
+    there: Iterable[tuple[str, Files]],
     place: Place,
 ) -> None:
     """Raises RowsError where what is there and the frame could not be read together.
+
+    ``there`` are partitions, each with the folder of its latest files.
 
     Of one name a column has one type. A column of CSV is known by its place, so that there all are
     the same.
     """
     own = frame.drop(*dimension_names(definition)).schema
-    for path in dict.fromkeys(key_folder(definition, key) for key in keys):
-        folder = root.below(path)
-        there = folder.kept_schema() or parquet_columns(folder)
-        if there is not None:
-            _compare(own, there, path, root.form.name, place.asset)
+    for path, folder in there:
+        columns = folder.kept_schema() or parquet_columns(folder)
+        if columns is not None:
+            _compare(own, columns, path, folder.form.name, place.asset)
 
 
 def _compare(own: Any, there: Any, path: str, form: str, asset: str) -> None:

@@ -17,6 +17,8 @@ Session = Any
 # Loaded when a URI asks for them: what reads and writes is not needed where assets are declared.
 _BUILT_IN = {
     "file": "slicewise.io.file:FileStorage",
+    "gcs": "slicewise.io.objects:GcsStorage",
+    "s3": "slicewise.io.objects:S3Storage",
     "postgres": "slicewise.io.postgres:PostgresStorage",
 }
 

@@ -67,7 +67,9 @@ class FileStorage(Storage, kind="file"):
     ) -> list[Staged]:
         appends = self.place.write_mode == "append"
         if appends:
-            refuse_other_columns(frame, definition, keys, self._files(self.root), self.place)
+            paths = (key_folder(definition, key) for key in keys)
+            there = ((path, self._files(self.root / path)) for path in paths)
+            refuse_other_columns(frame, definition, there, self.place)
         folder = Path(self.staging(writer, partitioned=definition is not None))
         target = Target(self._files(folder), definition, keys, keeps_schema=appends)
         staged = self._stage_apart(frame, target, folder) if apart else stage(frame, target)

@@ -27,6 +27,8 @@ class Files:
     form: Format
     writing: Mapping[str, str] = field(default_factory=dict)
     """Options of writing that this file system asks for."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of reading that it asks for."""
 
     def below(self, folder: str) -> "Files":
         """The same of a folder in this one; ``.`` is this one."""
@@ -75,6 +77,20 @@ class Files:
         self.system.create_dir(self.path)
         with self.system.open_output_stream(f"{self.path}/{name}") as target:
             target.write(content)
+
+    def names(self) -> list[str]:
+        """The names of the files of this folder, whatever they are."""
+        from pyarrow.fs import FileSelector
+
+        infos = self.system.get_file_info(FileSelector(self.path, allow_not_found=True))
+        return [info.base_name for info in infos]
+
+    def delete(self, name: str) -> None:
+        """Removes a file of this folder, if it is there."""
+        try:
+            self.system.delete_file(f"{self.path}/{name}")
+        except FileNotFoundError:
+            return
 
     def remove(self) -> None:
         """Removes the folder and all that is in it, if it is there."""
@@ -125,7 +141,8 @@ def _read(
 ) -> Frame:
     first = root.below(min(folders))  # as Spark itself does it: by the first file
     kept = first.kept_schema()
-    options = root.form.reading if kept is not None else root.form.foreign
+    of_format = root.form.reading if kept is not None else root.form.foreign
+    options = {**root.options, **of_format}
     schema = kept or parquet_columns(first) or _declared(root, columns)
     reader = session.read.format(root.form.name).options(**options)
     if schema is not None:

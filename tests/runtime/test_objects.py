@@ -1,0 +1,181 @@
+"""Object stores: immutable files and a log, here in a folder that stands in for a bucket.
+
+pyarrow reaches the folder as it reaches a bucket; Spark by Hadoop's own overlay of file systems, so
+that it reads and writes ``s3a://`` paths.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slicewise.io import Place, Writer, storage_at
+from slicewise.storage import MissingVersionError, StagingLostError
+from tests.runtime.runs import Runs
+
+DAY = "day=mon"
+
+
+class Bucket:
+    """A bucket with an asset of one day, to which runs publish what they have staged."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def storage(self, mode: Any) -> Any:
+        connection = {"arrow": f"file://{self.folder}"}
+        return storage_at(
+            Place(uri="s3://lake/a%20b", write_mode=mode, format="json", connection=connection)
+        )
+
+    def stage(self, run_id: int, attempt: str = "1-a") -> Writer:
+        writer = Writer(run_id=run_id, attempt=attempt, token="t")
+        staging = self.storage("replace").staging(writer, partitioned=True)
+        data = self.folder / "a b" / staging / DAY
+        data.mkdir(parents=True)
+        (data / "part-0.json").write_text(f'{{"run":{run_id}}}\n')
+        return writer
+
+    def publish(self, writer: Writer, mode: str) -> Any:
+        return self.storage(mode).publish("", [{"path": DAY}], writer)
+
+    def write(self, run_id: int, mode: str, **more: Any) -> Any:
+        writer = self.stage(run_id)
+        return self.publish(writer, mode)
+
+    def counting(self, version: int | None = None) -> list[str]:
+        """The attempts whose files a reader of the day is sent to."""
+        from slicewise.io.objects import _counting, _version
+
+        log = self.storage("replace")._log(DAY)
+        found = _counting(log) if version is None else [_version(log, version, DAY)]
+        return [one.attempt for one in found]
+
+    def files(self) -> int:
+        return len(list(self.folder.rglob("part-*")))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    return Bucket(tmp_path / "lake")
+
+
+def test_each_mode_says_which_files_count(bucket: Bucket) -> None:
+    for run_id, mode in enumerate(["append", "append", "replace", "append"], start=1):
+        bucket.write(run_id, mode)
+    assert bucket.counting() == ["3-1-a", "4-1-a"]
+    assert bucket.files() == 2, "what was replaced is still there"
+    assert [bucket.write(run_id, "version") for run_id in (5, 6)] == [
+        {DAY: {"version": 5}},
+        {DAY: {"version": 6}},
+    ]
+    assert (bucket.counting(), bucket.counting(version=5)) == (["6-1-a"], ["5-1-a"])
+    with pytest.raises(MissingVersionError, match="there are: 5, 6"):
+        bucket.counting(version=4)
+    bucket.write(7, "replace")
+    assert (bucket.counting(), bucket.counting(version=5)) == (["7-1-a"], ["5-1-a"])
+
+
+@pytest.mark.parametrize("mode", ["replace", "append", "version"])
+def test_publishing_again_changes_nothing(bucket: Bucket, mode: str) -> None:
+    writer = bucket.stage(1)
+    told = [bucket.publish(writer, mode) for _ in range(3)]
+    assert told == [told[0]] * 3
+    assert bucket.counting() == ["1-1-a"]
+    assert bucket.storage(mode).published([DAY, "day=tue"], writer) == [DAY]
+
+
+@pytest.mark.parametrize("mode", ["replace", "append", "version"])
+def test_a_worker_that_wakes_up_late_changes_nothing(
+    bucket: Bucket, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from slicewise.io.files import Files
+
+    writer, real = bucket.stage(1), Files.put
+
+    def asleep(files: Files, name: str, content: bytes) -> None:
+        monkeypatch.setattr(Files, "put", real)
+        bucket.publish(writer, mode)  # its successor
+        bucket.write(2, mode)
+        real(files, name, content)
+
+    monkeypatch.setattr(Files, "put", asleep)
+    bucket.publish(writer, mode)
+    assert bucket.counting() == (["1-1-a", "2-1-a"] if mode == "append" else ["2-1-a"])
+
+
+def test_what_was_replaced_or_discarded_cannot_be_published(bucket: Bucket) -> None:
+    late = bucket.stage(1)
+    bucket.publish(late, "replace")
+    bucket.write(2, "replace")
+    with pytest.raises(StagingLostError):
+        bucket.publish(late, "replace")
+    unwanted = bucket.stage(3)
+    bucket.storage("replace").discard(unwanted)
+    with pytest.raises(StagingLostError):
+        bucket.publish(unwanted, "replace")
+    assert bucket.counting() == ["2-1-a"]
+
+
+def test_discarding_leaves_what_is_published(bucket: Bucket) -> None:
+    writer = bucket.stage(1)
+    bucket.publish(writer, "replace")
+    bucket.storage("replace").discard(writer)
+    assert bucket.files() == 1
+
+
+def test_another_attempt_at_a_run_does_not_add_its_rows_again(bucket: Bucket) -> None:
+    bucket.write(1, "append")
+    bucket.stage(1, "2-b")
+    again = Writer(run_id=1, attempt="2-b", token="t", earlier=["1-a"])
+    bucket.publish(again, "append")
+    assert bucket.counting() == ["1-1-a"]
+    assert bucket.storage("append").published([DAY], again) == [DAY]
+
+
+ASSETS = """
+    DAYS = PartitionBySequence(["mon", "a/b"], name="day")
+
+    @asset(uri="s3://lake/sales", format="csv", partition=DAYS, strategy="range")
+    def sales(spark, context):
+        rows = [("mon", context["run_id"], "x y")]
+        return spark.createDataFrame(rows, "day string, n int, t string")
+
+    @asset(uri="gs://lake/all", write_mode="append")
+    def everything(spark, context):
+        return spark.sql("select %d as n" % context["run_id"])
+
+    @asset()
+    def reads(sales, everything):
+        print("sales:", sorted(map(tuple, sales.read().collect())), sales.read().columns)
+        print("everything:", sorted(row.n for row in everything.read().collect()))
+"""
+
+
+def test_spark_writes_and_reads_what_the_log_says(spark_runs: Runs, tmp_path: Path) -> None:
+    folder = tmp_path / "bucket"
+    folder.mkdir()
+    overlay = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+    local = "org.apache.hadoop.fs.RawLocalFileSystem"
+    hadoop = {
+        "fs.viewfs.mounttable.lake.linkFallback": f"file://{folder}",
+        "fs.viewfs.overload.scheme.target.file.impl": local,
+        # Hadoop's default for s3a is one of the connector's own.
+        "mapreduce.outputcommitter.factory.scheme.s3a": (
+            "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory"
+        ),
+    }
+    for scheme, place in (("s3a", "s3://lake"), ("gs", "gcs://lake")):
+        own = {f"fs.{scheme}.impl": overlay, f"fs.{scheme}.impl.disable.cache": "true"}
+        connection = {"arrow": f"file://{folder}", "hadoop": {**hadoop, **own}}
+        spark_runs.connections = {**spark_runs.connections, place: connection}
+    spark_runs.define(ASSETS)
+    keys = ["mon", "a%2Fb"]
+    spark_runs.make("sales", keys)
+    latest = spark_runs.make("sales", keys).request["run_id"]
+    assert len(list((folder / "sales").rglob("part-*"))) == 2
+    added = [spark_runs.make("everything").request["run_id"] for _ in range(2)]
+    read = spark_runs.run("reads", upstream={"sales": keys, "everything": [""]})
+    assert f"sales: [({latest}, 'x y', 'mon')] ['n', 't', 'day']\n" in read.log, read.messages
+    assert f"everything: {added}\n" in read.log
