@@ -159,7 +159,9 @@ def test_spark_writes_and_reads_what_the_log_says(spark_runs: Runs, tmp_path: Pa
     overlay = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
     local = "org.apache.hadoop.fs.RawLocalFileSystem"
     hadoop = {
-        "fs.viewfs.mounttable.lake.linkFallback": f"file://{folder}",
+        # Spark lowers the names of a reader's options, so that "linkFallback" would not do.
+        "fs.viewfs.mounttable.lake.link./sales": f"file://{folder}/sales",
+        "fs.viewfs.mounttable.lake.link./all": f"file://{folder}/all",
         "fs.viewfs.overload.scheme.target.file.impl": local,
         # Hadoop's default for s3a is one of the connector's own.
         "mapreduce.outputcommitter.factory.scheme.s3a": (
