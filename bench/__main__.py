@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from bench import arithmetic, database, flights, layers
+from bench import arithmetic, database, flights, layers, trivial
 from bench.figures import Figure, line, show
 
 IN_DATABASE = {1, 2, 3, 5, 10, 15, 16}
@@ -21,15 +21,20 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5, help="how often each is measured")
     parser.add_argument("--days", type=int, default=30, help="days in each turn of row 6")
     parser.add_argument(
-        "--history", type=int, default=1_000_000, help="materializations on record in row 15"
+        "--history",
+        type=int,
+        default=1_000_000,
+        help="materializations on record in rows 4, 8, 9 and 15",
     )
+    parser.add_argument("--runs", type=int, default=500, help="trivial runs in each turn of row 4")
     options = parser.parse_args()
     wanted = {int(row) for row in options.only.split(",") if row}
     times, days = options.times, options.days
     groups: list[tuple[set[int], Callable[[], Iterator[Figure]]]] = [
         ({11, 12, 13}, lambda: arithmetic.measure(times)),
         ({6, 7, 18}, lambda: flights.measure(times, days)),
-        ({8, 9}, layers.measure),
+        ({8, 9}, lambda: layers.measure(options.history)),
+        ({4}, lambda: trivial.measure(times, options.runs, options.history)),
         (IN_DATABASE, lambda: database.measure(times, wanted or IN_DATABASE, options.history)),
     ]
     console = Console()

@@ -8,6 +8,7 @@ from statistics import median
 import psycopg
 
 from bench.figures import Figure, duration
+from bench.history import remember
 from bench.running import BUNDLES, data_folder
 from config.stack import Stack
 from config.stack.process import scrubbed
@@ -36,32 +37,58 @@ GROUP BY run.id ORDER BY run.id
 """
 
 
-def measure() -> Iterator[Figure]:
-    """Let the assets of the bundle beat for some seconds, and read the rows."""
+def measure(history: int = 0) -> Iterator[Figure]:
+    """Let the assets of the bundle beat for some seconds, and read the rows; and again with so many
+    materializations on record, if any.
+    """
     with data_folder() as folder:
         whole = Stack(folder, bundles={"beat": BUNDLES / "beat"}, env=scrubbed(os.environ))
         whole.start()
         try:
-            time.sleep(_WARM_UP + _WATCHED)
-            with psycopg.connect(whole.environment()["DATABASE_URL"]) as connection:
-                due, layer = (
-                    [float(row[0]) for row in connection.execute(query).fetchall()]
-                    for query in (DUE, _LAYER)
-                )
+            before = _waits(whole)
+            yield from _figures(before)
+            if history:
+                remember(whole.environment(), history)
+                after = _waits(whole)
+                yield from _figures(after, before, f", {history:,} materializations on record")
         finally:
             whole.stop()
-    yield _figure(8, "from the due instant to running, a scheduled run on idle slots", due, 0.3)
-    yield _figure(9, "the next layer starts after the last upstream partition", layer, 0.2)
 
 
-def _figure(row: int, work: str, waits: Sequence[float], reach: float) -> Figure:
-    waits = waits[_WARM_UP:]
+def _waits(whole: Stack) -> list[list[float]]:
+    """How long runs of some seconds from now on have waited, by both rows."""
+    with psycopg.connect(whole.environment()["DATABASE_URL"], autocommit=True) as connection:
+        seen = [len(connection.execute(query).fetchall()) for query in (DUE, _LAYER)]
+        time.sleep(_WARM_UP + _WATCHED)
+        return [
+            [float(row[0]) for row in connection.execute(query).fetchall()][count + _WARM_UP :]
+            for query, count in zip((DUE, _LAYER), seen, strict=True)
+        ]
+
+
+def _figures(
+    waits: list[list[float]], before: list[list[float]] | None = None, record: str = ""
+) -> Iterator[Figure]:
+    works = (
+        (8, "from the due instant to running, a scheduled run on idle slots", 0.3),
+        (9, "the next layer starts after the last upstream partition", 0.2),
+    )
+    for place, (row, work, reach) in enumerate(works):
+        ratio = None if before is None else median(waits[place]) / median(before[place])
+        yield _figure(row, work + record, waits[place], reach, ratio)
+
+
+def _figure(
+    row: int, work: str, waits: Sequence[float], reach: float, ratio: float | None
+) -> Figure:
     middle, worst = median(waits), max(waits)
     return Figure(
         row=row,
         work=work,
         measured=f"{duration(middle)}, at most {duration(worst)}",
         seconds=middle,
+        bare="" if ratio is None else "an empty record",
+        ratio=ratio,
         reach=duration(reach),
         reached=middle <= reach,
         times=len(waits),
