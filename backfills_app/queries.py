@@ -208,6 +208,8 @@ def _skipped_for(
     )
 
 
+# The runs of a group are bounded from both sides rather than equal to it: else the planner takes
+# the latest of all runs to be near, and looks through those of every other backfill.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last,
     (SELECT count(*) FROM assets_app_run AS run WHERE run.group_id = groups.id
@@ -219,8 +221,8 @@ FROM unnest(%(groups)s::bigint[]) AS groups(id), LATERAL (
         max(run.ended_at) AS last
     FROM (
         SELECT partition_count, started_at, ended_at FROM assets_app_run
-        WHERE group_id = groups.id AND state IN ('succeeded', 'failed')
-        ORDER BY id DESC LIMIT %(recent)s
+        WHERE group_id >= groups.id AND group_id <= groups.id AND state IN ('succeeded', 'failed')
+        ORDER BY group_id DESC, id DESC LIMIT %(recent)s
     ) AS run
 ) AS recent
 """
@@ -263,13 +265,14 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
     return paces
 
 
-MOST_RUNS_DRAWN = 50_000
+MOST_RUNS_DRAWN = 10_000
 """Of more runs the latest are drawn: a million must not keep a page waiting."""
 
 _ENDED_BY_TIME = """
 WITH latest AS MATERIALIZED (
     SELECT state, started_at, ended_at FROM assets_app_run
-    WHERE group_id = %(group)s ORDER BY id DESC LIMIT %(most)s
+    WHERE group_id >= %(group)s AND group_id <= %(group)s
+    ORDER BY group_id DESC, id DESC LIMIT %(most)s
 ), span AS (
     SELECT min(coalesce(started_at, ended_at)) AS first, count(*) AS drawn,
         CASE WHEN bool_or(ended_at IS NULL) THEN %(now)s ELSE max(ended_at) END AS last

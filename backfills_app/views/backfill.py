@@ -1,5 +1,6 @@
 """The page of one backfill, and the parts of it that change by themselves."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,9 @@ def backfill(request: HttpRequest, pk: int) -> HttpResponse:
         **_details(found, progress),
         **_cells(request, found, progress),
         "codes": _codes(found),
+        "params": [
+            (name, json.dumps(value, ensure_ascii=False)) for name, value in found.params.items()
+        ],
         "trail": trail.order_by("id")[:_MOST_ENTRIES],
         "looks": [look for look in PARTITION_LOOKS if look.name not in _NO_LOOKS],
     }

@@ -292,7 +292,7 @@ def test_the_preview_says_what_becomes_of_what_is_there(browser: Client) -> None
 
 def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
-    assert "unknown: fewer than three runs" in preview(browser, **typed())
+    assert "unknown: it takes three runs" in preview(browser, **typed())
 
 
 def test_the_preview_says_what_would_be_refused_by_the_name_of_its_field(browser: Client) -> None:
