@@ -85,24 +85,6 @@ def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Clie
     expect(page.get_by_role("heading", name="2024-02-04")).to_be_visible()
 
 
-def test_a_backfill_is_previewed_paused_and_resumed_to_its_end(
-    page: Page, stack: Stack, api: Client
-) -> None:
-    sign_in(page, stack)
-    page.goto("/backfills/new/?asset=slow&start=2024-02-10&end=2024-02-17&max_active_runs=1")
-    expect(page.locator("#preview")).to_contain_text("8 partitions in 8 runs")
-    page.get_by_role("button", name="Start the backfill").click()
-    progress = page.locator("#progress")
-    expect(progress).to_contain_text("Running", timeout=_PATIENCE_MILLISECONDS)
-    progress.get_by_role("button", name="Pause").click()
-    expect(page.get_by_text("is paused: nothing new starts")).to_be_visible()
-    expect(progress).to_contain_text("Paused")
-    progress.get_by_role("button", name="Resume").click()
-    expect(progress).to_contain_text("Succeeded", timeout=_PATIENCE_MILLISECONDS)
-    expect(progress).to_contain_text("8 of 8")
-    expect(page.get_by_role("img", name="Runs that ended")).to_be_visible()
-
-
 def test_a_failed_run_shows_its_error_and_its_log(page: Page, stack: Stack, api: Client) -> None:
     sign_in(page, stack)
     page.goto("/assets/broken/materialize/?selection=2024-02-01")
