@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from django.db.models import F, Min
 from django.utils import timezone
 
-from assets_app.models import RunGroup
+from assets_app.models import RunGroup, SkipReason
 from backfills_app.models import (
     ENDED_STATES,
     Backfill,
@@ -86,7 +86,7 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
 
 def _ended_state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     succeeded = any(asset.succeeded for asset in assets)
-    failed = any(asset.failed for asset in assets)
+    failed = any(asset.failed for asset in assets) or _lacks(assets)
     canceled = any(asset.canceled for asset in assets)
     if backfill.error:
         return BackfillState.FAILED
@@ -95,3 +95,13 @@ def _ended_state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     if failed:
         return BackfillState.PARTIALLY_FAILED if succeeded else BackfillState.FAILED
     return BackfillState.SUCCEEDED
+
+
+def _lacks(assets: list[BackfillAsset]) -> bool:
+    """Whether something was skipped that is not there: for want of what it needs, or of itself.
+
+    Looked for once, when all has ended.
+    """
+    skipping = [asset.pk for asset in assets if asset.skipped]
+    skipped = BackfillPartition.objects.filter(backfill_asset__in=skipping, state=State.SKIPPED)
+    return skipped.exclude(reason__in=(SkipReason.EXISTS, SkipReason.IN_FLIGHT)).exists()

@@ -1,5 +1,7 @@
 """Schedules of whole bundles, brought up to date in sets."""
 
+from collections.abc import Mapping
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -12,7 +14,7 @@ from tests.scheduling.scenes import at, by, cron
 pytestmark = pytest.mark.django_db
 
 
-def producer(name: str, schedule: dict[str, object] | None, **options: object) -> Producer:
+def producer(name: str, schedule: Mapping[str, object] | None, **options: object) -> Producer:
     made = asset(name, options={"schedule": schedule, **options}, schedule=schedule).producer
     assert made is not None
     return made
