@@ -158,7 +158,9 @@ class Crew:
             )
         return self._hired[name]
 
-    def hire_gateway(self, name: str, queue: str = "scheduled", **env: str) -> int:
+    def hire_gateway(
+        self, name: str, queue: str = "scheduled", env: Mapping[str, str] | None = None
+    ) -> int:
         """One more worker of a queue of runs, under a name of its own. Its process, once it
         works.
         """
@@ -166,7 +168,12 @@ class Crew:
         return self.await_gateway(name)
 
     def hire_frail(
-        self, name: str, folder: Path, queue: str, *more: str, **env: str
+        self,
+        name: str,
+        folder: Path,
+        queue: str,
+        *more: str,
+        env: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[bytes]":
         """One more worker, which falls at the moments that are told in a folder (`fall`)."""
         command = worker(queue, "-n", f"{name}@%h", *more)

@@ -95,7 +95,7 @@ def test_a_worker_killed_at_any_step_leaves_a_run_that_ends_right_and_once(
     for run, case in runs.items():
         arm(folder, run, case.moment, KILL)
     for name in ("frail-1", "frail-2"):
-        crew.hire_frail(name, folder, "scheduled", "-c", "1", **BRIEF)
+        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF)
 
     for run in [run for run, case in runs.items() if case.end == "canceled"]:
         await_attempts(lake, run, 1)
@@ -165,7 +165,7 @@ def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
     }
     for run, moment in sent.items():
         arm(folder, run, moment, KILL)
-    crew.hire_gateway("brief", **BRIEF)
+    crew.hire_gateway("brief", env=BRIEF)
     crew.hire("frail", frail(folder, COMMANDS["worker-control"]))
     for run, moment in sent.items():
         await_attempts(lake, run, 1)
