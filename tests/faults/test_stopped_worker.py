@@ -1,0 +1,126 @@
+"""Row 3: a worker that is stopped past its lease, also between intent and exchange, and continued:
+it publishes nothing, and newer data stays.
+"""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from config.demo.client import Client
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, is_running, until
+from tests.faults.fall import arm, has_fallen
+from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
+from tests.faults.test_named_moments import BRIEF, asked
+
+pytestmark = pytest.mark.fault(3)
+
+
+def lies_there(lake: Path, day: str) -> list[str]:
+    table = parquet.read_table(lake / "faults" / "steady" / f"partition={day}", columns=["said"])
+    return [str(row["said"]) for row in table.to_pylist()]
+
+
+def await_fall(folder: Path, run: int) -> float:
+    """When the worker of a run was stopped."""
+    found: float = until(lambda: has_fallen(folder, run), f"the worker of run {run} has stopped")
+    return found
+
+
+def await_quiet(crew: Crew, name: str, pid: int) -> None:
+    """A worker that goes on has looked at its leases, and has nothing to do any more."""
+    since = time.time()
+    until(
+        lambda: crew.rows(
+            "SELECT 1 FROM assets_app_gateway WHERE process_id = %s"
+            " AND last_seen > to_timestamp(%s) + interval '2 s'",
+            pid,
+            since,
+        ),
+        f"{name} is heard of again",
+    )
+
+
+MOMENTS = {
+    "2024-02-01": "after:running-publishing",
+    "2024-02-02": "before:exchange-1",
+    "2024-02-03": "after:exchange-1",
+}
+
+
+def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
+    crew: Crew, api: Client, lake: Path, tmp_path: Path, recovered: Recovered
+) -> None:
+    before = crew.materializations("steady")
+    crew.halt("worker-scheduled")
+    folder = tmp_path / "moments"
+    folder.mkdir()
+    # Each makes one run at a time, so each is stopped at one of the moments.
+    frail = [f"frail-{number}" for number in range(len(MOMENTS))]
+    for name in frail:
+        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF)
+    workers = {name: crew.await_gateway(name) for name in frail}
+    runs = {}
+    for day, moment in MOMENTS.items():
+        runs[day] = asked(api, "steady", day, said="older", seconds=2)
+        arm(folder, runs[day], moment, signal.SIGSTOP)
+    stopped_at = {day: await_fall(folder, run) for day, run in runs.items()}
+    for pid in workers.values():
+        crew.freeze(pid)  # as it has done itself: to be continued whatever happens here
+    crew.launch("worker-scheduled")
+    for day, run in runs.items():
+        assert crew.await_run(run) == "succeeded", MOMENTS[day]
+        ended = float(crew.value(_ENDED_AT, run))
+        recovered(
+            f"SIGSTOP of the worker {MOMENTS[day].replace(':', ' ')}", ended - stopped_at[day]
+        )
+        assert lies_there(lake, day) == ["older"]
+    newer = [asked(api, "steady", day, said="newer", seconds=0.1) for day in runs]
+    for run in newer:
+        assert crew.await_run(run) == "succeeded"
+
+    for pid in workers.values():
+        crew.thaw(pid)
+    for name, pid in workers.items():
+        await_quiet(crew, name, pid)
+
+    for day, run in runs.items():
+        version, count = before.get(day, (0, 0))
+        assert lies_there(lake, day) == ["newer"], MOMENTS[day]
+        assert crew.materializations("steady")[day] == (version + 2, count + 2)
+        assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
+    root = lake / "faults" / "steady"
+    until(lambda: not list(root.glob("_slicewise*")), "nothing staged is left behind")
+    crew.assert_sound()
+
+
+def test_the_code_of_a_stopped_worker_ends_before_another_takes_over(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered
+) -> None:
+    day = "2024-02-04"
+    before = crew.materializations("steady").get(day, (0, 0))
+    run = asked(api, "steady", day, said="older", seconds=3)
+    (first,) = await_attempts(lake, run, 1)
+    stopped, stopped_at = crew.pid("worker-scheduled"), time.time()
+    crew.freeze(stopped)
+    crew.hire_gateway("second")
+    assert crew.await_run(run) == "succeeded"
+    recovered("SIGSTOP of the worker in the middle of a run", time.time() - stopped_at)
+    assert not is_running(first.pid)
+    assert_never_twice_at_once(marks_of(lake, run))
+    newer = asked(api, "steady", day, said="newer", seconds=0.1)
+    assert crew.await_run(newer) == "succeeded"
+
+    crew.thaw(stopped)
+    await_quiet(crew, "worker-scheduled", stopped)
+
+    assert lies_there(lake, day) == ["newer"]
+    assert crew.materializations("steady")[day] == (before[0] + 2, before[1] + 2)
+    assert [outcome for _, outcome, _ in crew.attempts(run)] == ["lost", "succeeded"]
+    crew.assert_sound()
+
+
+_ENDED_AT = "SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s"
