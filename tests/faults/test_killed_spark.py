@@ -1,0 +1,93 @@
+"""Row 7: the Spark Connect server is killed during a run of a range."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from config.demo.client import Client
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, until
+from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.test_killed_worker import jobs_of
+from tests.faults.test_named_moments import asked
+
+pytestmark = pytest.mark.fault(7)
+
+DAYS = [f"2024-01-{day:02}" for day in range(1, 6)]
+SELECTION = f"{DAYS[0]}..{DAYS[-1]}"
+
+
+class Reader(threading.Thread):
+    """Reads all days again and again, and keeps what it sees."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(daemon=True)
+        self._root = root
+        self._is_over = threading.Event()
+        self.seen: list[list[str]] = []
+        self.failures: list[str] = []
+
+    def run(self) -> None:
+        """Until it is told to stop."""
+        while not self._is_over.wait(0.05):
+            try:
+                self.seen.append([self._said(day) for day in DAYS])
+            except Exception as error:
+                self.failures.append(repr(error))
+
+    def stop(self) -> None:
+        """And wait for the end."""
+        self._is_over.set()
+        self.join()
+
+    def _said(self, day: str) -> str:
+        """What a day says. A file may go between two looks at a folder: then both are repeated."""
+        folder = self._root / f"partition={day}"
+        for _ in range(3):
+            try:
+                (row,) = parquet.read_table(folder, columns=["said"]).to_pylist()
+            except FileNotFoundError:
+                continue
+            return str(row["said"])
+        raise FileNotFoundError(folder)
+
+
+def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered
+) -> None:
+    assert crew.await_run(asked(api, "ranged", SELECTION, said="old")) == "succeeded"
+    before = crew.materializations("ranged")
+    reader = Reader(lake / "faults" / "ranged")
+    reader.start()
+    run = asked(api, "ranged", SELECTION, said="new", seconds=5)
+    until(lambda: jobs_of(crew.stack, run, 1), "Spark is at work")
+    crew.kill("spark")
+    killed_at = time.monotonic()
+
+    assert crew.await_run(run, seconds=120) == "succeeded"
+    recovered(
+        "kill -9 of the Spark Connect server in a run of a range", time.monotonic() - killed_at
+    )
+    until(lambda: reader.seen[-1] == ["new"] * len(DAYS), "the new data is read")
+    reader.stop()
+
+    assert reader.failures == []
+    # Each day old or new, and never old again.
+    for day in range(len(DAYS)):
+        said = [seen[day] for seen in reader.seen]
+        assert said == sorted(said, reverse=True)
+        assert set(said) == {"old", "new"}
+    attempts = crew.attempts(run)
+    assert [outcome for _, outcome, _ in attempts][-1] == "succeeded"
+    assert {outcome for _, outcome, _ in attempts[:-1]} == {"failed"}
+    assert crew.rows(_FAILURES, run) == [(len(attempts) - 1, 0)]
+    assert_never_twice_at_once(marks_of(lake, run))
+    after = crew.materializations("ranged")
+    assert after == {day: (version + 1, count + 1) for day, (version, count) in before.items()}
+    crew.assert_sound()
+
+
+_FAILURES = "SELECT platform_failures, code_failures FROM assets_app_run WHERE id = %s"
