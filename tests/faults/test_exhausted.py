@@ -1,4 +1,8 @@
-"""Row 11: a disk that is full while data is put in place: its page says so, the rest goes on."""
+"""Row 11: a full disk, definition files that do not end, end the process, print or fork without
+measure: a clear error on the page, and the rest goes on.
+
+What the loader does with such files in detail is shown by tests/catalogue/test_loading.py.
+"""
 
 import os
 import signal
@@ -11,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from config.demo.client import Client
+from config.stack import machine
+from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
+from tests.faults.crew import PROJECT, Crew, is_running, until
 from tests.faults.fall import arm, has_fallen
 from tests.faults.pages import Pages
 from tests.faults.test_named_moments import BRIEF, asked
@@ -83,3 +89,78 @@ def empty(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
+
+
+def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(
+    crew: Crew, api: Client, pages: Pages
+) -> None:
+    worker = crew.pid("worker-scheduled")
+    (talking,) = api.post("/assets/talkative/materialize/")["runs"]
+    (forking,) = api.post("/assets/multiplying/materialize/")["runs"]
+    assert crew.await_run(talking) == "succeeded"
+    log = log_of(api, f"/runs/{talking}/")
+    assert "[the log is cut here: its limit is 10485760 bytes]" in log
+    assert len(log) < 11 * 1024**2
+    assert resident_bytes(worker) < 1024**3
+    assert crew.await_run(forking) == "failed"
+    assert "ended by itself with status 3" in pages.text(f"/runs/{forking}/")
+    until(lambda: sleepers() == [], "nothing of it goes on", seconds=10)
+    assert crew.pid("worker-scheduled") == worker
+
+
+def sleepers() -> list[int]:
+    """What the fork bomb has started."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if process.joinpath("cmdline").read_bytes() == b"sleep\x00604\x00":
+                found.append(int(process.name))
+    return [pid for pid in found if is_running(pid)]
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+GOOD = "from slicewise import asset\n\n\n@asset()\ndef peaceful(): ...\n"
+HOSTILE = {
+    "while True: pass": "Its files were not loaded within 8 s (setting LOADER_TIMEOUT_SECONDS).",
+    "import os\nos._exit(7)": "The loader ended with status 7.",
+    "import sys\nfor _ in range(1024): sys.stderr.write('x' * 1_048_576)": "File too large",
+    "import os, subprocess\nfor _ in range(5): os.fork()\n"
+    "subprocess.Popen(['sleep', '604'])\nos._exit(9)": "The loader ended with status 9.",
+}
+
+
+def test_a_hostile_definition_file_is_told_of_on_its_page_and_the_rest_goes_on(
+    crew: Crew, api: Client, pages: Pages
+) -> None:
+    folder = crew.stack.data / "hostile"
+    (folder / "peaceful.py").write_text(GOOD)
+    assert sync(crew) == 0
+    try:
+        for text, sentence in HOSTILE.items():
+            (folder / "hostile.py").write_text(text)
+            assert sync(crew) == 1, text
+            assert sentence in pages.text("/bundles/"), text
+            assert api.get("/assets/peaceful/")["active"] is True
+        until(lambda: sleepers() == [], "nothing of it goes on", seconds=10)
+        (run,) = api.post("/assets/peaceful/materialize/")["runs"]
+        assert crew.await_run(run) == "succeeded"
+    finally:
+        (folder / "hostile.py").unlink(missing_ok=True)
+    assert sync(crew) == 0
+    assert "Its files were not loaded" not in pages.text("/bundles/")
+
+
+def sync(crew: Crew) -> int:
+    """The exit code of a look at the bundle."""
+    done = subprocess.run(
+        [machine.python(), str(PROJECT / "manage.py"), "sync", "hostile"],
+        env={**crew.env(), "LOADER_TIMEOUT_SECONDS": "8"},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode
