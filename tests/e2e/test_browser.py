@@ -111,3 +111,19 @@ def test_nobody_sees_anything_without_signing_in(page: Page, stack: Stack) -> No
     for address in ("/", "/assets/", "/assets/slow/", "/backfills/new/", "/runs/", "/admin/"):
         page.goto(address)
         expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_a_backfill_is_previewed_paused_and_resumed_to_its_end(page: Page, stack: Stack) -> None:
+    sign_in(page, stack)
+    page.goto("/backfills/new/?asset=slow&start=2024-02-10&end=2024-02-13&max_active_runs=1")
+    expect(page.locator("#preview")).to_contain_text("4 partitions in 4 runs")
+    page.get_by_role("button", name="Start the backfill").click()
+    progress = page.locator("#progress")
+    expect(progress).to_contain_text("Running", timeout=_PATIENCE_MILLISECONDS)
+    progress.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("is paused: nothing new starts")).to_be_visible()
+    expect(progress).to_contain_text("Paused")
+    progress.get_by_role("button", name="Resume").click()
+    expect(progress).to_contain_text("Succeeded", timeout=2 * _PATIENCE_MILLISECONDS)
+    expect(progress).to_contain_text("4 of 4")
+    expect(page.get_by_role("img", name="Runs that ended")).to_be_visible()
