@@ -26,7 +26,7 @@ up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 	$(BIN)/slicewise up
 
 test: $(DEV_STAMP) chromium jdbc ## all tests, on real servers and a real browser (ARGS="-k …" for some)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
 	FAULT_ROUNDS=3 $(BIN)/python -m pytest tests/faults $(ARGS)
