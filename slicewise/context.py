@@ -92,7 +92,7 @@ class PartitionContext:
 class RunContext(Mapping[str, Any]):
     """A mapping with run_id, attempt, trigger, params, asset, logical_time and partition.
 
-    ``asset`` is what the function is given as ``self``.
+    ``asset`` is what the function is given as ``self``. After a run there is ``error`` as well.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class RunContext(Mapping[str, Any]):
         logical_time: datetime | None,
         partition: PartitionContext,
         discoveries: Discoveries | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.discoveries = discoveries or Discoveries()
         self._values: dict[str, Any] = {
@@ -116,6 +117,7 @@ class RunContext(Mapping[str, Any]):
             "asset": asset,
             "logical_time": logical_time,
             "partition": partition,
+            **(more or {}),
         }
 
     @property

@@ -11,9 +11,9 @@ from slicewise.by_asset import inlet_validations_json, mappings_json
 from slicewise.declared import Asset
 from slicewise.errors import DefinitionError
 from slicewise.option_checks import check_options
-from slicewise.options import RunOptions, options_json
+from slicewise.options import RunOptions, hooks_of, options_json
 from slicewise.registry import AssetDefinitionError, Site, caller_site, declaring_site
-from slicewise.signatures import check_function, inlet_names
+from slicewise.signatures import check_function, check_hook, inlet_names
 from slicewise.timing import resolve
 
 Function = Callable[..., Any]
@@ -27,6 +27,8 @@ class Production:
 
     def __init__(self, function: Function, options: RunOptions, made: Collection[str]) -> None:
         check_options(options)
+        for name, hook in hooks_of(options).items():
+            check_hook(name, hook)
         self.function, self.options = function, options
         self.timing = resolve(options)
         self.inlets = inlet_names(function)

@@ -7,7 +7,10 @@ from typing import Any
 from slicewise.errors import DefinitionError
 from slicewise.option_checks import RESERVED_NAMES
 
+HOOK_NAMES = ("self", "context")
+"""What a function that is called after a run may ask for."""
 _PARAMETER = inspect.Parameter
+_BY_NAME = (_PARAMETER.POSITIONAL_OR_KEYWORD, _PARAMETER.KEYWORD_ONLY)
 
 
 def check_function(function: object) -> str:
@@ -53,6 +56,28 @@ def wanted_names(function: Callable[..., Any]) -> list[str]:
             )
         names.append(parameter.name)
     return names
+
+
+def check_hook(option: str, hook: Callable[..., Any]) -> None:
+    """Raises DefinitionError for a function that could not be called after a run."""
+    shown = f"{option}={getattr(hook, '__qualname__', type(hook).__qualname__)}"
+    if inspect.iscoroutinefunction(hook) or inspect.isasyncgenfunction(hook):
+        raise DefinitionError(f"{shown} is async, and nothing awaits it; write plain def")
+    if inspect.isgeneratorfunction(hook):
+        raise DefinitionError(f"{shown} yields, and nothing takes what it yields; write plain def")
+    try:
+        parameters = inspect.signature(hook).parameters.values()
+    except (TypeError, ValueError):  # some functions that are written in C do not say
+        raise DefinitionError(
+            f"{shown} does not say what its parameters are; call it in a function of your own"
+        ) from None
+    for parameter in parameters:
+        is_given = parameter.name in HOOK_NAMES and parameter.kind in _BY_NAME
+        if not is_given and parameter.default is _PARAMETER.empty:
+            raise DefinitionError(
+                f"{shown} asks for {str(parameter)!r}; a function that is called after a run is"
+                f" given {' and '.join(HOOK_NAMES)} alone, by name"
+            )
 
 
 def inlet_names(function: Callable[..., Any]) -> list[str]:

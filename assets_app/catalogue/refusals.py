@@ -21,8 +21,6 @@ _NO_MASTER = (
     " names one"
 )
 
-_NOT_CALLED = ("on_success", "on_failure")
-
 
 def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
     """File errors for what cannot be put in force, one for each producer or asset."""
@@ -108,11 +106,8 @@ def _place_of(version: ProducerVersion | None) -> str:
 
 def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
     for entry in declared["producers"]:
-        asked = list(_asked_in_vain(entry))
         unread = _unreadable(entry)
-        if asked:
-            yield entry, f"{' and '.join(asked)} cannot be acted on yet; leave it out"
-        elif past := _no_past(entry):
+        if past := _no_past(entry):
             yield entry, past
         elif entry.get("engine") == "submit" and not settings.SPARK_MASTER:
             yield entry, _NO_MASTER
@@ -146,12 +141,6 @@ def _unreadable(entry: Declared) -> str | None:
         if outlet.get("outlet_validations") and not is_read:
             return str(outlet["name"])
     return None
-
-
-def _asked_in_vain(entry: Declared) -> Iterator[str]:
-    for name in _NOT_CALLED:
-        if entry.get(name):
-            yield f"{name}={entry[name]}"
 
 
 def _cycles(bundle_id: int, producers: Iterable[Declared]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from assets_app.catalogue.texts import storable
+from assets_app.execution.hooks import leave_hook
 from assets_app.execution.inputs import UpstreamInput, read_inputs
 from assets_app.execution.intending import Partly, keep_staged, keep_unmade, take_found
 from assets_app.execution.messages import nudge_dispatch
@@ -35,6 +36,7 @@ from assets_app.models import (
     AttemptOutcome,
     FailureKind,
     Gateway,
+    HookOption,
     Run,
     RunAttempt,
     RunPartition,
@@ -212,6 +214,7 @@ def succeed(attempt: RunAttempt) -> bool:
     record_success(attempt.run_id, attempt.pk)
     add_found(_found_by(attempt), attempt.run_id)
     _end(attempt, AttemptOutcome.SUCCEEDED)
+    leave_hook(attempt, HookOption.ON_SUCCESS)
     nudge_dispatch()
     return True
 
@@ -236,6 +239,7 @@ def fail_publishing(
     record_partly(attempt.run_id, attempt.pk, published)
     add_found(_found_by(attempt), attempt.run_id, only=published_keys(attempt.run_id))
     _end(attempt, AttemptOutcome.FAILED, failure)
+    leave_hook(attempt, HookOption.ON_FAILURE)
     nudge_dispatch()
     return True
 
@@ -258,6 +262,7 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
         moved = move(run.pk, RunState.RUNNING, RunState.FAILED, ended_at=now, **said)
         if moved:
             release_failed([run.pk])
+            leave_hook(attempt, HookOption.ON_FAILURE)
     if moved:
         _end(attempt, AttemptOutcome.FAILED, failure)
         nudge_dispatch()

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 
@@ -14,6 +15,7 @@ from assets_app.execution.connections import connection_of
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.worker import GatewayWorker
+from assets_app.models import BundleVersion
 from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess
 
@@ -54,7 +56,7 @@ def _request(
         "logical_time": (run.queued_at or run.created_at).isoformat(),
         "bundle": {
             "digest": version.bundle_version.digest,
-            "archive": str(_cached_archive(attempt)),
+            "archive": str(cached_archive(version.bundle_version)),
         },
         "file": version.file,
         "asset": run.asset.name,
@@ -78,14 +80,13 @@ def _request(
     }
 
 
-def _cached_archive(attempt: Attempt) -> Path:
+def cached_archive(version: BundleVersion) -> Path:
     """The bundle version's archive in a file of this host, written once per digest."""
-    version = attempt.run.producer_version.bundle_version
     folder = settings.DATA_FOLDER / "archives"
     archive: Path = folder / f"{version.digest}.tar.gz"
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{version.digest}.{os.getpid()}.{attempt.row.token}"
+        unfinished = folder / f"{version.digest}.{os.getpid()}.{uuid4()}"
         unfinished.write_bytes(bytes(version.archive))
         unfinished.rename(archive)
     return archive

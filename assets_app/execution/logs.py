@@ -10,11 +10,14 @@ _FLUSH_CHARACTERS = 64 * 1024
 
 
 class LogKeeper:
-    """Writes text in pieces: often enough to be followed, seldom enough to be cheap."""
+    """Writes text in pieces: often enough to be followed, seldom enough to be cheap.
 
-    def __init__(self, attempt: RunAttempt) -> None:
+    Their numbers begin ``after`` one, and say in which order they are shown.
+    """
+
+    def __init__(self, attempt: RunAttempt, *, after: int = 0) -> None:
         self._attempt = attempt
-        self._sequence = 0
+        self._sequence = after
         self._pieces: list[str] = []
         self._size = 0
         self._flushed_at = 0.0

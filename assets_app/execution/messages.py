@@ -15,6 +15,7 @@ JUDGE = "assets_app.scheduling.tasks.judge"
 EXECUTE = "assets_app.execution.tasks.execute"
 FINISH_PUBLISHING = "assets_app.execution.tasks.finish_publishing"
 STOP_LOST_ATTEMPT = "assets_app.execution.tasks.stop_lost_attempt"
+CALL_HOOK = "assets_app.execution.tasks.call_hook"
 CLEAR_LOST_ATTEMPT = "assets_app.execution.tasks.clear_lost_attempt"
 
 

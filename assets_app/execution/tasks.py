@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from assets_app.execution import publishing, recovery, supervision
+from assets_app.execution import calling, publishing, recovery, supervision
 
 
 @shared_task(name="assets_app.execution.tasks.execute")
@@ -27,3 +27,9 @@ def stop_lost_attempt(attempt_id: int, token: str) -> None:
 def clear_lost_attempt(attempt_id: int) -> None:
     """Clear away what the last worker of a failed run has left behind."""
     recovery.clear_lost_attempt(attempt_id)
+
+
+@shared_task(name="assets_app.execution.tasks.call_hook")
+def call_hook(hook_id: int) -> None:
+    """Call what an asset declares to be called after a run."""
+    calling.call_hook(hook_id)

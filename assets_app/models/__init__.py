@@ -10,6 +10,7 @@ from assets_app.models.catalogue import (
     ProducerVersion,
 )
 from assets_app.models.gateways import Gateway
+from assets_app.models.hooks import RunHook
 from assets_app.models.runs import (
     AttemptInput,
     AttemptOutlet,
@@ -29,6 +30,7 @@ from assets_app.models.states import (
     AttemptOutcome,
     FailureKind,
     GroupKind,
+    HookOption,
     PartitionState,
     Queue,
     RunState,
@@ -54,6 +56,7 @@ __all__ = [
     "FailureKind",
     "Gateway",
     "GroupKind",
+    "HookOption",
     "LeftOut",
     "Materialization",
     "Outbox",
@@ -65,6 +68,7 @@ __all__ = [
     "Run",
     "RunAttempt",
     "RunGroup",
+    "RunHook",
     "RunLog",
     "RunNeed",
     "RunPartition",

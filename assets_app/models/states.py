@@ -77,6 +77,13 @@ class AttemptOutcome(TextChoices):
     LOST = "lost", "Lost"
 
 
+class HookOption(TextChoices):
+    """What an asset may have called after a run."""
+
+    ON_SUCCESS = "on_success", "After a run that has succeeded"
+    ON_FAILURE = "on_failure", "After a run that has failed"
+
+
 class FailureKind(TextChoices):
     """Whose fault it was: the asset's code, or the platform, which has retries of its own."""
 

@@ -8,6 +8,7 @@ from celery import shared_task
 
 from assets_app.execution import recovery
 from assets_app.execution.dispatch import dispatch, resend_unheard
+from assets_app.execution.hooks import resend_hooks
 from assets_app.execution.waiting import wake_waiting
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.again import queue_again
@@ -24,7 +25,7 @@ def tick() -> None:
     now = database_now()
     steps: list[Callable[[], object]] = [
         *(partial(look, now) for look in (handle_ticks, judge_outbox, queue_again, wake_waiting)),
-        *(recovery.recover, resend_unheard, dispatch),
+        *(recovery.recover, resend_unheard, resend_hooks, dispatch),
     ]
     for step in steps:
         try:

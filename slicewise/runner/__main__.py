@@ -27,11 +27,12 @@ def main() -> None:
 
     # Loaded here, once, for every process that is forked from this one.
     from slicewise import spark
-    from slicewise.runner.work import perform
+    from slicewise.runner import hooks, work
 
     spark.preload()
     control.send(b"ready\n")
-    WarmParentLoop(control, partial(child_main, perform)).serve()
+    performs = {"run": work.perform, "hook": hooks.perform}
+    WarmParentLoop(control, partial(child_main, performs)).serve()
     os._exit(0)
 
 

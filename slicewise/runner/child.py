@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from slicewise import spark
@@ -45,18 +45,20 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
 
 
 Perform = Callable[[Message, Channel], int]
-"""Does one run, saying how it goes; the exit status."""
+"""Does what one request asks, saying how it goes; the exit status."""
 
 
-def main(perform: Perform, operation: str, channel: int, log: int) -> int:
-    """Reads the request from the channel and does what it asks; the exit status."""
+def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int) -> int:
+    """Reads the request from the channel and does what it asks; the exit status.
+
+    ``performs`` says how, by operation. A run of a Spark application is submitted instead.
+    """
     with socket.socket(fileno=channel) as connection:
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
-        if operation == "interrupt":
-            perform = _interrupt
-        elif is_submitted(request):
+        perform = _interrupt if operation == "interrupt" else performs[operation]
+        if is_submitted(request):
             perform = submit.launch
         return answer_run(perform, request, Channel(connection))
 

@@ -69,6 +69,11 @@ class WarmParent:
         full = {**request, "cache": str(self._cache)}
         return self._ask("run", full, float(request.get("watchdog") or 0) or None)
 
+    def call_hook(self, request: Message) -> RunnerProcess:
+        """Forks a runner that calls a function after its run. Raises WarmParentError."""
+        full = {**request, "cache": str(self._cache)}
+        return self._ask("hook", full, float(request.get("watchdog") or 0) or None)
+
     def interrupt(self, remote: str, session_id: str) -> None:
         """Stops all Spark work of a session, which need not have been opened by this worker.
 

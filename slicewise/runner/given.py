@@ -39,7 +39,7 @@ class Given:
         # Outlets share one way of partitioning.
         self.definition, self.keys = read_partitions(request, imported.get(request["asset"]))
         _warn_of_many_folders(len(self.keys))
-        self.outlets = [self._outlet(outlet) for outlet in _outlets(request)]
+        self.outlets = [self._outlet(outlet) for outlet in outlets_of(request)]
         self.own: WritableHandle | Outlets = (
             self.outlets[0] if isinstance(producer, ProducedAsset) else Outlets(self.outlets)
         )
@@ -98,7 +98,7 @@ class Given:
         )
 
 
-def _outlets(request: Message) -> list[Mapping[str, Any]]:
+def outlets_of(request: Message) -> list[Mapping[str, Any]]:
     """Each a name and a URI. A run of one asset may say both of itself."""
     return request.get("outlets") or [{"name": request["asset"], "uri": request["uri"]}]
 

@@ -1,8 +1,10 @@
 """What a runner does for one run: bundle, definition, function, data, report."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from slicewise import spark
+from slicewise.assets import Asset
 from slicewise.bundles import unpack
 from slicewise.invoke import Producer, invoke, keep
 from slicewise.key_json import key_to_json
@@ -27,7 +29,7 @@ def perform(request: Message, worker: Channel) -> int:
 
     Whatever goes wrong before the definition is imported is the platform's failure.
     """
-    root = _unpacked(request)
+    root = unpacked(request)
     session = LazySession(request, worker)
     try:
         with importable(root):
@@ -49,7 +51,7 @@ def perform(request: Message, worker: Channel) -> int:
     return 0
 
 
-def _unpacked(request: Message) -> Path:
+def unpacked(request: Message) -> Path:
     """The folder of the bundle version, unpacked once for all runs that use it."""
     bundle = request["bundle"]
     folder = Path(request["cache"]) / "bundles" / str(bundle["digest"])
@@ -58,9 +60,11 @@ def _unpacked(request: Message) -> Path:
     return folder.resolve()
 
 
-def _make(
-    request: Message, root: Path, session: LazySession, worker: Channel
-) -> tuple[Given, Unmade]:
+def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, Asset]]:
+    """Imports the definition file: whose function the run calls, and all assets that it declares.
+
+    Raises LookupError, and whatever the file raises.
+    """
     file, name = str(request["file"]), str(request["asset"])
     with collecting(Registry(root)) as registry:
         import_file(root, file)
@@ -72,9 +76,16 @@ def _make(
     producer: Producer | None = None if asset is None else asset.made_by
     if producer is None:
         raise LookupError(f"{file} declares no asset {name!r} with a function")
+    return producer, registry.assets
+
+
+def _make(
+    request: Message, root: Path, session: LazySession, worker: Channel
+) -> tuple[Given, Unmade]:
+    producer, imported = find_producer(request, root)
     session.conf = producer.options.spark_conf
-    given = Given(request, producer, registry.assets, session, worker)
-    validating = Validating(producer, registry.assets, worker)
+    given = Given(request, producer, imported, session, worker)
+    validating = Validating(producer, imported, worker)
     validating.inlets(given, request)
 
     def write() -> None:

@@ -35,15 +35,9 @@ def active() -> list[str]:
             'depends_on_past=True, pending="latest", partition=PartitionByInterval("@daily")',
             'does not go with pending="latest"',
         ),
-        ("on_success=print", "on_success=print cannot be acted on yet"),
-        ("on_failure=print", "on_failure=print cannot be acted on yet"),
         (
             "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
             "outlet_validations of 'flights' ask what a run has written at the asset's uri",
-        ),
-        (
-            "on_success=print, on_failure=print",
-            "on_success=print and on_failure=print cannot be",
         ),
     ],
 )

@@ -143,3 +143,20 @@ def test_a_runner_sees_no_secret_of_the_server(api: Client, stack: Stack) -> Non
         "socket" in line or "pipe" in line or "/dev/null" in line or "/proc/" in line
         for line in descriptors
     ), descriptors
+
+
+def test_what_is_to_be_called_after_a_run_is_called_once_and_changes_nothing(
+    stack: Stack, api: Client
+) -> None:
+    failing = run_of(api, "told", selection="2024-01-02")
+    fine = run_of(api, "told", selection="2024-01-03")
+    assert [ended(api, run)["state"] for run in (failing, fine)] == ["failed", "succeeded"]
+
+    called = "told of 2024-01-02, attempt 2: ValueError: the airport is closed\n"
+    eventually(lambda: called in log_of(api, failing))
+    eventually(lambda: "[on_success failed: ConnectionError: nobody" in log_of(api, fine))
+
+    assert log_of(api, failing) == f"trying\ntrying\n[on_failure: tell is called]\n{called}"
+    assert "told of 2024-01-03, attempt 1: None\n" in log_of(api, fine)
+    assert 'raise ConnectionError("nobody takes mail")' in log_of(api, fine)
+    assert api.get(fine)["state"] == "succeeded"

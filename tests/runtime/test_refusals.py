@@ -104,6 +104,12 @@ ARGUMENTS = [
     ("spark_conf=['a']", "flights", "spark_conf maps texts to texts"),
     ("on_success='mail'", "flights", "on_success is a function"),
     ("on_failure=int", "flights", "on_failure is a function"),
+    ("on_success=print", "flights", "on_success=print asks for '*args'; a function that is called"),
+    ("on_failure=lambda spark: 1", "flights", "asks for 'spark'; a function that is called after"),
+    ("on_failure=lambda self, /: 1", "flights", "is given self and context alone, by name"),
+    ("on_success=lambda **facts: 1", "flights", "asks for '**facts'"),
+    ("on_success=lambda: (yield)", "flights", "yields, and nothing takes what it yields"),
+    ("on_success=min", "flights", "does not say what its parameters are"),
     # facts of the catalogue
     ("uri=5", "flights", "uri is a text or a path"),
     ("uri=__import__('pathlib').Path('lake')", "flights", "write an absolute one"),

@@ -37,6 +37,22 @@ def broken(context):
     raise ValueError(f"the airport is closed: {context['params']['reason']}")
 
 
+def tell(self, context):
+    """Called after runs of what is below."""
+    day, attempt = context["partition"], context["attempt"]
+    print(f"{self.name} of {day}, attempt {attempt}: {context['error']}")
+    if context["error"] is None:
+        raise ConnectionError("nobody takes mail")
+
+
+@asset(partition=DAILY, retries=1, retry_delay=0, on_success=tell, on_failure=tell)
+def told(context):
+    """Fails on the second of a month, as often as it is tried."""
+    print("trying")
+    if str(context["partition"]).endswith("-02"):
+        raise ValueError("the airport is closed")
+
+
 @asset(timeout=1)
 def dawdles():
     """Takes longer than it said it would."""

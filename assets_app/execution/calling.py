@@ -1,0 +1,145 @@
+"""Calls ``on_success`` or ``on_failure`` after a run, in a runner; once begun, never again."""
+
+import signal
+import time
+from typing import Any
+
+import structlog
+from django.conf import settings
+
+from assets_app.execution.keys import sent_keys
+from assets_app.execution.launching import cached_archive
+from assets_app.execution.logs import LogKeeper
+from assets_app.execution.worker import current
+from assets_app.models import DISCOVERY, HookOption, RunHook
+from assets_app.queries.clock import database_now
+from partitions_app.models import PartitionDefinition
+from slicewise.runner.client import RunnerProcess, WarmParentError
+
+log = structlog.get_logger(__name__)
+
+CALL_SECONDS = 60.0
+_LISTEN_SECONDS = 0.2
+_PING_SECONDS = 1.0
+_WATCHDOG_SECONDS = 15.0
+# Behind all that the run itself has printed: a worker that was taken for lost may still be writing.
+_LOG_FROM = 1_000_000_000
+
+
+def call_hook(hook_id: int) -> None:
+    """Call what is to be called after a run, unless somebody has begun to.
+
+    What fails before it is begun is tried again when workers are told of it again. What happens
+    afterwards is written to the log of the run's attempt, and changes nothing else.
+    """
+    worker = current()
+    if worker.going_down.is_set():
+        return
+    rows = RunHook.objects.select_related(
+        "attempt__run__asset", "attempt__run__producer_version__bundle_version"
+    ).defer("attempt__run__producer_version__bundle_version__archive")
+    hook = rows.filter(pk=hook_id, begun_at__isnull=True).first()
+    if hook is None:
+        return
+    request = _request(hook)
+    worker.parent.start()
+    if not _claim(hook):
+        return
+    name = hook.attempt.run.producer_version.definition[hook.option]
+    keeper = LogKeeper(hook.attempt, after=_LOG_FROM)
+    keeper.add(f"[{hook.option}: {name} is called]\n")
+    try:
+        said = _Call(worker.parent.call_hook(request), keeper).follow()
+    except WarmParentError as error:
+        said = f"could not be called: {error}"
+    if said:
+        log.warning("function after a run failed", run=hook.attempt.run_id, option=hook.option)
+        keeper.add(f"[{hook.option} {said}]\n")
+    keeper.flush()
+
+
+def _claim(hook: RunHook) -> bool:
+    unclaimed = RunHook.objects.filter(pk=hook.pk, begun_at__isnull=True)
+    return unclaimed.update(begun_at=database_now()) == 1
+
+
+def _request(hook: RunHook) -> dict[str, Any]:
+    attempt = hook.attempt
+    run, version = attempt.run, attempt.run.producer_version
+    spec = version.partition_of(run.asset.name)
+    # All that it was to make, also where an earlier attempt has made some of it.
+    made = run.partitions.filter(slice__asset=run.asset_id).exclude(slice__identity=DISCOVERY)
+    keys = made.order_by("position").values_list("slice__key", flat=True)
+    return {
+        "hook": hook.option,
+        "error": attempt.error if hook.option == HookOption.ON_FAILURE else None,
+        "run_id": run.pk,
+        "attempt": attempt.number,
+        "trigger": run.trigger,
+        "params": run.params,
+        "logical_time": (run.queued_at or run.created_at).isoformat(),
+        "bundle": {
+            "digest": version.bundle_version.digest,
+            "archive": str(cached_archive(version.bundle_version)),
+        },
+        "file": version.file,
+        "asset": run.asset.name,
+        "outlets": [{"name": name, "uri": uri or None} for name, uri in version.outlets.items()],
+        "partition": spec,
+        "partitions": sent_keys(PartitionDefinition.rule_of(spec), keys),
+        "log_limit": settings.LOG_LIMIT_BYTES,
+        "watchdog": _WATCHDOG_SECONDS,
+    }
+
+
+class _Call:
+    """One call while its runner lives."""
+
+    def __init__(self, process: RunnerProcess, keeper: LogKeeper) -> None:
+        self._process, self._keeper = process, keeper
+        self._deadline = time.monotonic() + CALL_SECONDS
+        self._pinged = time.monotonic()
+        self._finished = False
+        self._failure = ""
+        self._exited: dict[str, Any] = {}
+
+    def follow(self) -> str:
+        """Listen until the runner's process is gone; what went wrong, if anything did."""
+        try:
+            for message in self._process.messages(timeout=_LISTEN_SECONDS):
+                self._hear(message)
+                self._keep_alive()
+        except BaseException:
+            self._process.kill()
+            raise
+        return self._failure or ("" if self._finished else self._unexplained_end())
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        match message["type"]:
+            case "log":
+                self._keeper.add(message["text"])
+            case "failed":
+                self._keeper.add((message["traceback"] or message["error"]).rstrip() + "\n")
+                self._failure = f"failed: {message['error']}"
+            case "finished":
+                self._finished = True
+            case "exited":
+                self._exited = message
+            case _:
+                self._keeper.flush_if_due()
+
+    def _keep_alive(self) -> None:
+        """Say that this worker is there, as long as the call may take."""
+        now = time.monotonic()
+        if now > self._deadline:
+            self._process.kill()
+        elif now - self._pinged > _PING_SECONDS:
+            self._pinged = now
+            self._process.ping()
+
+    def _unexplained_end(self) -> str:
+        if time.monotonic() > self._deadline:
+            return f"took longer than {CALL_SECONDS:g} s and was stopped"
+        if number := self._exited.get("signal"):
+            return f"was ended by {signal.Signals(number).name} before it had finished"
+        return f"ended its process by itself, with status {self._exited.get('status')}"

@@ -1,0 +1,36 @@
+"""Functions that are called after a run."""
+
+from django.db import models
+from django.db.models import Q
+
+from assets_app.models.runs import RunAttempt
+from assets_app.models.states import HookOption
+
+
+class RunHook(models.Model):
+    """A function that is to be called since a run has ended with this attempt.
+
+    Written in the transaction that ends the run. Whoever sets ``begun_at`` calls it; nobody does so
+    a second time, whatever becomes of the first.
+    """
+
+    attempt = models.OneToOneField(RunAttempt, on_delete=models.CASCADE, related_name="hook")
+    option = models.CharField(max_length=10, choices=HookOption)
+    # When workers were told of it last: a message may be lost.
+    sent_at = models.DateTimeField()
+    begun_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(option__in=HookOption.values), name="hook_option_known"
+            ),
+        )
+        indexes = (
+            models.Index(
+                fields=("sent_at",), condition=Q(begun_at__isnull=True), name="hook_not_begun"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.option} of {self.attempt}"

@@ -1,0 +1,127 @@
+"""What a runner does after a run: it calls ``on_success`` or ``on_failure`` of what made the data.
+
+A runner of its own does so, whatever became of that of the run. It opens no Spark session.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NoReturn
+
+from slicewise import spark
+from slicewise.assets import Asset, ProducedAsset
+from slicewise.context import PartitionContext, RunContext, entered
+from slicewise.definitions import PartitionDefinition
+from slicewise.discovery import Discoveries
+from slicewise.handles import AssetHandle
+from slicewise.invoke import Producer
+from slicewise.keys import PartitionKey
+from slicewise.loading import importable
+from slicewise.options import hooks_of
+from slicewise.runner.channel import Channel
+from slicewise.runner.given import outlets_of
+from slicewise.runner.keys import read_partitions
+from slicewise.runner.session import NoSparkError
+from slicewise.runner.wire import Message
+from slicewise.runner.work import find_producer, unpacked
+from slicewise.signatures import wanted_names
+from slicewise.tracebacks import one_line, user_traceback
+
+
+class AfterRunError(RuntimeError):
+    """Something was asked for, after a run, that only the run itself has."""
+
+
+def perform(request: Message, worker: Channel) -> int:
+    """Calls the function that the request names, and says how it went; the exit status."""
+    root = unpacked(request)
+    # A definition file may make columns at its top, as it may where it is loaded.
+    spark.use_connect()
+    with importable(root):
+        try:
+            producer, imported = find_producer(request, root)
+            _call(_hook(producer, str(request["hook"])), _context(request, producer, imported))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            worker.say(
+                {
+                    "type": "failed",
+                    "kind": "code",
+                    "error": one_line(error),
+                    "traceback": user_traceback(error, root),
+                    "partition": None,
+                }
+            )
+            return 1
+    worker.say({"type": "finished"})
+    return 0
+
+
+def _hook(producer: Producer, option: str) -> Callable[..., Any]:
+    hook = hooks_of(producer.options).get(option)
+    if hook is None:
+        raise LookupError(f"{producer.name} declares no {option}")
+    return hook
+
+
+def _call(hook: Callable[..., Any], context: RunContext) -> None:
+    given = {"self": context["asset"], "context": context}
+    with entered(context):
+        hook(**{name: given[name] for name in wanted_names(hook)})
+
+
+def _context(request: Message, producer: Producer, imported: Mapping[str, Asset]) -> RunContext:
+    definition, keys = read_partitions(request, imported.get(str(request["asset"])))
+    handles = {
+        str(outlet["name"]): _EndedAsset(
+            str(outlet["name"]),
+            uri=outlet["uri"],
+            definition=definition,
+            keys=keys,
+            session=_no_session,
+        )
+        for outlet in outlets_of(request)
+    }
+    is_one = isinstance(producer, ProducedAsset)
+    logical_time = request.get("logical_time")
+    return RunContext(
+        run_id=int(request["run_id"]),
+        attempt=int(request["attempt"]),
+        trigger=str(request["trigger"]),
+        params=request.get("params") or {},
+        asset=next(iter(handles.values())) if is_one else handles,
+        logical_time=datetime.fromisoformat(logical_time) if logical_time else None,
+        partition=_EndedPartitions(definition, keys, {}),
+        discoveries=_NoDiscoveries(),
+        more={"error": request.get("error")},
+    )
+
+
+def _no_session() -> NoReturn:
+    raise NoSparkError("a function that is called after a run is given no Spark session")
+
+
+class _EndedAsset(AssetHandle):
+    """An asset whose run has ended: its name, its place and the run's partitions."""
+
+    def write(self, frame: Any, *, partition: object = None) -> None:
+        raise AfterRunError(
+            f"the run that makes {self.name} has ended: nothing is written any more"
+        )
+
+
+class _EndedPartitions(PartitionContext):
+    """The partitions of a run that has ended: what it read, and what was before, is not told."""
+
+    def iter_past_partitions(self) -> Iterator[Any]:
+        raise AfterRunError("past partitions are looked up while a run goes on, and it has ended")
+
+    def upstream(self, name: str) -> tuple[Any, ...]:
+        raise AfterRunError(f"what the run has read of {name!r} is not told once it has ended")
+
+
+class _NoDiscoveries(Discoveries):
+    """Adds nothing to sets found at run time: the run that could have has ended."""
+
+    def add(self, definition: PartitionDefinition | None, key: object) -> PartitionKey:
+        raise AfterRunError(f"nothing is added to {definition!r}: the run has ended")
