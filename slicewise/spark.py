@@ -44,6 +44,9 @@ _PRELOADED = (
 # is tried again on another, and the retry of a whole run is the worker's to decide.
 _MAX_RETRIES, _MAX_BACKOFF_MS = 6, 4000
 
+# Lines of Java's stack traces; as much of one as a sentence bears.
+_CAUSE, _CAUSE_LENGTH = "Caused by: ", 300
+
 # The Spark server is gone or was replaced, or lost the session: not the fault of the asset's code.
 _PLATFORM_CONDITIONS = {
     "INVALID_HANDLE.SESSION_NOT_FOUND",
@@ -199,6 +202,21 @@ def engine_advice(error: BaseException) -> str | None:
         condition = getattr(chain, "getCondition", lambda: None)()
         if condition in _ADVICE:
             return _ADVICE[condition]
+        chain = chain.__cause__ or chain.__context__
+    return None
+
+
+def write_cause(error: BaseException) -> str | None:
+    """Why rows could not be written, where Spark's own message only says where to: a full disk.
+
+    None for other errors, and where the server has not told.
+    """
+    chain: BaseException | None = error
+    while chain is not None:
+        if getattr(chain, "getCondition", lambda: None)() == "TASK_WRITE_FAILED":
+            told = getattr(chain, "getStackTrace", lambda: None)() or ""
+            causes = [line for line in told.splitlines() if line.startswith(_CAUSE)]
+            return causes[-1][:_CAUSE_LENGTH] if causes else None
         chain = chain.__cause__ or chain.__context__
     return None
 

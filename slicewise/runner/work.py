@@ -122,16 +122,13 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
     keys = request["partitions"]
     by_data = isinstance(error, ValidationFailedError)  # whose sentence says it all
     said = _shortened(error) if by_data else one_line(error)
-    advice = spark.engine_advice(error)
-    if advice is not None:
-        error.add_note(advice)
-        said = f"{said} {advice}"
+    for more in filter(None, (spark.engine_advice(error), spark.write_cause(error))):
+        error.add_note(more)
+        said = f"{said} {more}"
     return {
         "type": "failed",
         "kind": "platform" if spark.is_platform_failure(error) else "code",
-        "error": _shortened(error)
-        if by_data
-        else " ".join(filter(None, (one_line(error), advice))),
+        "error": said,
         "traceback": "" if by_data else user_traceback(error, root),
         "partition": keys[0] if len(keys) == 1 and request["partition"] is not None else None,
     }

@@ -91,6 +91,21 @@ def empty(folder: Path) -> None:
     folder.rmdir()
 
 
+@AS_ROOT
+def test_a_disk_that_is_full_while_writing_fails_the_run_and_keeps_the_old_data(
+    crew: Crew, api: Client, pages: Pages, disk: Path
+) -> None:
+    day = "2024-01-01"
+    assert crew.await_run(asked(api, "large", day, rows=1)) == "succeeded"
+    before = [file.name for file in (disk / "large" / f"partition={day}").iterdir()]
+    run = asked(api, "large", day, rows=1_000_000)
+    assert crew.await_run(run) == "failed"
+    assert "No space left on device" in pages.text(f"/runs/{run}/")
+    assert [file.name for file in (disk / "large" / f"partition={day}").iterdir()] == before
+    until(lambda: not list((disk / "large").glob("_slicewise*")), "what was staged is removed")
+    assert crew.await_run(asked(api, "large", day, rows=2)) == "succeeded"
+
+
 def test_code_that_prints_or_forks_without_measure_harms_its_own_run_only(
     crew: Crew, api: Client, pages: Pages
 ) -> None:
