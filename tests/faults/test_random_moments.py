@@ -1,0 +1,74 @@
+"""Row 2: kill -9 of workers and the control worker at random points, the same ones each time.
+
+Three kills in `make test`, five in each round of `make faults`, each round at other points.
+"""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from config.demo.client import Client
+from tests.faults.conftest import ROUNDS, Recovered
+from tests.faults.crew import Crew, is_running, until
+from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.test_named_moments import BRIEF, Case, asked, assert_made, assert_published
+
+pytestmark = pytest.mark.fault(2)
+
+KILLS = 3 if ROUNDS == 1 else 5
+CASES = [Case("steady", f"2024-02-{day}", "at random") for day in range(12, 22)]
+
+
+def working(crew: Crew) -> int:
+    """The process of the worker that makes the runs, once it works again."""
+
+    def look() -> int | None:
+        pid = crew.await_gateway("mortal")
+        return pid if is_running(pid) else None
+
+    found: int = until(look, "the worker works again")
+    return found
+
+
+def kill(worker: int) -> None:
+    """Kill -9, seen to be done: its place is found by the process being there."""
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: not is_running(worker), "the worker has fallen", every=0.01)
+
+
+def test_whatever_is_killed_when_each_partition_is_made_once(
+    crew: Crew, api: Client, lake: Path, tmp_path: Path, recovered: Recovered, fault_round: int
+) -> None:
+    chance = random.Random(fault_round)
+    crew.halt("worker-scheduled")
+    before = crew.materializations("steady")
+    runs = {asked(api, case.asset, case.selection, **case.params): case for case in CASES}
+    crew.hire_frail("mortal", tmp_path, "scheduled", "-c", "2", env=BRIEF)
+    fallen = []
+    for _ in range(KILLS):
+        worker = working(crew)
+        time.sleep(chance.uniform(0.5, 3.5))
+        if chance.random() < 0.3:
+            crew.kill("worker-control")
+        kill(worker)
+        fallen.append(time.time())
+    for run, case in runs.items():
+        assert crew.await_run(run) == case.end, case
+
+    ended = [float(crew.value(_ENDED_AT, run)) for run in runs]
+    assert any(len(crew.attempts(run)) > 1 for run in runs), "nobody was hit"
+    recovered("kill -9 at random points: all runs", max(max(ended) - fallen[-1], 0))
+    for run, case in runs.items():
+        assert_never_twice_at_once(marks_of(lake, run))
+        assert_made(crew, run, case, before)
+        assert_published(crew, lake, run, case)
+    root = lake / "faults" / "steady"
+    until(lambda: not list(root.glob("_slicewise*")), "nothing staged is left behind")
+    crew.assert_sound()
+
+
+_ENDED_AT = "SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s"
