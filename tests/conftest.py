@@ -17,20 +17,23 @@ from config.stack import Services, Stack
 from config.stack.process import scrubbed
 
 PROJECT = Path(__file__).resolve().parent.parent
-# Tests that start servers of their own, which want the machine for themselves.
-SERVERS = (
-    *("tests/e2e/", "tests/faults/", "tests/runtime/", "tests/stack/"),
-    *("tests/docs/test_samples.py", "tests/execution/test_engines.py"),
+# Tests that break, load or time a whole stack, and those with Spark servers of their own: each of
+# the two stays in one process, so that no server is started twice.
+STACK = ("tests/e2e/", "tests/faults/", "tests/stack/")
+SPARK = (
+    *("tests/runtime/", "tests/docs/test_samples.py", "tests/execution/test_engines.py"),
     "tests/sdk/test_plugin_storage.py",
 )
 
 
 class OneAfterTheOther(LoadScopeScheduling):  # type: ignore[misc]
-    """Shares the tests file by file; those with servers stay in one process."""
+    """Shares the tests file by file, but for those with heavy servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
-        return "servers" if file.startswith(SERVERS) else file
+        if file.startswith(STACK):
+            return "stack"
+        return "spark" if file.startswith(SPARK) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneAfterTheOther:
