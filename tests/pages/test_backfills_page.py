@@ -1,7 +1,6 @@
 """The page of one backfill: what it says, what can be done there, and what it costs."""
 
 import re
-import time
 from datetime import timedelta
 
 import pytest
@@ -255,13 +254,9 @@ def test_its_page_costs_the_same_for_ten_and_for_thirty_thousand_partitions(
             address = f"/backfills/{backfill.pk}/{part}"
             browser.get(address)
             with CaptureQueriesContext(connection) as statements:
-                started = time.perf_counter()
                 answer = browser.get(address)
-                seconds = time.perf_counter() - started
             assert answer.status_code == 200
             assert len(answer.content) < 200_000
-            slow = [one["sql"] for one in statements if float(one["time"]) > 0.1]
-            assert not slow, (seconds, slow)
             costs.add((part, len(statements)))
     assert len(costs) == 4, costs
     assert max(number for _, number in costs) <= 25
