@@ -28,13 +28,17 @@ SELECT piece.id, run.id, run.state FROM assets_app_assetpartition AS piece
 JOIN assets_app_run AS run ON run.id = piece.held_by_id
 WHERE run.state IN ('succeeded', 'failed', 'canceled', 'skipped')
 """
+# Without time there is no bucket, and what is null equals nothing.
 _MISCOUNTED = """
 SELECT * FROM (
-    SELECT asset_id, identity, bucket, segment, state, count(*) AS count
+    SELECT asset_id, identity, coalesce(bucket, '-infinity') AS bucket, segment, state,
+           count(*) AS count
     FROM assets_app_assetpartition WHERE state <> 'missing' GROUP BY 1, 2, 3, 4, 5
 ) AS counted
-FULL JOIN (SELECT * FROM assets_app_partitioncount WHERE count <> 0) AS kept
-    USING (asset_id, identity, bucket, segment, state)
+FULL JOIN (
+    SELECT asset_id, identity, coalesce(bucket, '-infinity') AS bucket, segment, state, count
+    FROM assets_app_partitioncount WHERE count <> 0
+) AS kept USING (asset_id, identity, bucket, segment, state)
 WHERE counted.count IS DISTINCT FROM kept.count
 """
 
