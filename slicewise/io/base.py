@@ -209,5 +209,6 @@ def storage_at(place: Place) -> Storage:
     """The storage of a place. Raises NoStorageError."""
     cls = find_storage(place.uri)
     if cls is None:
-        raise NoStorageError(f"nothing here reads and writes {scheme_of(place.uri) or 'such'} URIs")
+        scheme = scheme_of(place.uri) or "such"
+        raise NoStorageError(f"nothing here reads and writes {scheme}: URIs, as {place.uri}")
     return cls(place)

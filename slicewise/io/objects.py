@@ -69,9 +69,10 @@ class ObjectStorage(Storage):
         apart: bool,
     ) -> list[Staged]:
         appends = self.place.write_mode == "append"
-        if appends:
-            refuse_other_columns(frame, definition, self._current(definition, keys), self.place)
-        files = self._files(self.staging(writer, partitioned=definition is not None))
+        with _answering(self.place.uri):
+            if appends:
+                refuse_other_columns(frame, definition, self._current(definition, keys), self.place)
+            files = self._files(self.staging(writer, partitioned=definition is not None))
         target = Target(files, definition, keys, keeps_schema=appends)
         return stage_one(frame, target) if apart else stage(frame, target)
 
@@ -84,7 +85,7 @@ class ObjectStorage(Storage):
         version: int | None = None,
     ) -> Frame:
         paths = [key_folder(definition, key) for key in keys]
-        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+        with _answering(self.place.uri), ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
             logs = dict(zip(paths, pool.map(self._log, paths), strict=True))
         if version is None and not any(logs.values()):
             # Something else has written it, in folders like Spark's.
@@ -110,7 +111,7 @@ class ObjectStorage(Storage):
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
-        with _passing():
+        with _answering(self.place.uri):
             return {
                 path: self._publish(path, writer)
                 for path in (str(partition["path"]) for partition in partitions)
@@ -118,11 +119,11 @@ class ObjectStorage(Storage):
 
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
         attempt = _attempt(writer)
-        with _passing():
+        with _answering(self.place.uri):
             return [p for p in paths if any(one.attempt == attempt for one in self._log(p))]
 
     def discard(self, writer: Writer) -> None:
-        with _passing():
+        with _answering(self.place.uri):
             files = self._files(self.staging(writer, partitioned=True))
             there = list(files.tree())
             kept = set(self.published(there, writer))
@@ -220,11 +221,11 @@ def _version(log: Sequence[_Entry], number: int, path: str) -> _Entry:
 
 
 @contextmanager
-def _passing() -> Iterator[None]:
+def _answering(uri: str) -> Iterator[None]:
     """pyarrow tells of a store that does not answer by an OSError without a number."""
     try:
         yield
     except OSError as error:
         if error.errno is None:
-            raise TryAgainError(str(error)) from error
+            raise TryAgainError(f"{uri}: {error}") from error
         raise

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slicewise.io import Place, Writer, storage_at
-from slicewise.storage import MissingVersionError, StagingLostError
+from slicewise.storage import MissingVersionError, StagingLostError, TryAgainError
 from tests.runtime.runs import Runs
 
 DAY = "day=mon"
@@ -181,3 +181,13 @@ def test_spark_writes_and_reads_what_the_log_says(spark_runs: Runs, tmp_path: Pa
     read = spark_runs.run("reads", upstream={"sales": keys, "everything": [""]})
     assert f"sales: [({latest}, 'x y', 'mon')] ['n', 't', 'day']\n" in read.log, read.messages
     assert f"everything: {added}\n" in read.log
+
+
+def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:
+    nobody = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
+    storage = storage_at(
+        Place(uri="s3://lake/a", write_mode="replace", format="json", connection={"arrow": nobody})
+    )
+    with pytest.raises(TryAgainError, match=r"s3://lake/a: .*127\.0\.0\.1") as refused:
+        storage.published([DAY], Writer(run_id=1, attempt="1-a", token="t"))
+    assert "secret" not in str(refused.value)

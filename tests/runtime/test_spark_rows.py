@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from slicewise.uris import uri_path
 from tests.runtime.runs import Runs
 
 PLACES = """
@@ -199,8 +200,8 @@ def test_one_run_stages_each_of_several_assets(spark_runs: Runs, written: list[s
     made = spark_runs.make("both", ["2013-01-02"], params={"written": written})
     assert made.types[-4:] == ["staged", "staged", "finished", "exited"]
     staged = {message["asset"]: message for message in made.of_type("staged")}
-    assert {name: one["root"] for name, one in staged.items()} == {
-        name: str(spark_runs.lake / name) for name in ("left", "right")
+    assert {name: uri_path(one["root"]) for name, one in staged.items()} == {
+        name: spark_runs.lake / name for name in ("left", "right")
     }
     for name, count in (("left", 2), ("right", 3)):
         assert rows(spark_runs.lake / name / "partition=2013-01-02") == count
