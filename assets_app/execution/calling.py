@@ -5,15 +5,12 @@ import time
 from typing import Any
 
 import structlog
-from django.conf import settings
 
-from assets_app.execution.keys import sent_keys
-from assets_app.execution.launching import cached_archive
+from assets_app.execution.launching import facts_of_run
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.worker import current
 from assets_app.models import DISCOVERY, HookOption, RunHook
 from assets_app.queries.clock import database_now
-from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess, WarmParentError
 
 log = structlog.get_logger(__name__)
@@ -66,28 +63,14 @@ def _claim(hook: RunHook) -> bool:
 def _request(hook: RunHook) -> dict[str, Any]:
     attempt = hook.attempt
     run, version = attempt.run, attempt.run.producer_version
-    spec = version.partition_of(run.asset.name)
     # All that it was to make, also where an earlier attempt has made some of it.
     made = run.partitions.filter(slice__asset=run.asset_id).exclude(slice__identity=DISCOVERY)
     keys = made.order_by("position").values_list("slice__key", flat=True)
     return {
+        **facts_of_run(attempt, keys),
         "hook": hook.option,
         "error": attempt.error if hook.option == HookOption.ON_FAILURE else None,
-        "run_id": run.pk,
-        "attempt": attempt.number,
-        "trigger": run.trigger,
-        "params": run.params,
-        "logical_time": (run.queued_at or run.created_at).isoformat(),
-        "bundle": {
-            "digest": version.bundle_version.digest,
-            "archive": str(cached_archive(version.bundle_version)),
-        },
-        "file": version.file,
-        "asset": run.asset.name,
         "outlets": [{"name": name, "uri": uri or None} for name, uri in version.outlets.items()],
-        "partition": spec,
-        "partitions": sent_keys(PartitionDefinition.rule_of(spec), keys),
-        "log_limit": settings.LOG_LIMIT_BYTES,
         "watchdog": _WATCHDOG_SECONDS,
     }
 

@@ -15,6 +15,7 @@ from assets_app.execution.connections import connection_of
 from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run
 from partitions_app.models import PartitionDefinition
+from partitions_app.rules import mapping_of
 from slicewise.keys import WHOLE
 
 
@@ -130,7 +131,7 @@ def _needed(
         downstream,
         upstream.definition,
         [WHOLE] if downstream is None else [downstream.parse(key) for key in keys],
-        None if mapping is None else slicewise.PartitionMapping.from_json(mapping),
+        mapping_of(mapping),
         since=first or now,
         until=now,
     )

@@ -1,7 +1,7 @@
 """Starts the runner of an attempt: what it is told, once nothing of earlier attempts goes on."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +15,7 @@ from assets_app.execution.connections import connection_of
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.worker import GatewayWorker
-from assets_app.models import BundleVersion
+from assets_app.models import BundleVersion, RunAttempt
 from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess
 
@@ -43,23 +43,12 @@ def launch(
 def _request(
     attempt: Attempt, inputs: Sequence[UpstreamInput], spark: dict[str, Any]
 ) -> dict[str, Any]:
-    run, row = attempt.run, attempt.row
-    version, names = run.producer_version, row.disk_names(run.producer_version)
-    spec = version.partition_of(run.asset.name)
+    row, version = attempt.row, attempt.run.producer_version
+    names = row.disk_names(version)
     return {
-        "run_id": run.pk,
-        "attempt": row.number,
+        **facts_of_run(row, attempt.keys),
         "attempt_name": row.name_on_disk,
         "token": str(row.token),
-        "trigger": run.trigger,
-        "params": run.params,
-        "logical_time": (run.queued_at or run.created_at).isoformat(),
-        "bundle": {
-            "digest": version.bundle_version.digest,
-            "archive": str(cached_archive(version.bundle_version)),
-        },
-        "file": version.file,
-        "asset": run.asset.name,
         "outlets": [
             {
                 "name": name,
@@ -69,18 +58,37 @@ def _request(
             }
             for name, uri in version.outlets.items()
         ],
-        "partition": spec,
-        "partitions": sent_keys(PartitionDefinition.rule_of(spec), attempt.keys),
         "strategy": version.strategy,
         "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
         "spark": spark,
-        "log_limit": settings.LOG_LIMIT_BYTES,
         # The code ends before its lease can: it never runs beside the attempt that takes over.
         "watchdog": settings.LEASE_SECONDS * 2 / 3,
     }
 
 
-def cached_archive(version: BundleVersion) -> Path:
+def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
+    """What a runner is told of a run, whichever of its functions it is to call for these keys."""
+    run, version = attempt.run, attempt.run.producer_version
+    spec = version.partition_of(run.asset.name)
+    return {
+        "run_id": run.pk,
+        "attempt": attempt.number,
+        "trigger": run.trigger,
+        "params": run.params,
+        "logical_time": (run.queued_at or run.created_at).isoformat(),
+        "bundle": {
+            "digest": version.bundle_version.digest,
+            "archive": str(_cached_archive(version.bundle_version)),
+        },
+        "file": version.file,
+        "asset": run.asset.name,
+        "partition": spec,
+        "partitions": sent_keys(PartitionDefinition.rule_of(spec), keys),
+        "log_limit": settings.LOG_LIMIT_BYTES,
+    }
+
+
+def _cached_archive(version: BundleVersion) -> Path:
     """The bundle version's archive in a file of this host, written once per digest."""
     folder = settings.DATA_FOLDER / "archives"
     archive: Path = folder / f"{version.digest}.tar.gz"

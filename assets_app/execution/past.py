@@ -13,6 +13,7 @@ import slicewise
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.keys import sent_keys
 from partitions_app.models import PartitionDefinition
+from partitions_app.rules import has_time
 from slicewise.runner.past import PAST_PARTITIONS
 
 # Slices looked at for one answer. Not all of them need have been made: the next question goes on
@@ -108,7 +109,7 @@ class PastPartitions:
             "page": PAGE,
         }
         with connection.cursor() as cursor:
-            cursor.execute(_BY_WINDOW if self._has_time else _BY_MAKING, values)
+            cursor.execute(_BY_WINDOW if has_time(self._definition) else _BY_MAKING, values)
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
@@ -122,10 +123,6 @@ class PastPartitions:
     def _identity(self) -> str:
         return "whole" if self._definition is None else self._definition.identity
 
-    @property
-    def _has_time(self) -> bool:
-        return self._definition is not None and self._definition.time_dimension is not None
-
     @cached_property
     def _own(self) -> frozenset[str]:
         return frozenset(self._attempt.keys)
@@ -133,7 +130,7 @@ class PastPartitions:
     @cached_property
     def _beginning(self) -> Place:
         """The run's first window or, without time, the end of it."""
-        if not self._has_time:
+        if not has_time(self._definition):
             return Place("infinity", "", 0)
         own = self._attempt.run.partitions.aggregate(first=Min("slice__window_start"))
         return Place(own["first"], "", 0)

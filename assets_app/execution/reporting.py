@@ -12,7 +12,7 @@ from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import describe
 from assets_app.execution.messages import nudge_judge
-from assets_app.execution.requests import in_flight_sentence, selected_rows
+from assets_app.execution.requests import in_flight_sentence, require_declared, selected_rows
 from assets_app.execution.settling import COUNTS_FOLLOW
 from assets_app.models import Asset, Outbox, WriteReport
 from slicewise.rows import PartitionRow
@@ -114,10 +114,7 @@ def _require_external(asset: Asset) -> None:
     """What is made here gets its versions from runs: that its data is in place, and what it was
     made from, is known of these alone.
     """
-    if not asset.active:
-        raise InvalidRequest(
-            {"asset": f"{asset.name} is not declared by any loaded file any more."}
-        )
+    require_declared(asset)
     if asset.producer_id is not None:
         raise InvalidRequest(
             {

@@ -142,15 +142,20 @@ def refuse_unfinished(rows: Sequence[PartitionRow], *, now: datetime, field: str
         )
 
 
+def require_declared(asset: Asset) -> None:
+    """InvalidRequest on ``asset`` if no loaded file declares it any more."""
+    if not asset.active:
+        raise InvalidRequest(
+            {"asset": f"{asset.name} is not declared by any loaded file any more."}
+        )
+
+
 def require_producer(asset: Asset) -> ProducerVersion:
     """The version of the code that makes the asset now.
 
     InvalidRequest on ``asset`` if nothing here makes it.
     """
-    if not asset.active:
-        raise InvalidRequest(
-            {"asset": f"{asset.name} is not declared by any loaded file any more."}
-        )
+    require_declared(asset)
     version = asset.producer.current_version if asset.producer else None
     if version is None:
         raise InvalidRequest(

@@ -17,6 +17,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
 from partitions_app.labels import label_of
+from partitions_app.rules import mapping_of
 
 # Runs of several partitions read for all of them at once, so keys are gathered by attempt.
 _NEWER = """
@@ -124,8 +125,7 @@ def _needed(
     edge: AssetDependency, downstream: Any, key: Any, since: datetime | None
 ) -> slicewise.PartitionSet:
     now = timezone.now()
-    mapping = edge.mapping and slicewise.PartitionMapping.from_json(edge.mapping)
     return slicewise.upstream_partitions(
-        downstream, edge.upstream.definition, [key], mapping,
+        downstream, edge.upstream.definition, [key], mapping_of(edge.mapping),
         since=since or now, until=now,
     )  # fmt: skip

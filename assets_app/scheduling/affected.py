@@ -6,6 +6,7 @@ from datetime import datetime
 
 import slicewise
 from assets_app.models import AssetDependency
+from partitions_app.rules import has_time, mapping_of
 from slicewise.due import ended_between
 from slicewise.keys import WHOLE
 
@@ -33,7 +34,7 @@ def affected(
     not over yet may be among the rest.
     """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
-    mapping = mapping_of(edge)
+    mapping = mapping_of(edge.mapping)
     made = [piece for piece in made if piece.identity == edge.upstream.identity]
     if downstream is None:
         return slicewise.PartitionSet.of(None, [WHOLE] if made else [])
@@ -54,16 +55,6 @@ def affected(
                 until=ended.hull.end,
             )
     return found
-
-
-def mapping_of(edge: AssetDependency) -> slicewise.PartitionMapping | None:
-    """The edge's explicit mapping; None for overlap."""
-    return None if edge.mapping is None else slicewise.PartitionMapping.from_json(edge.mapping)
-
-
-def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
-    """Whether the definition cuts time."""
-    return definition is not None and definition.time_dimension is not None
 
 
 def existing_keys(

@@ -11,9 +11,9 @@ from django.db import connection
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
-from assets_app.scheduling.affected import has_time, mapping_of
 from assets_app.scheduling.judging import scheduling_edges
 from assets_app.scheduling.readiness import Verdict, judge, needed_of
+from partitions_app.rules import has_time, mapping_of
 from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow, partition_rows
 
@@ -98,7 +98,7 @@ def _is_countable(edge: AssetDependency) -> bool:
     """Whether what a partition needs of the upstream asset has a bound that is not its history."""
     if not has_time(edge.upstream.definition):
         return edge.downstream.definition is not None or edge.upstream.definition is None
-    mapping = mapping_of(edge)
+    mapping = mapping_of(edge.mapping)
     is_all = mapping is not None and mapping.to_json().get("kind") == "all"
     return has_time(edge.downstream.definition) and not is_all
 
@@ -116,7 +116,9 @@ def _candidates(asset: Asset, edges: Sequence[AssetDependency]) -> list[Partitio
         if upstream is None or has_time(upstream) != has_time(definition):
             continue
         keys = list(still_known(upstream, newest.get(edge.upstream_id, ())))
-        touched |= slicewise.downstream_partitions(upstream, definition, keys, mapping_of(edge))
+        touched |= slicewise.downstream_partitions(
+            upstream, definition, keys, mapping_of(edge.mapping)
+        )
     rows = partition_rows(definition, touched[max(0, len(touched) - _MOST_LOOKED_AT) :])
     return list(rows)[::-1]
 

@@ -13,7 +13,7 @@ from django.db.models import Min
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
-from assets_app.scheduling.affected import has_time, mapping_of
+from partitions_app.rules import has_time, mapping_of
 from slicewise.rows import PartitionRow
 
 # For each downstream partition and each upstream asset: how many partitions it needs of that, how
@@ -164,7 +164,7 @@ def needed_of(edge: AssetDependency, row: PartitionRow, now: datetime) -> slicew
         downstream,
         upstream,
         [""] if downstream is None else [downstream.parse(row.key)],
-        mapping_of(edge),
+        mapping_of(edge.mapping),
         since=since,
         until=now,
     )

@@ -9,6 +9,7 @@ from typing import Any
 from accounts_app.models import User
 from accounts_app.policy import Action, reach
 from assets_app.models import Asset, AssetDependency, ProducerVersion
+from partitions_app.rules import has_time
 from slicewise import Dimension, PartitionDefinition
 
 MOST_VERSIONS = 30
@@ -38,7 +39,9 @@ def offered_to(user: User) -> list[str]:
     within = reach(user, Action.BACKFILL)
     if not within:
         return []
-    return [one.name for one in rows.order_by("name") if has_time(one) and within.covers(one)]
+    return [
+        one.name for one in rows.order_by("name") if has_time(one.definition) and within.covers(one)
+    ]
 
 
 def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
@@ -60,12 +63,7 @@ def followers_of(asset: Asset) -> list[Asset]:
     ordered = _in_order(asset.pk, below)
     rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
     found = rows.select_related("producer__current_version").in_bulk(ordered)
-    return [found[pk] for pk in ordered if pk in found and has_time(found[pk])]
-
-
-def has_time(asset: Asset) -> bool:
-    """Whether it has a dimension of time, which a backfill needs."""
-    return asset.definition is not None and asset.definition.time_dimension is not None
+    return [found[pk] for pk in ordered if pk in found and has_time(found[pk].definition)]
 
 
 def versions_of(asset: Asset) -> list[tuple[str, datetime]]:

@@ -15,7 +15,6 @@ from assets_app.models import Asset
 from backfills_app.forms.following import (
     Segments,
     followers_of,
-    has_time,
     offered_to,
     segments_of,
     versions_of,
@@ -24,6 +23,7 @@ from backfills_app.forms.params import PREFIX, given_params, param_fields, shown
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
+from partitions_app.rules import has_time
 
 SEGMENT = "segment-"
 AT_MOST = "n"
@@ -256,7 +256,7 @@ class BackfillForm(ServiceForm):
 def _with_time(name: str) -> Asset | None:
     rows = Asset.objects.declared().select_related("producer__current_version")
     asset = rows.filter(name=name).first() if name and "\0" not in name else None
-    return asset if asset is not None and has_time(asset) else None
+    return asset if asset is not None and has_time(asset.definition) else None
 
 
 def _declared_params(asset: Asset | None) -> dict[str, Any]:

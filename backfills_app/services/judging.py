@@ -43,7 +43,8 @@ def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
     """What becomes of some partitions of which all that comes before them here has ended."""
     policy = backfill.existing
     now = standing(part, turn, own=backfill.group_id)
-    existing = left_out(policy, part, now, _made_upstream(policy, part, now.materialized)).existing
+    remade = _upstream_of(policy, part, now.materialized, _MADE)
+    existing = left_out(policy, part, now, remade).existing
     gone = turn - existing - current_part(part.asset, turn)
     held = now.held - gone
     rest = turn - existing - gone - held
@@ -63,11 +64,7 @@ def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
 def existing_before_its_turn(policy: str, part: StoredPart, chosen: Partitions) -> Partitions:
     """What is there already and certain to stay: nothing upstream of it waits to be made here."""
     now = standing(part, chosen)
-    waits = [
-        (edge, _upstream_rows(edge, now.materialized, "wanted.state = 'waiting'"))
-        for edge in part.edges
-        if policy == ExistingPolicy.STALE and edge.part is not None
-    ]
+    waits = _upstream_of(policy, part, now.materialized, "wanted.state = 'waiting'")
     return left_out(policy, part, now, waits).existing
 
 
@@ -79,13 +76,14 @@ def runs_holding(part: StoredPart, keys: list[str]) -> dict[str, int]:
     return dict(held.values_list("key", "held_by")) if keys else {}
 
 
-def _made_upstream(
-    policy: str, part: StoredPart, materialized: Partitions
+def _upstream_of(
+    policy: str, part: StoredPart, materialized: Partitions, condition: str
 ) -> list[tuple[Edge, Partitions]]:
+    """What decides of stale partitions: those upstream in this backfill of some condition."""
     if policy != ExistingPolicy.STALE:
         return []
     return [
-        (edge, _upstream_rows(edge, materialized, _MADE))
+        (edge, _upstream_rows(edge, materialized, condition))
         for edge in part.edges
         if edge.part is not None
     ]

@@ -13,6 +13,7 @@ from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.services.places import Places
+from partitions_app.rules import has_time, mapping_of
 from slicewise.keys import WHOLE
 from slicewise.mapping import WindowMapping
 from slicewise.overlap import overlapping
@@ -205,7 +206,7 @@ def _edge(
         upstream=upstream,
         definition=definition,
         downstream=part.definition,
-        mapping=None if mapping is None else slicewise.PartitionMapping.from_json(mapping),
+        mapping=mapping_of(mapping),
         part=source,
         since=_since(part.definition, upstream, definition, source, at),
         until=at,
@@ -225,11 +226,6 @@ def _since(
     first: datetime | None = _recorded(upstream).aggregate(first=Min("window_start"))["first"]
     hull = source.whole.hull if source is not None else None
     return min(one for one in (first, None if hull is None else hull.start, at) if one is not None)
-
-
-def has_time(definition: Definition) -> bool:
-    """Whether the definition cuts time."""
-    return definition is not None and definition.time_dimension is not None
 
 
 def whole_of(definition: Definition) -> slicewise.PartitionSet:

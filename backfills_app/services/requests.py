@@ -196,9 +196,10 @@ def _yes_or_no(name: str, value: object) -> bool:
 def _whole_number(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str):
-        try:
-            return int(value.strip())
-        except ValueError:
-            pass
-    raise InvalidRequest({name: f"{value!r} is not a whole number."})
+    problem = InvalidRequest({name: f"{value!r} is not a whole number."})
+    if not isinstance(value, str):
+        raise problem
+    try:
+        return int(value.strip())
+    except ValueError:
+        raise problem from None

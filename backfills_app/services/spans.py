@@ -9,6 +9,7 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset
+from partitions_app.rules import has_time
 from slicewise.keys import SEPARATOR
 from slicewise.slabs import Slab
 
@@ -85,8 +86,8 @@ def _is_all_between(within: slicewise.PartitionSet) -> bool:
 
 def labeled(definition: Definition, pieces: str, values: dict[str, Any]) -> Sets:
     """The partitions that a statement selects, as (label, segment, start, end, key), by label."""
-    has_time = definition is not None and definition.time_dimension is not None
-    statement = (_SPANS if has_time else _KEYS).format(pieces=pieces)
+    by_window = has_time(definition)
+    statement = (_SPANS if by_window else _KEYS).format(pieces=pieces)
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
@@ -95,7 +96,7 @@ def labeled(definition: Definition, pieces: str, values: dict[str, Any]) -> Sets
         by_label.setdefault(label, []).append(rest)
     reader = _Reader(definition)
     return {
-        label: reader.by_window(found) if has_time else reader.by_key(key for (key,) in found)
+        label: reader.by_window(found) if by_window else reader.by_key(key for (key,) in found)
         for label, found in by_label.items()
     }
 

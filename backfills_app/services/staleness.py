@@ -12,6 +12,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import labeled
+from partitions_app.rules import mapping_of
 
 # Runs of several partitions read for all of them at once: what each was made from is a matter of
 # mapping, unless one side has a single partition. These are labeled by their attempt, the others
@@ -87,13 +88,12 @@ def _by_mapping(
     upstream: Asset = dependency.upstream
     if upstream.definition is None:
         return {}
-    mapping = dependency.mapping
     now = timezone.now()
     edge = Edge(
         upstream=upstream,
         definition=upstream.definition,
         downstream=part.definition,
-        mapping=None if mapping is None else slicewise.PartitionMapping.from_json(mapping),
+        mapping=mapping_of(dependency.mapping),
         since=now,
         until=now,
     )

@@ -39,11 +39,6 @@ class StoredPart(Part):
 
     row: BackfillAsset
 
-    @property
-    def is_made_up_of_one(self) -> bool:
-        """Whether nothing of this backfill comes before it."""
-        return not self.upstream_parts
-
     def rows(
         self,
         within: slicewise.PartitionSet,

@@ -11,9 +11,9 @@ from django.db import connection
 
 import slicewise
 from backfills_app.models import Backfill, BackfillPartition, EndedRun
-from backfills_app.services.parts import has_time
 from backfills_app.services.places import Range, ranges_of
 from backfills_app.services.stored import StoredPart, stored_parts
+from partitions_app.rules import has_time
 
 Settled = dict[StoredPart, slicewise.PartitionSet]
 

@@ -129,8 +129,3 @@ def progress_with_pace(backfills: Sequence[Backfill]) -> list[Progress]:
     """The progress of several, with their pace: one statement."""
     paces = paces_of(backfills, timezone.now()) if backfills else {}
     return [progress_of(backfill, paces.get(backfill.pk)) for backfill in backfills]
-
-
-def first_part(backfill: Backfill) -> BackfillAsset | None:
-    """The asset that was asked for."""
-    return next(iter(backfill.assets.all()), None)

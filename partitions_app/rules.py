@@ -1,0 +1,19 @@
+"""Small questions about rules, as columns and other rows keep them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import slicewise
+
+
+def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
+    """Whether the definition cuts time."""
+    return definition is not None and definition.time_dimension is not None
+
+
+def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | None:
+    """An explicit mapping of a dependency; None for overlap.
+
+    Raises what `slicewise.PartitionMapping.from_json` does.
+    """
+    return None if spec is None else slicewise.PartitionMapping.from_json(spec)
