@@ -5,8 +5,8 @@ import random
 import signal
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
 
+from bench.processes import children, command
 from config.stack import Stack
 
 # What is killed, and how often in comparison.
@@ -61,7 +61,7 @@ class Killer:
         if kind == "runner":
             queues = ("worker-scheduled", "worker-backfill")
             parents = [pid for name in queues for pid in self._parents(name)]
-            return [pid for parent in parents for pid in _children(parent)]
+            return [pid for parent in parents for pid in children(parent)]
         if kind.startswith("parent of "):
             return self._parents(kind.removeprefix("parent of "))
         pid = self._stack.pid_of(kind)
@@ -70,17 +70,4 @@ class Killer:
     def _parents(self, worker: str) -> list[int]:
         """The warm parent of a worker, from which its runners are forked."""
         pid = self._stack.pid_of(worker)
-        return [child for child in _children(pid) if b"slicewise.runner" in _command(child)]
-
-
-def _children(pid: int) -> list[int]:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        tasks = Path(f"/proc/{pid}/task").iterdir()
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    return []
-
-
-def _command(pid: int) -> bytes:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
+        return [child for child in children(pid) if "slicewise.runner" in " ".join(command(child))]

@@ -33,6 +33,10 @@ class Client:
         """Post a JSON object; what the API answers."""
         return self._ask("POST", path, json.dumps(body).encode())
 
+    def patch(self, path: str, **body: Any) -> Any:
+        """Change what is at a path by a JSON object; what the API answers."""
+        return self._ask("PATCH", path, json.dumps(body).encode())
+
     def every(self, path: str) -> Iterator[dict[str, Any]]:
         """All results of a list, page after page."""
         page: dict[str, Any] = {"next": path}

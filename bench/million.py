@@ -1,0 +1,157 @@
+"""``python -m bench.million``: a backfill of a million partitions through its whole life.
+
+Previewed, created, looked at while it runs, paused, changed, resumed and canceled; what each took,
+and how much memory any process but Spark's had.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.figures import duration
+from bench.memory import Memory
+from bench.running import BUNDLES, data_folder, sign_in
+from config.stack import Stack
+from config.stack.process import scrubbed
+from tests.faults.pages import Pages
+
+_FIRST = datetime(2020, 1, 1, 5, tzinfo=UTC)
+_LOOKS = 21
+_PATIENCE_SECONDS = 600
+_MOST_MB = 500
+
+console = Console(highlight=False)
+
+
+def main() -> int:
+    """Live through it; the exit status says whether memory stayed below the limit."""
+    parser = argparse.ArgumentParser(prog="python -m bench.million", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=1_000_000, help="how many it is of")
+    parser.add_argument("--seconds", type=int, default=60, help="how long it runs before the pause")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with data_folder() as folder:
+        shutil.copytree(BUNDLES / "minutes", folder / "definitions")
+        whole = Stack(folder, bundles={"minutes": folder / "definitions"}, env=scrubbed(os.environ))
+        whole.start()
+        try:
+            with Memory() as memory:
+                Life(whole, options.partitions, options.seconds).live()
+            memory_table = Table(title="The most that a process had to itself, Spark's left out")
+            memory_table.add_column("process")
+            memory_table.add_column("MB", justify="right")
+            for kind, size in memory.most.items():
+                memory_table.add_row(kind, f"{size:,}")
+            console.print(memory_table)
+        finally:
+            whole.stop()
+    return 0 if max(memory.most.values()) < _MOST_MB else 1
+
+
+class Life:
+    """One backfill, and what each of its stations took."""
+
+    def __init__(self, whole: Stack, partitions: int, seconds: int) -> None:
+        self._client = sign_in(whole)
+        self._pages = Pages(whole)
+        last = _FIRST + timedelta(minutes=partitions - 1)
+        self._asked = {
+            "asset": "minutes",
+            "start": f"{_FIRST:%Y-%m-%dT%H:%MZ}",
+            "end": f"{last:%Y-%m-%dT%H:%MZ}",
+            "max_active_runs": 3,
+            "strategy": "partition",
+        }
+        self._partitions, self._seconds = partitions, seconds
+        self._address = ""
+
+    def live(self) -> None:
+        """Go through all of it."""
+        client = self._client
+        plan = self._timed("preview", lambda: client.post("/backfills/preview/", **self._asked))
+        self._timed("preview, again", lambda: client.post("/backfills/preview/", **self._asked))
+        made = self._timed("create: accepted", lambda: client.post("/backfills/", **self._asked))
+        if made["counts"]["total"] != self._partitions:
+            raise ValueError(f"{made['counts']} of {self._partitions:,}; announced: {plan}")
+        began = time.monotonic()
+        self._address = f"/backfills/{made['id']}/"
+        self._look("while it is created", 5)
+        self._until(lambda now: now["state"] == "running")
+        _say("create: every partition is a row", time.monotonic() - began)
+        deadline = time.monotonic() + self._seconds
+        before = client.get(self._address)["counts"]["succeeded"]
+        self._look("while it runs", _LOOKS)
+        time.sleep(max(0.0, deadline - time.monotonic()))
+        counts = client.get(self._address)["counts"]
+        rate = (counts["succeeded"] - before) / max(self._seconds, 1)
+        console.print(f"  made meanwhile: {counts['succeeded']:,} ({rate:.1f}/s)")
+        self._timed("pause", lambda: client.post(self._address + "pause/"))
+        self._until(lambda now: not now["counts"]["active"])
+        quiet = client.get(self._address)["counts"]["succeeded"]
+        time.sleep(3)
+        now = client.get(self._address)
+        if (now["state"], now["counts"]["succeeded"]) != ("paused", quiet):
+            raise ValueError(f"paused, and something was made: {now}")
+        self._look("while it is paused", _LOOKS)
+        self._timed(
+            "change order, priority and runs at once",
+            lambda: client.patch(self._address, order="newest", priority=2, max_active_runs=2),
+        )
+        self._timed("resume", lambda: client.post(self._address + "resume/"))
+        self._until(lambda now: now["counts"]["succeeded"] > quiet)
+        newest = client.get(self._address + "partitions/?state=succeeded&page_size=1")
+        console.print(f"  made since, of the newest: {newest['results'][:1]}", soft_wrap=True)
+        asked = time.monotonic()
+        self._timed("cancel: accepted", lambda: client.post(self._address + "cancel/"))
+        self._look("while it is canceled", 5)
+        self._until(lambda now: now["state"] == "canceled")
+        _say("cancel: nothing runs, all is canceled", time.monotonic() - asked)
+        self._look("after its end", _LOOKS)
+        counts = client.get(self._address)["counts"]
+        console.print(f"  {counts}")
+        if counts["succeeded"] + counts["canceled"] != self._partitions:
+            raise ValueError(f"some partitions are neither made nor canceled: {counts}")
+
+    def _look(self, when: str, times: int) -> None:
+        """How long the page and what it asks for again and again take to come."""
+        for name, path in (("page", ""), ("progress", "progress/")):
+            took = []
+            for _ in range(times):
+                began = time.monotonic()
+                self._pages.text(self._address + path)
+                took.append(time.monotonic() - began)
+            console.print(
+                f"  {name} {when}: median {duration(median(took))}, worst {duration(max(took))}"
+            )
+
+    def _timed(self, what: str, act: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        answer = act()
+        _say(what, time.monotonic() - began)
+        return answer
+
+    def _until(self, so: Callable[[dict[str, Any]], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not so(now := self._client.get(self._address)):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not after {_PATIENCE_SECONDS} s: {now}")
+            time.sleep(0.1)
+
+
+def _say(what: str, seconds: float) -> None:
+    console.print(f"{what}: {duration(seconds)}")
+
+
+if __name__ == "__main__":
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    sys.exit(main())
