@@ -81,18 +81,18 @@ def compare_waiting(whole: Stack, client: Client, first: str, last: str) -> None
         table.add_column(title)
     client.post("/assets/pulse/unpause/")
     time.sleep(5)
-    table.add_row("nothing", *_waits(whole, _WATCHED_SECONDS))
+    table.add_row("nothing", *waits(whole, _WATCHED_SECONDS))
     asked = client.post(
         "/backfills/",
         asset=ASSET, start=first, end=last, existing="all", strategy="partition", max_active_runs=8,
     )  # fmt: skip
-    table.add_row("a backfill, a run a day, 8 at once", *_waits(whole, _WATCHED_SECONDS))
+    table.add_row("a backfill, a run a day, 8 at once", *waits(whole, _WATCHED_SECONDS))
     client.post("/assets/pulse/pause/")
     wait_for(client, asked)
     Console().print(table)
 
 
-def _waits(whole: Stack, seconds: float) -> tuple[str, str, str]:
+def waits(whole: Stack, seconds: float) -> tuple[str, str, str]:
     """Number, median and worst of the scheduled runs of the next seconds."""
     with psycopg.connect(whole.environment()["DATABASE_URL"]) as connection:
         before = len(connection.execute(DUE).fetchall())

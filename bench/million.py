@@ -1,12 +1,12 @@
 """``python -m bench.million``: a backfill of a million partitions through its whole life.
 
 Previewed, created, looked at while it runs, paused, changed, resumed and canceled; what each took,
-and how much memory any process but Spark's had.
+how long scheduled runs of the same asset waited meanwhile, and how much memory any process but
+Spark's had.
 """
 
 import argparse
 import os
-import shutil
 import signal
 import sys
 import time
@@ -18,6 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.backfills import waits
 from bench.figures import duration
 from bench.memory import Memory
 from bench.running import BUNDLES, data_folder, sign_in
@@ -25,8 +26,10 @@ from config.stack import Stack
 from config.stack.process import scrubbed
 from tests.faults.pages import Pages
 
-_FIRST = datetime(2020, 1, 1, 5, tzinfo=UTC)
+ASSET = "pulse"
+_FIRST = datetime(2020, 1, 1, tzinfo=UTC)
 _LOOKS = 21
+_WAITS_SECONDS = 30
 _PATIENCE_SECONDS = 600
 _MOST_MB = 500
 
@@ -41,8 +44,7 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with data_folder() as folder:
-        shutil.copytree(BUNDLES / "minutes", folder / "definitions")
-        whole = Stack(folder, bundles={"minutes": folder / "definitions"}, env=scrubbed(os.environ))
+        whole = Stack(folder, bundles={"beat": BUNDLES / "beat"}, env=scrubbed(os.environ))
         whole.start()
         try:
             with Memory() as memory:
@@ -62,13 +64,13 @@ class Life:
     """One backfill, and what each of its stations took."""
 
     def __init__(self, whole: Stack, partitions: int, seconds: int) -> None:
-        self._client = sign_in(whole)
+        self._whole, self._client = whole, sign_in(whole)
         self._pages = Pages(whole)
-        last = _FIRST + timedelta(minutes=partitions - 1)
+        last = _FIRST + timedelta(seconds=partitions - 1)
         self._asked = {
-            "asset": "minutes",
-            "start": f"{_FIRST:%Y-%m-%dT%H:%MZ}",
-            "end": f"{last:%Y-%m-%dT%H:%MZ}",
+            "asset": ASSET,
+            "start": f"{_FIRST:%Y-%m-%dT%H:%M:%SZ}",
+            "end": f"{last:%Y-%m-%dT%H:%M:%SZ}",
             "max_active_runs": 3,
             "strategy": "partition",
         }
@@ -78,6 +80,9 @@ class Life:
     def live(self) -> None:
         """Go through all of it."""
         client = self._client
+        for name in ("echo", "bars"):
+            client.post(f"/assets/{name}/pause/")
+        self._waits("nothing")
         plan = self._timed("preview", lambda: client.post("/backfills/preview/", **self._asked))
         self._timed("preview, again", lambda: client.post("/backfills/preview/", **self._asked))
         made = self._timed("create: accepted", lambda: client.post("/backfills/", **self._asked))
@@ -90,6 +95,7 @@ class Life:
         _say("create: every partition is a row", time.monotonic() - began)
         deadline = time.monotonic() + self._seconds
         before = client.get(self._address)["counts"]["succeeded"]
+        self._waits("a backfill of it that runs")
         self._look("while it runs", _LOOKS)
         time.sleep(max(0.0, deadline - time.monotonic()))
         counts = client.get(self._address)["counts"]
@@ -121,6 +127,11 @@ class Life:
         console.print(f"  {counts}")
         if counts["succeeded"] + counts["canceled"] != self._partitions:
             raise ValueError(f"some partitions are neither made nor canceled: {counts}")
+
+    def _waits(self, beside: str) -> None:
+        """What scheduled runs of the asset wait, one a second, from the due instant to running."""
+        number, middle, worst = waits(self._whole, _WAITS_SECONDS)
+        console.print(f"scheduled runs beside {beside}: {number}, median {middle}, worst {worst}")
 
     def _look(self, when: str, times: int) -> None:
         """How long the page and what it asks for again and again take to come."""

@@ -1,0 +1,146 @@
+"""Backfills whose workers are killed while they run, are canceled and are paused: what they say of
+themselves is true, then and afterwards. While they are created: test_creation.py.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, is_running, until
+from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.test_peer import at_work
+
+pytestmark = pytest.mark.fault(8)
+
+_COUNTED = """
+SELECT sum(piece.waiting + piece.active), sum(piece.active), sum(piece.succeeded),
+    sum(piece.failed), sum(piece.canceled), sum(piece.expanded)
+FROM backfills_app_backfillasset AS piece WHERE piece.backfill_id = %s
+"""
+_BY_STATE = """
+SELECT wanted.state, count(*) FROM backfills_app_backfillpartition AS wanted
+JOIN backfills_app_backfillasset AS piece ON piece.id = wanted.backfill_asset_id
+WHERE piece.backfill_id = %s GROUP BY 1
+"""
+_RUNS = "SELECT id, state FROM assets_app_run WHERE group_id = %s"
+
+
+def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dict[str, Any]:
+    """A backfill of the first days of a year."""
+    made: dict[str, Any] = api.post(
+        "/backfills/", asset="patient", start=f"{year}-01-01", end=f"{year}-{last}",
+        params={"seconds": seconds}, max_active_runs=3, existing="all",
+    )  # fmt: skip
+    return made
+
+
+def assert_true(crew: Crew, backfill: dict[str, Any]) -> dict[str, int]:
+    """The counts are those of the partitions, and these are those of the runs."""
+    states: dict[str, int] = dict(crew.rows(_BY_STATE, backfill["id"]))
+    ((unmade, active, succeeded, failed, canceled, expanded),) = crew.rows(_COUNTED, backfill["id"])
+    assert states.get("waiting", 0) + states.get("active", 0) == unmade
+    assert [states.get(name, 0) for name in ("active", "succeeded", "failed", "canceled")] == [
+        active, succeeded, failed, canceled,
+    ]  # fmt: skip
+    assert sum(states.values()) == expanded
+    unended = [
+        state for _, state in crew.rows(_RUNS, backfill["group"])
+        if state not in ("succeeded", "failed", "canceled", "skipped")
+    ]  # fmt: skip
+    assert len(unended) == active
+    return states
+
+
+def kill_all(crew: Crew) -> None:
+    """The worker that moves backfills on, and the one that makes their runs."""
+    crew.kill("worker-control")
+    crew.kill("worker-backfill")
+
+
+def test_killed_while_running_each_partition_is_made_once(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
+) -> None:
+    backfill = asked(api, 2010 + fault_round, seconds=1.0)
+    lost = until(lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work")
+    kill_all(crew)
+    killed = time.monotonic()
+    done = ended(api, f"/backfills/{backfill['id']}/")
+    recovered("kill -9 of a backfill's workers while it runs", time.monotonic() - killed)
+    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    assert_true(crew, backfill)
+    for run in lost:
+        assert_never_twice_at_once(marks_of(lake, run))
+    made = crew.materializations("patient")
+    year = str(2010 + fault_round)
+    assert {made[key] for key in made if key.startswith(year)} == {(1, 1)}
+
+
+def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
+) -> None:
+    backfill = asked(api, 2015 + fault_round, seconds=600.0)
+    address = f"/backfills/{backfill['id']}/"
+    running = until(lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work")
+    pids = [mark.pid for run in running for mark in marks_of(lake, run)]
+    worker = crew.pid("worker-backfill")
+    crew.freeze(worker)  # so that it cannot end them before it is killed
+    api.post(f"{address}cancel/")
+    states = assert_true(crew, backfill)
+    assert api.get(address)["state"] == "canceling"
+    assert states == {"active": 3, "canceled": 3}
+    kill_all(crew)
+    killed = time.monotonic()
+
+    def look() -> bool:
+        # The state first: whatever ran then would be seen.
+        state = api.get(address)["state"]
+        at_work_still = [pid for pid in pids if is_running(pid)]
+        assert state == "canceling" or not at_work_still
+        return bool(state == "canceled")
+
+    until(look, "it is canceled")
+    recovered("kill -9 of a backfill's workers while it is canceled", time.monotonic() - killed)
+    assert assert_true(crew, backfill) == {"canceled": 6}
+    assert {state for _, state in crew.rows(_RUNS, backfill["group"])} == {"canceled"}
+
+
+def test_killed_while_paused_it_stays_paused_and_resumes(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
+) -> None:
+    backfill = asked(api, 2020 + fault_round, seconds=2.0)
+    address = f"/backfills/{backfill['id']}/"
+    until(lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work")
+    api.post(f"{address}pause/")
+    kill_all(crew)
+    crew.ready()
+    # Those that ran are tried again only once it goes on: nothing of a paused one starts.
+    attempts = (
+        "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
+        " ON run.id = one.run_id WHERE run.group_id = %s"
+    )
+    begun = crew.value(attempts, backfill["group"])
+    until(lambda: not alive(crew, backfill), "what ran is known to be lost")
+    assert api.get(address)["state"] == "paused"
+    assert_true(crew, backfill)
+    assert crew.value(attempts, backfill["group"]) == begun
+    api.post(f"{address}resume/")
+    resumed = time.monotonic()
+    done = ended(api, address)
+    recovered("kill -9 of a backfill's workers while paused: all of it", time.monotonic() - resumed)
+    assert (done["state"], done["counts"]["succeeded"]) == ("succeeded", 6)
+    assert_true(crew, backfill)
+
+
+def alive(crew: Crew, backfill: dict[str, Any]) -> int:
+    """How many of its attempts have not ended."""
+    found: int = crew.value(
+        "SELECT count(*) FROM assets_app_runattempt AS one JOIN assets_app_run AS run"
+        " ON run.id = one.run_id WHERE run.group_id = %s AND one.ended_at IS NULL",
+        backfill["group"],
+    )
+    return found
