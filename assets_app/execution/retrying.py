@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts_app import audit, policy
@@ -14,16 +14,23 @@ from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.reclaiming import (
+    KEYS_NAMED,
+    cut_anew,
+    forget_found,
+    held_elsewhere,
+    in_flight,
+    searches_among,
+    take,
+)
 from assets_app.execution.requests import checked_params, require_producer
 from assets_app.execution.transitions import is_terminal, move_all
 from assets_app.models import (
-    DISCOVERY,
     GroupKind,
     ProducerVersion,
     Queue,
     Run,
     RunGroup,
-    RunPartition,
     RunState,
     Trigger,
 )
@@ -31,51 +38,6 @@ from assets_app.signals import retry_asked, runs_retried
 from slicewise.rows import PartitionRow, partition_rows
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
-_KEYS_NAMED = 3
-
-# What is published and on record already is left as it is; where several assets are made together,
-# if that is so of all of them.
-_IS_LEFT = """EXISTS (
-        SELECT FROM assets_app_runpartition AS part
-        JOIN assets_app_assetpartition AS own ON own.id = part.slice_id
-        WHERE part.run_id = made.run_id AND part.state <> 'succeeded'
-          AND own.identity = slice.identity AND own.key = slice.key
-    )"""
-
-# The slices are locked in the order in which claims and ends of runs take them. A run that finds
-# its partitions has only the slice that stands for the search: what it found, it finds anew. Of two
-# runs of one partition the later one makes it.
-_LOOK = f"""
-WITH wanted AS MATERIALIZED (
-    SELECT made.run_id, slice.id, slice.key, slice.held_by_id,
-           slice.identity IN (%(discovery)s, coalesce(rule.identity, 'whole')) AS in_force
-    FROM assets_app_runpartition AS made
-    JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
-    JOIN assets_app_asset AS asset ON asset.id = slice.asset_id
-    LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
-    WHERE made.run_id = ANY(%(runs)s) AND {_IS_LEFT}
-      AND (slice.identity = %(discovery)s OR made.run_id <> ALL(%(searches)s))
-    ORDER BY slice.asset_id, slice.identity, slice.key, made.run_id
-    FOR UPDATE OF slice
-), looked AS (
-    SELECT *, max(run_id) OVER (PARTITION BY id) AS last_run FROM wanted
-)
-SELECT run_id, bool_and(in_force),
-       (array_agg(key ORDER BY key) FILTER (WHERE held_by_id IS NOT NULL))[1:%(most)s],
-       (array_agg(key ORDER BY key) FILTER (WHERE last_run <> run_id))[1:%(most)s], max(last_run)
-FROM looked GROUP BY run_id
-"""  # noqa: S608  (a part of the statement that has one home)
-_TAKE = f"""
-WITH taken AS (
-    UPDATE assets_app_runpartition AS made
-    SET state = 'pending', path = '', rows = NULL, bytes = NULL, error = ''
-    FROM assets_app_assetpartition AS slice
-    WHERE made.run_id = ANY(%s) AND slice.id = made.slice_id AND {_IS_LEFT}
-    RETURNING made.run_id, made.slice_id
-)
-UPDATE assets_app_assetpartition AS slice SET held_by_id = taken.run_id
-FROM taken WHERE slice.id = taken.slice_id
-"""  # noqa: S608
 
 
 class Code(StrEnum):
@@ -123,7 +85,7 @@ def retry_runs(
         retried = _retry(run_ids, wanted, user)
         if not retried.runs and not allow_none:
             said = list(retried.refused.values()) or ["No run to retry: none of them has failed."]
-            raise ConflictingRequest({"": said[: _KEYS_NAMED + 1]})
+            raise ConflictingRequest({"": said[: KEYS_NAMED + 1]})
     return retried
 
 
@@ -166,7 +128,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
         )
         claimed, held = claim(terms, [rows])
         if not claimed:
-            raise ConflictingRequest({"": _in_flight(run, [row.key for row in held])})
+            raise ConflictingRequest({"": in_flight(run, [row.key for row in held])})
         if held:
             group.in_flight = [row.key for row in held]
             group.save(update_fields=["in_flight"])
@@ -213,11 +175,11 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
         except InvalidRequest as refused:
             retried.refused[run.pk] = str(refused)
     retried.refused |= _objections(renewed)
-    searches = _searches(renewed)
+    searches = searches_among(renewed)
     unopposed = [runs[pk] for pk in renewed if pk not in retried.refused]
-    retried.refused |= _held_elsewhere(unopposed, searches)
+    retried.refused |= held_elsewhere(unopposed, searches)
     retried.runs = [pk for pk in renewed if pk not in retried.refused]
-    _forget_found([pk for pk in retried.runs if pk in searches])
+    forget_found([pk for pk in retried.runs if pk in searches])
     _queue(retried.runs)
     audit.record_each(
         user, "retry", "run", {str(pk): _detail(runs[pk], renewed[pk][0]) for pk in retried.runs}
@@ -267,50 +229,9 @@ def _version_and_params(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[
     return newest, checked_params(newest, run.params)
 
 
-def _searches(run_ids: Iterable[int]) -> set[int]:
-    """Those of the runs that find their partitions at run time."""
-    first = RunPartition.objects.filter(run__in=list(run_ids), position=0)
-    return set(first.filter(slice__identity=DISCOVERY).values_list("run_id", flat=True))
-
-
-def _held_elsewhere(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
-    """Lock the runs' slices; why a run cannot have all of its own."""
-    if not runs:
-        return {}
-    asked: dict[str, Any] = {
-        "runs": [run.pk for run in runs],
-        "searches": list(searches),
-        "discovery": DISCOVERY,
-        "most": _KEYS_NAMED + 1,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_LOOK, asked)
-        looked = {run_id: rest for run_id, *rest in cursor.fetchall()}
-    found = {run.pk: _why_not(run, *looked.get(run.pk, (None, None, None, None))) for run in runs}
-    return {pk: said for pk, said in found.items() if said}
-
-
-def _why_not(
-    run: Run,
-    in_force: bool | None,
-    held: Sequence[str] | None,
-    shared: Sequence[str] | None,
-    by: int | None,
-) -> str:
-    if in_force is None:
-        return f"Run {run.pk} has no partition left."
-    if not in_force:
-        return _cut_anew(run)
-    if held:
-        return f"Run {run.pk} cannot be retried: {_in_flight(run, held)}"
-    if shared:
-        return f"Run {run.pk} is left out: run {by} makes {_named(run, shared)} as well."
-    return ""
-
-
 def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
     """The run's partitions in order, and whether it is to find them."""
-    if run.pk in _searches([run.pk]):
+    if run.pk in searches_among([run.pk]):
         return list(partition_rows(None, None)), True
     made = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
     columns = ("key", "window_start", "window_end", "segment", "bucket", "identity")
@@ -318,24 +239,15 @@ def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
     if not rows:
         raise ConflictingRequest({"": f"Run {run.pk} has no partition left."})
     if any(identity != run.asset.identity for *_, identity in rows):
-        raise ConflictingRequest({"": _cut_anew(run)})
+        raise ConflictingRequest({"": cut_anew(run)})
     return [PartitionRow(*row) for *row, _ in rows], False
-
-
-def _forget_found(searches: Sequence[int]) -> None:
-    """What a run found before it failed is not its own any more: another attempt looks again."""
-    if searches:
-        made = RunPartition.objects.filter(run__in=searches)
-        made.exclude(slice__identity=DISCOVERY).delete()
-        Run.objects.filter(pk__in=searches).update(selection="", partition_count=0)
 
 
 def _queue(run_ids: Sequence[int]) -> None:
     """As if they had never been tried: failures are counted anew, attempts go on being numbered."""
     if not run_ids:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [list(run_ids)])
+    take(run_ids)
     anew = {
         "queued_at": timezone.now(), "not_before": None, "dispatched_at": None,
         "started_at": None, "ended_at": None, "error": "", "error_kind": "", "skip_reason": "",
@@ -368,19 +280,3 @@ def _detail(run: Run, version: ProducerVersion) -> dict[str, Any]:
 
 def _not_ended(run: Run) -> str:
     return f"Run {run.pk} is {run.get_state_display().lower()}: it has not ended yet."
-
-
-def _cut_anew(run: Run) -> str:
-    return (
-        f"{run.asset.name} is partitioned in another way by now than when run {run.pk} was made:"
-        " materialize the partitions that it has now."
-    )
-
-
-def _in_flight(run: Run, keys: Sequence[str]) -> str:
-    return f"another run is making {_named(run, keys)}."
-
-
-def _named(run: Run, keys: Sequence[str]) -> str:
-    more = "…" if len(keys) > _KEYS_NAMED else ""
-    return f"{run.asset.name} {', '.join(keys[:_KEYS_NAMED])}".strip() + more
