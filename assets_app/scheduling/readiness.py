@@ -150,7 +150,9 @@ def _any_there(edge: AssetDependency) -> Standing:
 
 def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str]:
     needed = needed_of(edge, row, now)
-    lacking = [str(span) for span in (*needed.nonexistent.spans, *needed.nonexistent.segments)]
+    # Of all of a time, only the windows that there are: excluded ones are not waited for.
+    spans = needed.nonexistent.spans if has_time(edge.downstream.definition) else ()
+    lacking = [str(span) for span in (*spans, *needed.nonexistent.segments)]
     return [*(key.text for key in needed), *lacking]
 
 

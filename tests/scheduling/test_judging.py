@@ -98,6 +98,20 @@ def test_what_is_not_partitioned_upstream_makes_no_history_due(
     assert waiting(daily) == ["2024-07-01", "2024-07-02"]
 
 
+def test_excluded_windows_are_not_waited_for_where_all_of_a_time_is_needed(
+    alice: User, gateway: Gateway
+) -> None:
+    weekdays = PartitionByInterval("@daily", start="2024-07-05", exclude="0 0 * * 6,0")
+    spend = asset("spend", PartitionByProduct([weekdays, SEGMENTS]))
+    totals = scheduled("totals", by("spend"), SEGMENTS, since=BEGAN)
+    write(spend, "2024-07-05|marketing-dwh", gateway, alice)
+    judge_outbox(at(2024, 7, 9))
+    assert waiting(totals) == []
+    write(spend, "2024-07-08|marketing-dwh", gateway, alice)
+    judge_outbox(at(2024, 7, 9))
+    assert waiting(totals) == ["marketing-dwh"]
+
+
 def test_either_of_two_suffices_where_they_are_joined_by_or(alice: User, gateway: Gateway) -> None:
     one, two = asset("one", DAILY), asset("two", DAILY)
     either = scheduled("either", any_of(by("one"), by("two")), DAILY, since=BEGAN)
