@@ -69,10 +69,13 @@ def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition of a backfill, and why it was skipped, in words, if it was."""
+    """One partition of a backfill, the state of its run if it has one, and why it was skipped, in
+    words, if it was.
+    """
 
     key: str
     state: str
+    run_state: str | None
     because: str
 
 
@@ -89,15 +92,15 @@ def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsP
     """The next partitions from that position on; positions leave gaps. Two stretches of one index,
     however many partitions there are.
     """
-    named = part.partitions.values_list("position", "key", "state", "reason")
+    named = part.partitions.values_list("position", "key", "state", "run__state", "reason")
     rows = list(named.filter(position__gte=first).order_by("position")[: size + 1])
     earlier = part.partitions.filter(position__lt=first).order_by("-position")
     before = list(earlier.values_list("position", flat=True)[:size])
     reasons = dict(SkipReason.choices)
     return PartitionsPage(
         tuple(
-            PartitionRow(key, state, reasons.get(reason, ""))
-            for _, key, state, reason in rows[:size]
+            PartitionRow(key, state, run_state, reasons.get(reason, ""))
+            for _, key, state, run_state, reason in rows[:size]
         ),
         before[-1] if before else None,
         rows[size][0] if len(rows) > size else None,

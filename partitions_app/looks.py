@@ -43,7 +43,7 @@ _LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
     "waiting": Look("queued", "Waiting", "clock", "info"),
     "pending": Look("queued", "Pending", "clock", "info"),
     "dispatched": Look("queued", "Dispatched", "clock", "info"),
-    "active": RUNNING,
+    "active": Look("running", "In progress", "loader-2", "info"),
     "publishing": Look("running", "Publishing", "loader-2", "info"),
     "canceling": Look("running", "Canceling", "loader-2", "warn"),
     "succeeded": Look("materialized", "Succeeded", "check", "good"),
@@ -63,6 +63,11 @@ _HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})
 def look_of(state: str) -> Look:
     """The look of a state of anything; KeyError for a word that no state has."""
     return _LOOKS[state]
+
+
+def look_of_wanted(state: str, run_state: str | None) -> Look:
+    """The look of a partition of a backfill: one in progress as its run stands, which may wait."""
+    return look_of_partition(state, run_state) if state == "active" else _LOOKS[state]
 
 
 def look_of_partition(state: str, run_state: str | None = None, *, is_stale: bool = False) -> Look:

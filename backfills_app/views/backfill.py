@@ -27,7 +27,7 @@ from backfills_app.views.timeline import timeline_of
 from partitions_app.grid_cells import Cell, room_for
 from partitions_app.grid_lists import longest_segment
 from partitions_app.labels import label_of
-from partitions_app.looks import PARTITION_LOOKS, look_of
+from partitions_app.looks import PARTITION_LOOKS, look_of_wanted
 from slicewise.uris import masked_text
 
 TEMPLATE = "backfills_app/backfill.html"
@@ -144,7 +144,12 @@ def _cells(request: HttpRequest, found: Backfill, progress: Progress) -> dict[st
         first = max(interesting_position(part, found.order) - size // 2, 0)
     page = partitions_from(part, first, size)
     cells = [
-        Cell(look_of(row.state), row.key, label_of(rule, row.key), because=row.because)
+        Cell(
+            look_of_wanted(row.state, row.run_state),
+            row.key,
+            label_of(rule, row.key),
+            because=row.because,
+        )
         for row in page.rows
     ]
     return context | {

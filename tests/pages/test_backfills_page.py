@@ -53,6 +53,16 @@ def test_every_column_of_the_source_design_is_on_the_page(
         assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in text, moment
 
 
+def test_what_waits_in_the_queue_is_not_shown_as_running(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "running", 1)
+    runs_of(january, "queued", 1)
+    text = page_of(browser, january)
+    shown = [re.search(rf"2013-01-0{day}: (\w+)", text) for day in (1, 2, 3)]
+    assert [found and found[1] for found in shown] == ["running", "queued", "waiting"]
+
+
 def test_failures_are_grouped_by_what_they_say(browser: Client, january: Backfill) -> None:
     runs_of(january, "failed", 3, error="ValueError: line 17 is cut")
     runs_of(january, "failed", 1, error="KeyError: 'dest'")
