@@ -111,10 +111,10 @@ def test_a_grid_costs_the_same_for_one_stale_day_and_for_many(
 ) -> None:
     hourly, daily = pair()
     address = "/assets/daily/?zoom=month&at=2024-07-01"
-    write(hourly, "2024-07-01..2024-07-08", gateway, alice)
-    write(daily, "2024-07-01..2024-07-08", gateway, alice)
+    write(hourly, "2024-07-01..2024-07-03", gateway, alice)
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
     counted = []
-    for selection in ("2024-07-01T00:00Z", "2024-07-01T01:00Z..2024-07-08T01:00Z"):
+    for selection in ("2024-07-01T00:00Z", "2024-07-01T01:00Z..2024-07-03T01:00Z"):
         write(hourly, selection, gateway, alice)
         with CaptureQueriesContext(connection) as seen:
             assert ": stale" in browser.get(address).content.decode()

@@ -57,14 +57,18 @@ ASSETS = """
 
 
 @pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
-def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(engine_runs: Runs) -> None:
+def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(
+    engine_runs: Runs, spark_runs: Runs
+) -> None:
     engine_runs.define(ASSETS)
-    first, second = (engine_runs.make("tables", ["a%2Fb", "02"]) for _ in range(2))
+    spark_runs.define(ASSETS)
+    # What one engine has written the other one adds to, and reads.
+    first, second = (each.make("tables", ["a%2Fb", "02"]) for each in (engine_runs, spark_runs))
     for made in (first, second):
         found = {message["asset"]: message["partitions"] for message in made.of_type("staged")}
         rows = {name: [one["rows"] for one in pieces] for name, pieces in found.items()}
         assert rows == {f"as_{one}": [8, 0] for one in ("parquet", "csv", "json", "orc")}
-    models = [engine_runs.make("model").request["run_id"] for _ in range(2)]
+    models = [spark_runs.make("model").request["run_id"] for _ in range(2)]
     engine_runs.lake.joinpath("outside.csv").write_text("id,at\n7,2024-01-01 00:00:00\n")
     keys = {f"as_{one}": ["a%2Fb", "02"] for one in ("parquet", "csv", "json", "orc")}
     read = engine_runs.run("reads", upstream={**keys, "model": [""], "outside": [""]})

@@ -185,11 +185,12 @@ ASSETS = """
 
 
 @pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
-def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, shop: Shop) -> None:
+def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, shop: Shop) -> None:
     if not jdbc_jars(os.environ):
         pytest.skip("no JDBC driver of PostgreSQL on this machine: see bin/ensure-jdbc")
-    engine_runs.connections = {shop.server: shop.connection}
-    engine_runs.define(ASSETS.format(uri=shop.uri))
+    for runs in (engine_runs, spark_runs):
+        runs.connections = {shop.server: shop.connection}
+        runs.define(ASSETS.format(uri=shop.uri))
     days = ["mon", "tue", "it%27s"]
     made = engine_runs.make("sales", days, params={"days": "mon,it's,mon"})
     assert {key: one["rows"] for key, one in made.staged.items()} == {
@@ -197,9 +198,9 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, shop: Shop) -> None:
         "tue": 0,
         "it%27s": 1,
     }, made.log
-    again = engine_runs.make("sales", ["tue"], params={"days": "tue"})
+    again = spark_runs.make("sales", ["tue"], params={"days": "tue"})
     assert again.staged["tue"]["rows"] == 1
-    outside = engine_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
+    outside = spark_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
     assert (
         "1 rows lie outside the run's 2 partitions: the column 'day' holds 'fri'"
         in (outside.failure["error"])
@@ -207,8 +208,8 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, shop: Shop) -> None:
     assert shop.rows() == [("it's", 1), ("mon", 0), ("mon", 2), ("tue", 0)]
     read = engine_runs.run("reads", ["mon"], upstream={"sales": ["mon", "it%27s"]})
     assert "read: [(\"it's\", 1, 'x'), ('mon', 0, 'x'), ('mon', 2, 'x')]\n" in read.log
-    for _ in range(2):
-        engine_runs.make("wholes")
+    for runs in (engine_runs, spark_runs):
+        runs.make("wholes")
     assert shop.database.execute("SELECT count(*) FROM shop.sales_whole").fetchone() == (2,)
     told = json.dumps([one for one in read.messages if one["type"] != "log"])
     assert str(shop.connection["password"]) not in told
