@@ -15,7 +15,7 @@ RUN pip install --no-cache-dir --no-deps -e . \
     && useradd --system --create-home --uid 10001 slicewise \
     && install -d -o slicewise -g slicewise /data /lake
 
-ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data
+ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data LANG=C.UTF-8
 USER slicewise
 VOLUME ["/data", "/lake"]
 ENTRYPOINT ["tini", "--"]

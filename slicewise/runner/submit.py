@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.bundles import unpack
+from slicewise.locales import with_utf8_names
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import die_with_parent
 from slicewise.runner.shipping import bundle_archive, sdk_archive
@@ -111,7 +112,7 @@ def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[byte
     py_files = [sdk_archive(shipped), bundle_archive(shipped, work, digest)]
     conf = {"spark.sql.warehouse.dir": f"file://{folder}/warehouse", **facts["conf"]}
     env = {
-        **os.environ,
+        **with_utf8_names(os.environ),
         # What is left behind when all is killed, lies where somebody clears it away.
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={scratch}" -XX:-UsePerfData',
