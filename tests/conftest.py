@@ -15,13 +15,15 @@ from xdist.scheduler import LoadScopeScheduling
 
 from config.stack import Services, Stack
 from config.stack.process import scrubbed
+from config.stack.pytest_plugin import BRIEF_JAVA
 
 PROJECT = Path(__file__).resolve().parent.parent
 # Tests that break, load or time a whole stack, and those with Spark servers of their own: each of
 # the two stays in one process, so that no server is started twice.
-STACK = ("tests/e2e/", "tests/faults/", "tests/stack/")
+STACK = ("tests/e2e/", "tests/faults/")
 SPARK = (
-    *("tests/runtime/", "tests/docs/test_samples.py", "tests/execution/test_engines.py"),
+    *("tests/runtime/", "tests/stack/", "tests/docs/test_samples.py"),
+    "tests/execution/test_engines.py",
     "tests/sdk/test_plugin_storage.py",
 )
 
@@ -93,7 +95,8 @@ def stack(data_folder: Path) -> Iterator[Stack]:
         env={
             **scrubbed(os.environ),
             "LAKE": str(data_folder / "lake"),
-            "SLICEWISE_RUNNER_ENV": "LAKE",
+            "SLICEWISE_RUNNER_ENV": "LAKE,JDK_JAVA_OPTIONS",
+            "JDK_JAVA_OPTIONS": BRIEF_JAVA,
             "SPARK_MASTER": "local[1]",
         },
     )

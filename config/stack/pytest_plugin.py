@@ -23,6 +23,9 @@ OURS = "SLICEWISE_TEST_SERVICES"
 # Where Debian keeps PostgreSQL's JDBC driver, and what that needs for passwords.
 DRIVERS = Path("/usr/share/java")
 DRIVER_NAMES = ("postgresql", "scram-client", "scram-common", "saslprep", "stringprep")
+# Processes that live for minutes: to compile them well takes longer than it saves.
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+BRIEF = {"SLICEWISE_RUNNER_ENV": "JDK_JAVA_OPTIONS", "JDK_JAVA_OPTIONS": BRIEF_JAVA}
 DATABASE_SERVERS = ("postgresql", "redis")
 
 
@@ -41,7 +44,7 @@ def settle(env: MutableMapping[str, str]) -> Services:
     # PostgreSQL's user has to pass through it when the tests run as root.
     data.chmod(0o711)
     given = {name: env[name] for name in NAMED if name in env}
-    services = Services(data, env={**scrubbed(env), **given})
+    services = Services(data, env={**scrubbed(env), **BRIEF, **given})
     services.reserve()
     if not given:
         env[OURS] = str(data)

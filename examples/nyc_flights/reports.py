@@ -1,6 +1,7 @@
 """What is made of the flights."""
 
 from places import DAILY, DAILY_BY_AIRPORT, LAKE, MONTHLY
+from source import only
 
 from slicewise import asset
 
@@ -17,10 +18,11 @@ def daily_delays(raw_flights):
 
 
 @asset(uri=LAKE / "delays_by_origin", partition=DAILY_BY_AIRPORT, strategy=93, group="reports")
-def delays_by_origin(raw_flights):
+def delays_by_origin(raw_flights, context):
     """How late flights were, a day and an airport: a month of them in one run."""
+    keys = [(key["date"].text, key["origin"]) for key in context["partition"].keys]
     return (
-        raw_flights.read()
+        only(raw_flights.read(), keys, "date", "origin")
         .groupBy("date", "origin")
         .agg({"*": "count", "dep_delay": "avg"})
         .toDF("date", "origin", "flights", "mean_departure_delay")

@@ -22,6 +22,12 @@ WEATHER = """
 AIRLINES = "carrier STRING, name STRING"
 
 
+def only(frame, rows, *names):
+    """The rows of a frame that have one of these values in these columns."""
+    wanted = frame.sparkSession.createDataFrame(rows, list(names))
+    return frame.join(wanted, list(names), "left_semi")
+
+
 def read_csv(spark, path, schema):
     return spark.read.csv(str(path), schema=schema, header=True, nullValue="NA")
 

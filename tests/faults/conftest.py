@@ -25,6 +25,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("fault_round", numbers, ids=[f"round {n}" for n in numbers])
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What only `make faults` is to do, is not chosen otherwise: it takes long, and is the like of
+    what is tried anyway.
+    """
+    if ROUNDS > 1:
+        return
+    left_out = [item for item in items if item.get_closest_marker("rounds")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(autouse=True)
 def fault_round() -> int:
     """Which of several times this is."""

@@ -166,6 +166,7 @@ def assert_published(crew: Crew, lake: Path, run: int, case: Case) -> None:
         assert marker.name == f"_slicewise-{run}-{winner}-{session[:12]}", case
 
 
+@pytest.mark.rounds
 def test_the_control_worker_killed_at_a_step_leaves_it_to_the_next_one(
     crew: Crew, api: Client, lake: Path, folder: Path, recovered: Recovered
 ) -> None:

@@ -1,6 +1,6 @@
 """Row 2: kill -9 of workers and the control worker at random points, the same ones each time.
 
-Three kills in `make test`, five in each round of `make faults`, each round at other points.
+Five in each round of `make faults`, each round at other points; `make test` leaves it out.
 """
 
 import os
@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from config.demo.client import Client
-from tests.faults.conftest import ROUNDS, Recovered
+from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, is_running, until
 from tests.faults.marks import assert_never_twice_at_once, marks_of
 from tests.faults.test_named_moments import BRIEF, Case, asked, assert_made, assert_published
 
-pytestmark = pytest.mark.fault(2)
+pytestmark = [pytest.mark.fault(2), pytest.mark.rounds]
 
-KILLS = 3 if ROUNDS == 1 else 5
+KILLS = 5
 CASES = [Case("steady", f"2024-02-{day}", "at random") for day in range(12, 22)]
 
 

@@ -15,13 +15,12 @@ from typing import Any
 from config.stack import machine, ports
 from config.stack.machine import jdbc_jars
 from config.stack.process import scrubbed
+from config.stack.pytest_plugin import BRIEF_JAVA
 from slicewise import spark
 from slicewise.runner.processes import die_with_parent
 
 _START_SECONDS = 90
 _DEPLOY = "org.apache.spark.deploy"
-# Processes that live for seconds: compiling them well takes longer than it saves.
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_home() -> Path:
@@ -40,8 +39,8 @@ def submission(master: str, **conf: str) -> dict[str, Any]:
         "spark.log.level": "WARN",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": BRIEF,
-        "spark.executor.extraJavaOptions": BRIEF,
+        "spark.driver.extraJavaOptions": BRIEF_JAVA,
+        "spark.executor.extraJavaOptions": BRIEF_JAVA,
         "spark.sql.shuffle.partitions": "2",
     }
     jars = {"spark.jars": os.environ["SLICEWISE_JDBC_JARS"]} if jdbc_jars(os.environ) else {}
@@ -54,7 +53,7 @@ def submission(master: str, **conf: str) -> dict[str, Any]:
             "JAVA_HOME": str(java.home),
             "SPARK_HOME": str(spark_home()),
             "SPARK_LOCAL_IP": ports.HOST,
-            "SPARK_LAUNCHER_OPTS": BRIEF,
+            "SPARK_LAUNCHER_OPTS": BRIEF_JAVA,
             "PYSPARK_PYTHON": machine.python(),
         },
     }
@@ -108,9 +107,9 @@ def _start(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": ports.HOST,
         "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-        "SPARK_DAEMON_JAVA_OPTS": BRIEF,
+        "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_LAUNCHER_OPTS": BRIEF,
+        "SPARK_LAUNCHER_OPTS": BRIEF_JAVA,
     }
     with (folder / f"{name}.log").open("ab") as log:
         return subprocess.Popen(

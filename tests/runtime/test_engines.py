@@ -62,7 +62,8 @@ def rows_below(folder: Path) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("engine_runs", ["connect", "local", "cluster"], indirect=True)
+# In one process: test_formats and test_postgres.
+@pytest.mark.parametrize("engine_runs", ["connect", "cluster"], indirect=True)
 def test_every_engine_writes_every_row_into_its_partition(engine_runs: Runs) -> None:
     engine_runs.define(ASSETS)
     days = ["2013-01-01", "2013-01-02", "2013-01-03"]

@@ -62,7 +62,7 @@ def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(
 ) -> None:
     engine_runs.define(ASSETS)
     spark_runs.define(ASSETS)
-    # What one engine has written the other one adds to, and reads.
+    # What one engine has written another one adds to, and reads.
     first, second = (each.make("tables", ["a%2Fb", "02"]) for each in (engine_runs, spark_runs))
     for made in (first, second):
         found = {message["asset"]: message["partitions"] for message in made.of_type("staged")}
@@ -71,7 +71,7 @@ def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(
     models = [spark_runs.make("model").request["run_id"] for _ in range(2)]
     engine_runs.lake.joinpath("outside.csv").write_text("id,at\n7,2024-01-01 00:00:00\n")
     keys = {f"as_{one}": ["a%2Fb", "02"] for one in ("parquet", "csv", "json", "orc")}
-    read = engine_runs.run("reads", upstream={**keys, "model": [""], "outside": [""]})
+    read = spark_runs.run("reads", upstream={**keys, "model": [""], "outside": [""]})
     words = ("columns:", "same:", "weights:", "outside:", "refused:")
     said = [line for line in read.log.splitlines() if line.startswith(words)]
     columns = (

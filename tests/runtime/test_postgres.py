@@ -208,8 +208,8 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, sho
     assert shop.rows() == [("it's", 1), ("mon", 0), ("mon", 2), ("tue", 0)]
     read = engine_runs.run("reads", ["mon"], upstream={"sales": ["mon", "it%27s"]})
     assert "read: [(\"it's\", 1, 'x'), ('mon', 0, 'x'), ('mon', 2, 'x')]\n" in read.log
-    for runs in (engine_runs, spark_runs):
-        runs.make("wholes")
+    for _ in range(2):
+        spark_runs.make("wholes")
     assert shop.database.execute("SELECT count(*) FROM shop.sales_whole").fetchone() == (2,)
     told = json.dumps([one for one in read.messages if one["type"] != "log"])
     assert str(shop.connection["password"]) not in told
