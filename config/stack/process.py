@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from slicewise.locales import with_utf8_names
-
 # What servers and user code may find in their environment; everything else is held back.
 HARMLESS = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "USER", "LOGNAME")
 
 
 def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that gives nothing away, with a locale for names of files."""
+    # Not above: `slicewise doctor` reads this module where no package is installed yet.
+    from slicewise.locales import with_utf8_names
+
     return with_utf8_names({name: env[name] for name in HARMLESS if name in env})
 
 

@@ -80,6 +80,7 @@ def test_killed_while_running_each_partition_is_made_once(
     assert {made[key] for key in made if key.startswith(year)} == {(1, 1)}
 
 
+@pytest.mark.rounds
 def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
@@ -109,6 +110,7 @@ def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
     assert {state for _, state in crew.rows(_RUNS, backfill["group"])} == {"canceled"}
 
 
+@pytest.mark.rounds
 def test_killed_while_paused_it_stays_paused_and_resumes(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:

@@ -93,6 +93,7 @@ def wall(crew: Crew, tmp_path: Path) -> Path:
     return ahead
 
 
+@pytest.mark.rounds
 def test_a_step_of_the_clock_of_all_hosts_loses_no_tick_and_doubles_none(
     crew: Crew, api: Client, wall: Path, recovered: Recovered
 ) -> None:

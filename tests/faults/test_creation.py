@@ -76,7 +76,9 @@ def is_well(api: Client) -> bool:
         return False
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize(
+    "delay", [*(pytest.param(delay, marks=pytest.mark.rounds) for delay in (0.0, 0.05)), 0.2]
+)
 def test_killed_web_process_leaves_it_whole_or_absent(
     delay: float, crew: Crew, api: Client, recovered: Recovered
 ) -> None:

@@ -47,7 +47,7 @@ def create(api: Client, number: int, since: date) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("clients", [8, CLIENTS])
+@pytest.mark.parametrize("clients", [8, pytest.param(CLIENTS, marks=pytest.mark.rounds)])
 def test_each_partition_has_one_active_run_and_each_backfill_says_what_it_left_out(
     clients: int, crew: Crew, api: Client, fault_round: int
 ) -> None:

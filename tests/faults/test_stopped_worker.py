@@ -51,6 +51,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.rounds
 def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
     crew: Crew, api: Client, lake: Path, tmp_path: Path, recovered: Recovered
 ) -> None:
