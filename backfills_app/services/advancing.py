@@ -1,4 +1,6 @@
-"""Moves every unfinished backfill on: expand what is being created, admit what waits."""
+"""Moves every unfinished backfill on: expand what is being created, admit what waits, cancel what
+is left.
+"""
 
 import psycopg
 import structlog
@@ -6,7 +8,7 @@ from django.db import DataError, IntegrityError
 
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.services.admission import admit
-from backfills_app.services.control import give_up
+from backfills_app.services.control import give_up, go_on_canceling
 from backfills_app.services.expansion import expand
 from backfills_app.services.messages import nudge_advance
 
@@ -31,6 +33,8 @@ def advance() -> None:
             # Being paused keeps it from starting, not from being written down.
             if state in (BackfillState.CREATING, BackfillState.PAUSED):
                 more = _expand(backfill_id) or more
+            elif state == BackfillState.CANCELING:
+                more = go_on_canceling(backfill_id) or more
             admit(backfill_id)
         except Exception:  # whatever is wrong with one keeps no other waiting
             log.exception("backfill not moved on", backfill=backfill_id)

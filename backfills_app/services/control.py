@@ -1,6 +1,6 @@
 """Holding a backfill back, letting it go on, stopping it, and putting it away."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from django.db import transaction
@@ -22,11 +22,13 @@ from backfills_app.models import (
     BackfillState,
 )
 from backfills_app.services.counting import derive_states, shift_counts
-from backfills_app.services.locks import lock
+from backfills_app.services.locks import lock, try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.withdrawing import take_back
 
 State = BackfillPartition.State
+# Of more that waits the control worker cancels the rest, so that nobody waits for a million.
+CANCELED_AT_ONCE = 50_000
 
 
 @contextmanager
@@ -92,11 +94,23 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
         Backfill.objects.filter(pk=present.pk).update(
             state=BackfillState.CANCELING, run_end_date=None
         )
-        for piece in present.assets.all():
-            _cancel_waiting(piece)
+        if _cancel_some(present.assets.all()):
+            nudge_advance()
         audit.record(user, "cancel", "backfill", present.name)
         derive_states([present.pk])
     return _fresh(backfill)
+
+
+def go_on_canceling(backfill_id: int) -> bool:
+    """Cancel more of what waits in a backfill that is being canceled; whether more is left."""
+    with transaction.atomic():
+        if not try_lock(backfill_id):
+            return False
+        canceling = {"backfill": backfill_id, "backfill__state": BackfillState.CANCELING}
+        pieces = BackfillAsset.objects.filter(**canceling, waiting__gt=0)
+        is_more_left = _cancel_some(pieces.order_by("pk"))
+        derive_states([backfill_id])
+        return is_more_left
 
 
 def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
@@ -120,7 +134,7 @@ def give_up(backfill_id: int, error: str) -> None:
             return
         Backfill.objects.filter(pk=backfill_id).update(error=storable(error))
         for piece in BackfillAsset.objects.filter(backfill=backfill_id):
-            _cancel_waiting(piece)
+            _cancel_waiting(piece, piece.expanded)
         derive_states([backfill_id])
 
 
@@ -144,12 +158,22 @@ def _set_paused(backfill: Backfill, paused: bool) -> None:
     derive_states([backfill.pk])
 
 
-def _cancel_waiting(piece: BackfillAsset) -> None:
+def _cancel_some(pieces: Iterable[BackfillAsset]) -> bool:
+    """Cancel what waits of these assets, CANCELED_AT_ONCE at most; whether some may be left."""
+    room = CANCELED_AT_ONCE
+    for piece in pieces:
+        room -= _cancel_waiting(piece, room)
+    return room == 0
+
+
+def _cancel_waiting(piece: BackfillAsset, most: int) -> int:
     waiting = BackfillPartition.objects.filter(backfill_asset=piece, state=State.WAITING)
-    canceled = waiting.update(state=State.CANCELED)
+    some = BackfillPartition.objects.filter(pk__in=waiting.values("pk")[:most])
+    canceled = some.update(state=State.CANCELED)
     shift_counts(piece.pk, {"waiting": -canceled, "canceled": canceled})
     # What was not even written down yet is not going to be: the request ends with what it has.
     BackfillAsset.objects.filter(pk=piece.pk).update(total=F("expanded"))
+    return canceled
 
 
 def _fresh(backfill: Backfill) -> Backfill:

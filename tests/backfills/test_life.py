@@ -240,6 +240,26 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
         cancel_backfill(backfill, user=alice)
 
 
+def test_more_than_one_request_may_cancel_is_canceled_piece_by_piece(
+    alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfills_app.services.control.CANCELED_AT_ONCE", 10)
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice, max_active_runs=1)
+    advance()
+    cancel_backfill(backfill, user=alice)
+    queued = AHEAD
+    assert state_of(backfill) == "canceling"
+    assert counts_of(backfill) == {"waiting": 31 - queued - 10, "canceled": queued + 10}
+    advance()
+    assert counts_of(backfill) == {"waiting": 31 - queued - 20, "canceled": queued + 20}
+    assert state_of(backfill) == "canceling"
+    advance()
+    assert counts_of(backfill) == {"canceled": 31}
+    assert state_of(backfill) == "canceled"
+    assert not Run.objects.exclude(state=RunState.CANCELED).exists()
+
+
 def test_canceling_while_all_its_runs_are_queued_ends_it(alice: User) -> None:
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)
