@@ -27,6 +27,11 @@ def command(pid: int) -> list[str]:
     return _text(Path(f"/proc/{pid}/cmdline")).rstrip("\0").split("\0")
 
 
+def is_warm_parent(pid: int) -> bool:
+    """Whether a child of a worker is what its runners are forked from."""
+    return "slicewise.runner" in " ".join(command(pid))
+
+
 def own_bytes(pid: int) -> int:
     """The memory that would be free without it: what it shares with others does not count."""
     lines = _text(Path(f"/proc/{pid}/smaps_rollup")).splitlines()

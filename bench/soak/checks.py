@@ -12,6 +12,7 @@ import pyarrow.parquet
 
 from bench.soak.expected import expected_keys
 from bench.soak.record import Record
+from partitions_app.rules import has_time
 from slicewise.storage import STAGING_PREFIX
 
 # What is killed is back within this.
@@ -73,9 +74,7 @@ def none_behind(record: Record) -> Iterator[str]:
         upstream, asset = record.assets[row.upstream], record.assets[row.asset]
         if (asset.name, upstream.name) not in record.mappings:
             continue
-        times = [one.definition is not None and one.definition.time_dimension is not None
-                 for one in (asset, upstream)]  # fmt: skip
-        if times != [True, False]:
+        if not has_time(asset.definition) or has_time(upstream.definition):
             yield (
                 f"behind: {row.asset} {row.key} was made of {row.upstream} {row.upstream_key}"
                 f" v{row.had}, which is v{row.has}"
@@ -95,8 +94,7 @@ def none_twice(record: Record, marks: Marks) -> Iterator[str]:
                 f" and {piece.recorded} materializations"
             )
         asset = record.assets[piece.asset]
-        by_window = asset.definition is not None and asset.definition.time_dimension is not None
-        if asset.by_time and by_window and piece.version != 1:
+        if asset.by_time and has_time(asset.definition) and piece.version != 1:
             yield f"made {piece.version} times: {piece.asset} {piece.key}"
 
 

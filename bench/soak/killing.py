@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from contextlib import suppress
 
-from bench.processes import children, command
+from bench.processes import children, is_warm_parent
 from config.stack import Stack
 
 # What is killed, and how often in comparison.
@@ -70,4 +70,4 @@ class Killer:
     def _parents(self, worker: str) -> list[int]:
         """The warm parent of a worker, from which its runners are forked."""
         pid = self._stack.pid_of(worker)
-        return [child for child in children(pid) if "slicewise.runner" in " ".join(command(child))]
+        return [child for child in children(pid) if is_warm_parent(child)]

@@ -9,6 +9,7 @@ from psycopg.rows import namedtuple_row
 
 import slicewise
 from config.demo.client import Client
+from partitions_app.rules import mapping_of
 
 _ASSETS = """
 SELECT asset.name, rule.spec, rule.identity, schedule.rule AS schedule, schedule.by_time,
@@ -105,7 +106,9 @@ class Record:
 
             return cls(
                 assets={row.name: _asset(row) for row in rows(_ASSETS)},
-                mappings={(row.downstream, row.upstream): _mapping(row) for row in rows(_EDGES)},
+                mappings={
+                    (row.downstream, row.upstream): mapping_of(row.mapping) for row in rows(_EDGES)
+                },
                 slices={(row.asset, row.key): row for row in rows(_SLICES)},
                 behind=rows(_BEHIND),
                 failed=rows(_FAILED),
@@ -155,7 +158,3 @@ def _asset(row: Any) -> Asset:
     return Asset(
         row.name, definition, schedule, bool(row.by_time), row.handled_until, row.activated_at
     )
-
-
-def _mapping(row: Any) -> slicewise.PartitionMapping | None:
-    return None if row.mapping is None else slicewise.PartitionMapping.from_json(row.mapping)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import psycopg
 import redis
 
+from bench.processes import children, is_warm_parent
 from config.stack import Stack, machine, ports
 from config.stack.commands import COMMANDS, worker
 from config.stack.process import Process
@@ -68,14 +69,6 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        tasks = Path(f"/proc/{pid}/task").iterdir()
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    return []
-
-
 class Crew:
     """A stack's processes by their names ("web", "beat", "worker-scheduled", "spark" …), and more
     of the same kind. `restore` mends what a test has broken.
@@ -101,7 +94,7 @@ class Crew:
         """The process from which a worker's runners are forked."""
 
         def look() -> list[int]:
-            return [pid for pid in children(self.pid(name)) if b"slicewise.runner" in _command(pid)]
+            return [pid for pid in children(self.pid(name)) if is_warm_parent(pid)]
 
         found: int = until(look, f"{name} has a warm parent")[0]
         return found
@@ -311,10 +304,3 @@ def frail(folder: Path, command: Sequence[str]) -> list[str]:
     """A command of Celery such that its process falls at the moments told in a folder."""
     python, _, *rest = command
     return [python, "-m", "tests.faults.fall", str(folder), *rest]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
