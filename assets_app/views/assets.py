@@ -19,6 +19,7 @@ from assets_app.views.schedules import schedule_tab
 from partitions_app.grid import GridRequest
 from partitions_app.labels import example_selection
 from partitions_app.looks import PARTITION_LOOKS
+from partitions_app.rules import has_time
 from slicewise.uris import masked_text, masked_uri
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
@@ -94,8 +95,7 @@ def is_written_elsewhere(asset: Asset) -> bool:
 
 def can_be_backfilled(asset: Asset) -> bool:
     """Whether it also has a past to fill."""
-    definition = asset.definition
-    return can_be_made(asset) and definition is not None and definition.time_dimension is not None
+    return can_be_made(asset) and has_time(asset.definition)
 
 
 def _matching(request: HttpRequest) -> QuerySet[Asset]:

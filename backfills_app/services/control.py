@@ -94,6 +94,7 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
         Backfill.objects.filter(pk=present.pk).update(
             state=BackfillState.CANCELING, run_end_date=None
         )
+        _forget_unwritten(present.pk)
         if _cancel_some(present.assets.all()):
             nudge_advance()
         audit.record(user, "cancel", "backfill", present.name)
@@ -133,6 +134,7 @@ def give_up(backfill_id: int, error: str) -> None:
         if not unwritten.exists():
             return
         Backfill.objects.filter(pk=backfill_id).update(error=storable(error))
+        _forget_unwritten(backfill_id)
         for piece in BackfillAsset.objects.filter(backfill=backfill_id):
             _cancel_waiting(piece, piece.expanded)
         derive_states([backfill_id])
@@ -158,6 +160,11 @@ def _set_paused(backfill: Backfill, paused: bool) -> None:
     derive_states([backfill.pk])
 
 
+def _forget_unwritten(backfill_id: int) -> None:
+    """What was not even written down yet is not going to be: the request ends with what it has."""
+    BackfillAsset.objects.filter(backfill=backfill_id).update(total=F("expanded"))
+
+
 def _cancel_some(pieces: Iterable[BackfillAsset]) -> bool:
     """Cancel what waits of these assets, CANCELED_AT_ONCE at most; whether some may be left."""
     room = CANCELED_AT_ONCE
@@ -171,8 +178,6 @@ def _cancel_waiting(piece: BackfillAsset, most: int) -> int:
     some = BackfillPartition.objects.filter(pk__in=waiting.values("pk")[:most])
     canceled = some.update(state=State.CANCELED)
     shift_counts(piece.pk, {"waiting": -canceled, "canceled": canceled})
-    # What was not even written down yet is not going to be: the request ends with what it has.
-    BackfillAsset.objects.filter(pk=piece.pk).update(total=F("expanded"))
     return canceled
 
 

@@ -252,6 +252,7 @@ def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helpe
     assert ended.get("in_flight", 0) == planned.in_flight
     missing = ended.get("upstream_missing", 0)
     announced = (planned.to_make, planned.existing, planned.missing_upstream)
+    is_helped = is_helped and planned.missing_upstream > 0
     if world.failing and backfill.existing == "stale":
         # Nothing has become stale by what has failed.
         assert made + exists + missing == sum(announced)

@@ -39,6 +39,17 @@ def asked(api: Client, year: int, *, seconds: float, last: str = "01-06") -> dic
     return made
 
 
+def three_at_work(
+    crew: Crew, api: Client, lake: Path, year: int, seconds: float
+) -> tuple[dict[str, Any], list[int]]:
+    """Such a backfill, and the runs of it whose code has begun."""
+    backfill = asked(api, year, seconds=seconds)
+    runs: list[int] = until(
+        lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work"
+    )
+    return backfill, runs
+
+
 def assert_true(crew: Crew, backfill: dict[str, Any]) -> dict[str, int]:
     """The counts are those of the partitions, and these are those of the runs."""
     states: dict[str, int] = dict(crew.rows(_BY_STATE, backfill["id"]))
@@ -65,8 +76,7 @@ def kill_all(crew: Crew) -> None:
 def test_killed_while_running_each_partition_is_made_once(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    backfill = asked(api, 2010 + fault_round, seconds=1.0)
-    lost = until(lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work")
+    backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, 1.0)
     kill_all(crew)
     killed = time.monotonic()
     done = ended(api, f"/backfills/{backfill['id']}/")
@@ -84,9 +94,8 @@ def test_killed_while_running_each_partition_is_made_once(
 def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    backfill = asked(api, 2015 + fault_round, seconds=600.0)
+    backfill, running = three_at_work(crew, api, lake, 2015 + fault_round, 600.0)
     address = f"/backfills/{backfill['id']}/"
-    running = until(lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work")
     pids = [mark.pid for run in running for mark in marks_of(lake, run)]
     worker = crew.pid("worker-backfill")
     crew.freeze(worker)  # so that it cannot end them before it is killed
@@ -114,9 +123,8 @@ def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
 def test_killed_while_paused_it_stays_paused_and_resumes(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    backfill = asked(api, 2020 + fault_round, seconds=2.0)
+    backfill, _ = three_at_work(crew, api, lake, 2020 + fault_round, 2.0)
     address = f"/backfills/{backfill['id']}/"
-    until(lambda: at_work(crew, lake, backfill["group"], 3), "three of it are at work")
     api.post(f"{address}pause/")
     kill_all(crew)
     crew.ready()
