@@ -9,7 +9,9 @@ import os
 from typing import Any
 
 from celery import Celery, bootsteps
-from celery.signals import setup_logging
+from celery.signals import setup_logging, worker_ready
+
+from slicewise.garbage import freeze_what_is_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -42,3 +44,9 @@ app.steps["worker"].add(LookAgain)
 @setup_logging.connect
 def keep_django_logging(**_: Any) -> None:
     """Leave logging as the settings have it; Celery would otherwise replace the root handlers."""
+
+
+@worker_ready.connect
+def start_clean(**_: Any) -> None:
+    """Keep the collector away from what a worker has loaded."""
+    freeze_what_is_loaded()

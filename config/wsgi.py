@@ -6,8 +6,10 @@ import os
 import signal
 
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 
 from config.stack.tether import die_with_parent
+from slicewise.garbage import freeze_what_is_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -16,3 +18,7 @@ if "SLICEWISE_TETHERED" in os.environ:
     die_with_parent(signal.SIGKILL, os.getppid())
 
 application = get_wsgi_application()
+
+# The pages' code is else loaded by the first request.
+_ = get_resolver().url_patterns
+freeze_what_is_loaded()

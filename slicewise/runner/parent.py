@@ -1,6 +1,5 @@
 """The warm parent: one thread, pyspark imported, no channel open; forks a runner per request."""
 
-import gc
 import os
 import selectors
 import signal
@@ -9,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from slicewise.garbage import freeze_what_is_loaded
 from slicewise.runner.processes import adopt_orphans, children, kill_group
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
@@ -42,8 +42,7 @@ class WarmParentLoop:
     def serve(self) -> None:
         """Returns in the parent when the worker has gone; never returns in a forked child."""
         adopt_orphans()
-        gc.collect()
-        gc.freeze()  # what is loaded by now stays shared between the processes
+        freeze_what_is_loaded()
         self._selector.register(self._control, selectors.EVENT_READ, None)
         while True:
             events = self._selector.select(_LONGEST_SLEEP_SECONDS)
