@@ -25,8 +25,12 @@ _COPY = """
 COPY backfills_app_backfillpartition
     (backfill_asset_id, position, key, window_start, window_end, segment, bucket, state, reason,
      ready, rank)
-FROM STDIN
+FROM STDIN (FORMAT BINARY)
 """
+_TYPES = (
+    *("int8", "int4", "varchar", "timestamptz", "timestamptz", "varchar", "date"),
+    *("varchar", "varchar", "bool", "int4"),
+)
 
 
 def expand(backfill_id: int) -> bool:
@@ -82,6 +86,7 @@ def _copy(
     is_there = False
     rows = partition_rows(part.definition, chosen)
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(_TYPES)
         for position, (row, rank) in enumerate(
             zip(rows, _ranks(part, chosen), strict=False), since
         ):
