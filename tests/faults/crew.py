@@ -138,7 +138,8 @@ class Crew:
     ) -> "subprocess.Popen[bytes]":
         """One more process, by a command as in `config.stack.commands`; nobody restarts it.
 
-        It ends with the tests, however they end. What it prints is in the stack's logs.
+        It ends with the tests, however they end. What it prints is in the stack's logs, without
+        what one of its name has printed before.
         """
         folder = self.stack.services.folder
         process = Process(
@@ -146,7 +147,7 @@ class Crew:
         )
         description = folder.processes / f"{name}.json"
         process.describe(description)
-        with (folder.logs / f"{name}.log").open("ab") as log:
+        with (folder.logs / f"{name}.log").open("wb") as log:
             self._hired[name] = subprocess.Popen(
                 [machine.python(), "-I", "-S", str(TETHER), str(description)],
                 stdin=subprocess.DEVNULL,
@@ -161,8 +162,8 @@ class Crew:
         """One more worker of a queue of runs, under a name of its own. Its process, once it
         works.
         """
-        self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
-        return self.await_gateway(name)
+        hired = self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
+        return self.await_gateway(name, pid=hired.pid)
 
     def hire_frail(
         self,
