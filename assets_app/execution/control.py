@@ -10,7 +10,7 @@ from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution.settling import release_canceled
 from assets_app.execution.transitions import is_terminal, move_all
-from assets_app.models import Run, RunGroup, RunState
+from assets_app.models import TERMINAL_STATES, Run, RunGroup, RunState
 
 
 def cancel_run(run: Run, *, user: User) -> Run:
@@ -32,6 +32,12 @@ def cancel_group(group: RunGroup, *, user: User) -> int:
         canceled = cancel_runs_of(group)
         audit.record(user, "cancel", "request", str(group.pk), {"runs": canceled})
     return canceled
+
+
+def hold_runs_of(group: RunGroup) -> None:
+    """Keep all runs of a group that have not ended as they are, for the caller's transaction."""
+    going_on = Run.objects.exclude(state__in=TERMINAL_STATES).filter(group=group)
+    list(going_on.select_for_update().order_by("id").values_list("id", flat=True))
 
 
 def cancel_runs_of(group: RunGroup) -> int:

@@ -181,6 +181,24 @@ def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[
     return {**declared, **params}
 
 
+def params_given(declared: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are not as declared.
+
+    The rest is left to each asset: another one, or newer code, may declare the same name with a
+    default of its own.
+    """
+    return {
+        name: value
+        for name, value in params.items()
+        if name not in declared or not _is_same(value, declared[name])
+    }
+
+
+def _is_same(value: Any, declared: Any) -> bool:
+    # True is 1 to Python, and no number to whoever reads the param.
+    return type(value) is type(declared) and bool(value == declared)
+
+
 def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
     """``"partition"``, ``"range"`` or a number of partitions per run; InvalidRequest on
     ``strategy`` otherwise.

@@ -25,6 +25,7 @@ from assets_app.models.scheduling import LeftOut, Outbox, Schedule, ScheduleTick
 from assets_app.models.slices import AssetPartition, Materialization, PartitionCount, WriteReport
 from assets_app.models.states import (
     ACTIVE_STATES,
+    NOTHING_LACKS,
     TERMINAL_STATES,
     TRANSITIONS,
     AttemptOutcome,
@@ -43,6 +44,7 @@ from assets_app.models.validations import ValidationResult
 __all__ = [
     "ACTIVE_STATES",
     "DISCOVERY",
+    "NOTHING_LACKS",
     "TERMINAL_STATES",
     "TRANSITIONS",
     "Asset",

@@ -106,3 +106,7 @@ class SkipReason(TextChoices):
     UPSTREAM_MISSING = "upstream_missing", "An upstream partition is missing"
     WAIT_TIMEOUT = "wait_timeout", "It waited too long"
     NO_SUCH_PARTITION = "no_such_partition", "There is no such partition"
+
+
+# Skipped so, a partition is there, or another run makes it: nothing lacks.
+NOTHING_LACKS = (SkipReason.EXISTS, SkipReason.IN_FLIGHT)

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 
 from accounts_app.storable import read_json
+from assets_app.execution.requests import params_given
 
 PREFIX = "param-"
 _LONG_TEXT = 60
@@ -22,12 +23,9 @@ def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field
 
 
 def given_params(declared: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed that differs from what is declared.
-
-    The rest is left to each asset: another one may declare the same name with its own default.
-    """
+    """What was typed that differs from what is declared."""
     named = {name: typed[PREFIX + name] for name in declared if PREFIX + name in typed}
-    return {name: value for name, value in named.items() if not _same(value, declared[name])}
+    return params_given(declared, named)
 
 
 def shown_params(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,11 +137,6 @@ def _shown(value: Any, default: Any) -> Any:
             return value
         case _:
             return _text(value)
-
-
-def _same(value: Any, declared: Any) -> bool:
-    # True is 1 to Python, and no number to whoever reads the param.
-    return type(value) is type(declared) and bool(value == declared)
 
 
 def _text(value: Any) -> str:

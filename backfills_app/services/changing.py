@@ -108,10 +108,7 @@ def _check_order(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None
     ranks = BackfillPartition.objects.filter(backfill_asset__backfill=present, rank__gt=0)
     if not ranks.exists():
         raise ConflictingRequest(
-            {
-                "order": f"{present.name} was not created in the order of its selection:"
-                " oldest or newest."
-            }
+            {"order": f"{present.name} keeps no order of its selection: oldest or newest."}
         )
 
 
@@ -121,6 +118,10 @@ def _apply(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None:
     if lowered or "order" in new:
         # What stands in the queue was chosen by the former terms.
         take_back(present)
+    if "order" in new:
+        # Nothing is made listed again: by their ranks they would still come in that order.
+        ranked = BackfillPartition.objects.filter(backfill_asset__backfill=present, rank__gt=0)
+        ranked.update(rank=0)
     own = {name: new[name] for name in ("max_active_runs", "order", "description") if name in new}
     Backfill.objects.filter(pk=present.pk).update(updated_at=timezone.now(), **own)
     of_group = {name: new[name] for name in ("max_active_runs", "priority") if name in new}

@@ -69,7 +69,8 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
     if errors or asked is None or following is None:
         raise InvalidRequest(errors)
     parts = [asked, *following.parts]
-    policy.require_for_assets(user, policy.Action.BACKFILL, [part.asset for part in parts])
+    made = [outlet for part in parts for outlet in part.outlets]
+    policy.require_for_assets(user, policy.Action.BACKFILL, made)
     refuse_too_many(
         sum(len(part.whole) for part in parts), "downstream" if len(parts) > 1 else _field(request)
     )

@@ -9,6 +9,7 @@ from accounts_app import audit
 from accounts_app.models import User
 from backfills_app.models import Backfill
 from backfills_app.services.creation import create_backfill
+from backfills_app.services.freezing import given_to
 from backfills_app.services.requests import NONE, BackfillRequest, request_from_text
 
 
@@ -22,7 +23,8 @@ def clone_request(backfill: Backfill) -> BackfillRequest:
         asset=backfill.asset,
         selection=backfill.logical_dates,
         description=backfill.description,
-        params=backfill.params,
+        # What was left to each asset stays so: another may declare the same name differently.
+        params={name: value for piece in pieces for name, value in given_to(piece).items()},
         max_active_runs=backfill.max_active_runs,
         order=backfill.order,
         strategy=backfill.strategy if named else None,

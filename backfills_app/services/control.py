@@ -12,16 +12,18 @@ from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.catalogue.texts import storable
-from assets_app.execution.control import cancel_runs_of
+from assets_app.execution.control import cancel_runs_of, hold_runs_of
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import (
+    ENDED_STATES,
     Backfill,
     BackfillAsset,
     BackfillPartition,
     BackfillState,
 )
 from backfills_app.services.counting import derive_states, shift_counts
+from backfills_app.services.layers import assets_made
 from backfills_app.services.locks import lock, try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.withdrawing import take_back
@@ -35,7 +37,7 @@ CANCELED_AT_ONCE = 50_000
 def held(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
     """A transaction in which nobody else changes what this backfill intends; its present row.
 
-    Raises PermissionDenied unless the user may do this to all of its assets, and
+    Raises PermissionDenied unless the user may do this to all that it makes, and
     ConflictingRequest if it was deleted.
     """
     with transaction.atomic():
@@ -45,8 +47,7 @@ def held(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
             .prefetch_related("assets__asset")
             .get(pk=backfill.pk)
         )
-        assets = [piece.asset for piece in present.assets.all()]
-        policy.require_for_assets(user, action, assets or [present.asset])
+        policy.require_for_assets(user, action, assets_made(present))
         if present.deleted:
             raise ConflictingRequest({"": f"{present.name} was deleted."})
         yield present
@@ -63,7 +64,7 @@ def pause_backfill(backfill: Backfill, *, user: User) -> Backfill:
         if present.group.paused:
             raise ConflictingRequest({"": f"{present.name} is paused already."})
         take_back(present)
-        _set_paused(present, True)
+        _set_paused(present, True, "pause")
         audit.record(user, "pause", "backfill", present.name)
     return _fresh(backfill)
 
@@ -73,7 +74,7 @@ def resume_backfill(backfill: Backfill, *, user: User) -> Backfill:
     with held(backfill, Action.BACKFILL, user) as present:
         if present.state != BackfillState.PAUSED:
             raise ConflictingRequest({"": f"{present.name} is not paused: {standing(present)}"})
-        _set_paused(present, False)
+        _set_paused(present, False, "resume")
         audit.record(user, "resume", "backfill", present.name)
         nudge_advance()
         nudge_dispatch()
@@ -89,6 +90,9 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
     with held(backfill, Action.CANCEL, user) as present:
         require_unfinished(present, "cancel")
         # Runs first, then the backfill's own rows: the order in which the end of a run takes them.
+        hold_runs_of(present.group)
+        present.refresh_from_db(fields=("state",))
+        require_unfinished(present, "cancel")
         cancel_runs_of(present.group)
         # Where all of its runs were in the queue, their end has ended the backfill as well.
         Backfill.objects.filter(pk=present.pk).update(
@@ -121,7 +125,10 @@ def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
             only = "Only a backfill that has ended can be deleted: cancel it first."
             raise ConflictingRequest({"": f"{standing(present)} {only}"})
         now = timezone.now()
-        Backfill.objects.filter(pk=present.pk).update(deleted=True, delete_date=now, updated_at=now)
+        # One of its runs may have been retried meanwhile: that takes another lock.
+        ended = Backfill.objects.filter(pk=present.pk, state__in=ENDED_STATES)
+        if not ended.update(deleted=True, delete_date=now, updated_at=now):
+            raise ConflictingRequest({"": f"{present.name} goes on: a run of it was retried."})
         audit.record(user, "delete", "backfill", present.name)
     return _fresh(backfill)
 
@@ -153,9 +160,9 @@ def standing(backfill: Backfill) -> str:
     return f"{backfill.name} is {backfill.get_state_display().lower()}."
 
 
-def _set_paused(backfill: Backfill, paused: bool) -> None:
-    # Its row before its group's, as at the end of its last run.
-    Backfill.objects.select_for_update().get(pk=backfill.pk)
+def _set_paused(backfill: Backfill, paused: bool, verb: str) -> None:
+    # Its row before its group's, as at the end of its last run, which may have come meanwhile.
+    require_unfinished(Backfill.objects.select_for_update().get(pk=backfill.pk), verb)
     RunGroup.objects.filter(pk=backfill.group_id).update(paused=paused)
     derive_states([backfill.pk])
 

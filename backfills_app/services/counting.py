@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from django.db.models import F, Min
 from django.utils import timezone
 
-from assets_app.models import RunGroup, SkipReason
+from assets_app.models import NOTHING_LACKS, RunGroup
 from backfills_app.models import (
     ENDED_STATES,
     Backfill,
@@ -31,8 +31,9 @@ def shift_counts(backfill_asset_id: int, changes: Mapping[str, int]) -> None:
 
 def derive_states(backfill_ids: Iterable[int]) -> None:
     """Bring the states of these backfills in line with their counts, under their row locks."""
-    rows = Backfill.objects.select_related("group").filter(pk__in=backfill_ids).order_by("pk")
-    for backfill in rows.select_for_update(of=("self",)):
+    # Its group is read under the lock, not with it: it may have been paused while that was awaited.
+    rows = Backfill.objects.filter(pk__in=backfill_ids).order_by("pk")
+    for backfill in rows.select_for_update():
         _derive(backfill)
 
 
@@ -104,4 +105,4 @@ def _lacks(assets: list[BackfillAsset]) -> bool:
     """
     skipping = [asset.pk for asset in assets if asset.skipped]
     skipped = BackfillPartition.objects.filter(backfill_asset__in=skipping, state=State.SKIPPED)
-    return skipped.exclude(reason__in=(SkipReason.EXISTS, SkipReason.IN_FLIGHT)).exists()
+    return skipped.exclude(reason__in=NOTHING_LACKS).exists()

@@ -14,8 +14,6 @@ from backfills_app.services.checking import Checked, checked
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.requests import BackfillRequest
 
-_NAME_TRIES = 20
-
 
 def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
     """Accept the request, or refuse it whole: see check_backfill for what it raises.
@@ -69,9 +67,8 @@ def _insert(request: BackfillRequest, found: Checked, user: User) -> Backfill:
         max_active_runs=request.max_active_runs,
         created_by=user,
     )
-    for attempt in range(_NAME_TRIES):
-        # Two requests within one second get different names.
-        name = base if attempt == 0 else f"{base}_{attempt + 1}"
+    # Two requests within one second, or by a pattern without the time, get different names.
+    for name in (base, f"{base}_{group.pk}"):
         try:
             with transaction.atomic():
                 return Backfill.objects.create(
@@ -98,4 +95,4 @@ def _insert(request: BackfillRequest, found: Checked, user: User) -> Backfill:
         except IntegrityError:
             if not Backfill.objects.filter(name=name).exists():
                 raise
-    raise RuntimeError(f"No free name like {base} was found in {_NAME_TRIES} tries.")
+    raise RuntimeError(f"{base}_{group.pk} is the name of another backfill already.")

@@ -4,8 +4,9 @@ from typing import Any
 
 import slicewise
 from accounts_app.errors import InvalidRequest
-from assets_app.execution.requests import require_producer
+from assets_app.execution.requests import params_given, require_producer
 from assets_app.models import Asset, BundleVersion, ProducerVersion
+from backfills_app.models import BackfillAsset
 from partitions_app.models import PartitionDefinition
 from slicewise.snapshots import is_runtime
 
@@ -36,6 +37,13 @@ def code_version(asset: Asset, text: str) -> BundleVersion | None:
             }
         )
     return found
+
+
+def given_to(piece: BackfillAsset) -> dict[str, Any]:
+    """The params of one of a backfill's assets that its frozen code declares otherwise: those that
+    somebody asked for.
+    """
+    return params_given(piece.producer_version.definition.get("params") or {}, piece.params)
 
 
 def _is_number(text: str) -> bool:

@@ -11,6 +11,7 @@ import slicewise
 from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import checked_strategy
 from assets_app.models import Asset, AssetDependency, BundleVersion, ProducerVersion
+from backfills_app.models import Backfill
 from backfills_app.services.choosing import ended_by
 from backfills_app.services.freezing import (
     current_part,
@@ -39,6 +40,16 @@ def outlets_of(asset: Asset, version: ProducerVersion) -> list[Asset]:
         return [asset]
     others = Asset.objects.select_related("partition_definition").filter(name__in=names)
     return [asset, *others]
+
+
+def assets_made(backfill: Backfill) -> list[Asset]:
+    """All that a backfill makes: its assets, and what their frozen functions make with them."""
+    pieces = backfill.assets.select_related("asset", "producer_version")
+    return [
+        outlet
+        for piece in pieces.defer("producer_version__source")
+        for outlet in outlets_of(piece.asset, piece.producer_version)
+    ] or [backfill.asset]
 
 
 def follow(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
+from django.db.models import Q
 from django.dispatch import receiver
 
 from accounts_app import audit
@@ -19,7 +20,7 @@ from assets_app.signals import retry_asked, runs_retried
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.control import held, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
-from backfills_app.services.freezing import require_same_cut
+from backfills_app.services.freezing import given_to, require_same_cut
 from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.waiting import look_again
@@ -135,7 +136,7 @@ def _renew(pieces: Sequence[BackfillAsset]) -> dict[str, str]:
         newest = require_producer(piece.asset)
         if newest.pk != piece.producer_version_id:
             require_same_cut(piece.asset, newest)
-            piece.params = checked_params(newest, piece.params)
+            piece.params = checked_params(newest, given_to(piece))
             piece.producer_version = newest
             piece.save(update_fields=["params", "producer_version"])
             renewed[piece.asset.name] = newest.digest[:12]
@@ -189,7 +190,8 @@ def follow_retried(run_ids: Sequence[int], **_: Any) -> None:
         if try_lock(backfill.pk):
             look_again(backfill)
     derive_states(backfill_ids)
-    canceling = Backfill.objects.filter(pk__in=backfill_ids, state=BackfillState.CANCELING)
-    if name := canceling.values_list("name", flat=True).first():
-        # Somebody was faster, after it was asked.
-        raise ConflictingRequest({"": f"{name} is being canceled."})
+    # Somebody may have been faster, after it was asked.
+    gone = Q(state=BackfillState.CANCELING) | Q(deleted=True)
+    for backfill in Backfill.objects.filter(gone, pk__in=backfill_ids)[:1]:
+        what = "was deleted" if backfill.deleted else "is being canceled"
+        raise ConflictingRequest({"": f"{backfill.name} {what}."})

@@ -21,6 +21,7 @@ from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import (
     cancel_backfill,
     change_backfill,
+    clone_backfill,
     create_backfill,
     delete_backfill,
     in_bulk,
@@ -31,8 +32,9 @@ from backfills_app.services import (
 )
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
+from tests.backfills.scenes import following
 from tests.backfills.test_life import counts_of, run_all, start, state_of, worker
-from tests.cast import DAILY_2013, asset, person
+from tests.cast import DAILY_2013, asset, person, together
 from tests.execution.test_attempts import counts_agree_with_slices, publish
 
 __all__ = ["worker"]
@@ -470,8 +472,37 @@ def test_the_order_of_a_selection_is_kept_only_where_it_was_asked_for(
     desk: Desk, alice: User
 ) -> None:
     advance()
-    with pytest.raises(ConflictingRequest, match="was not created in the order of its selection"):
+    with pytest.raises(ConflictingRequest, match="keeps no order of its selection"):
         change_backfill(desk.backfill, order="listed", user=alice)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_listed_one_is_put_in_the_order_of_time(
+    alice: User, worker: Gateway, written: bool
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    listed = create_backfill(
+        request_from_text("raw_flights", selection="2013-01-05; 2013-01-01; 2013-01-03",
+                          order="listed"),
+        user=alice,
+    )  # fmt: skip
+    if written:
+        advance()
+    change_backfill(listed, order="oldest", user=alice)
+    run_all(worker)
+    made = Run.objects.filter(group=listed.group_id).order_by("id")
+    assert list(made.values_list("selection", flat=True)) == [
+        "2013-01-01", "2013-01-03", "2013-01-05",
+    ]  # fmt: skip
+    assert state_of(listed) == "succeeded"
+
+
+def test_of_more_than_two_of_one_name_each_has_its_own(alice: User, settings: Any) -> None:
+    settings.BACKFILL_NAME_PATTERN = "again_{asset}"
+    asset("raw_flights", DAILY_2013)
+    made = [start(alice) for _ in range(25)]
+    assert len({backfill.name for backfill in made}) == len(made)
+    assert all(backfill.name.startswith("again_raw_flights") for backfill in made)
 
 
 @pytest.mark.parametrize(
@@ -573,6 +604,33 @@ def test_a_grant_is_enough_to_create_one_as_well(desk: Desk) -> None:
     assert start(vera).submitted_by == vera
     with pytest.raises(PermissionDenied, match="vera may not backfill weather"):
         create_backfill(request_from_text("weather", "2013-01-01", "2013-01-02"), user=vera)
+
+
+def test_what_its_function_makes_as_well_must_be_granted_too(alice: User) -> None:
+    together("both", ["one", "two"], DAILY_2013)
+    vera = person("vera", Role.VIEWER)
+    Grant.objects.create(person=vera, asset="one")
+    asked = request_from_text("one", "2013-01-01", "2013-01-02")
+    with pytest.raises(PermissionDenied, match="vera may not backfill two"):
+        create_backfill(asked, user=vera)
+    of_alice = create_backfill(asked, user=alice)
+    for act in (pause_backfill, cancel_backfill):
+        with pytest.raises(PermissionDenied, match="two"):
+            act(of_alice, user=vera)
+    Grant.objects.create(person=vera, asset="two")
+    assert cancel_backfill(of_alice, user=vera).state == "canceled"
+
+
+def test_what_was_left_to_each_asset_is_left_to_it_by_a_clone_as_well(alice: User) -> None:
+    asset("raw", DAILY_2013, params={"threshold": 10, "year": 2013})
+    following("delays", DAILY_2013, of={"raw": None}, params={"threshold": 5})
+    asked = request_from_text(
+        "raw", "2013-01-01", "2013-01-02", downstream="all", params={"year": 2014}
+    )
+    clone = clone_backfill(create_backfill(asked, user=alice), {}, user=alice)
+    assert dict(clone.assets.values_list("asset__name", "params")) == {
+        "raw": {"threshold": 10, "year": 2014}, "delays": {"threshold": 5},
+    }  # fmt: skip
 
 
 def test_no_partition_stays_claimed_by_a_run_that_is_gone(desk: Desk, alice: User) -> None:

@@ -8,7 +8,9 @@ from accounts_app.models import AuditEntry, Grant, User
 from assets_app.models import Gateway
 from backfills_app.models import Backfill
 from backfills_app.services.advancing import advance
+from tests.backfills.scenes import following
 from tests.backfills.test_life import run_all, worker
+from tests.cast import DAILY_2013
 from tests.cli.test_commands import refusal, said, told
 from tests.execution.conftest import sent
 
@@ -108,6 +110,20 @@ def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
     code, error = refusal(capsys, "backfill", "retry", number, "--wait")
     assert (code, "1 of 6 partitions were not made" in error) == (1, True)
     assert told("backfill", "retry", number, "--wait")["state"] == "succeeded"
+
+
+def test_what_lacked_something_upstream_was_not_made_either(
+    number: str,
+    worker: Gateway,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    run_all(worker, failing=("2013-01-02",))
+    monkeypatch.setattr("accounts_app.management.progress.time.sleep", lambda _: run_all(worker))
+    days = ("delays", "2013-01-01", "2013-01-03")
+    code, error = refusal(capsys, "backfill", "create", *days, "--wait")
+    assert (code, "partially_failed: 1 of 3 partitions were not made" in error) == (1, True)
 
 
 @pytest.mark.parametrize(
