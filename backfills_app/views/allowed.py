@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from accounts_app.policy import Action, Reach, reach
-from backfills_app.models import BackfillState
+from backfills_app.models import Backfill, BackfillState
+from backfills_app.services.layers import assets_made
 from backfills_app.views.progress import Progress
 
 
@@ -35,11 +36,11 @@ class Reaches:
     cancel: Reach
 
     def over(self, progress: Progress, *, skipped_upstream: bool = False) -> Allowed:
-        """What this person can do with a backfill whose assets are at hand: no statement."""
+        """What this person can do with a backfill: no statement, but for those who may do it to
+        some assets only.
+        """
         backfill = progress.backfill
-        assets = [part.asset for part in backfill.assets.all()] or [backfill.asset]
-        steers = bool(self.backfill) and all(map(self.backfill.covers, assets))
-        stops = bool(self.cancel) and all(map(self.cancel.covers, assets))
+        steers, stops = _covers(self.backfill, backfill), _covers(self.cancel, backfill)
         if backfill.deleted:
             return Allowed(clone=steers)
         goes_on = not backfill.ended and backfill.state != BackfillState.CANCELING
@@ -54,6 +55,12 @@ class Reaches:
             clone=steers,
             delete=steers and backfill.ended,
         )
+
+
+def _covers(within: Reach, backfill: Backfill) -> bool:
+    if within.everything or not within:
+        return within.everything
+    return all(map(within.covers, assets_made(backfill)))
 
 
 def reaches_of(request: HttpRequest) -> Reaches:
