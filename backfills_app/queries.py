@@ -195,9 +195,11 @@ def _counted(parts: Mapping[int, "BackfillAsset"]) -> list[tuple[int, str, int]]
 
 
 def lacks_upstream(parts: Iterable["BackfillAsset"]) -> bool:
-    """Whether some were skipped for want of something upstream, which may be there by now."""
+    """Whether some were skipped for want of something upstream, or of the partition before, which
+    may be there by now.
+    """
     skipped = [part.pk for part in parts if part.skipped]
-    wanting = [SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_MISSING]
+    wanting = [SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_MISSING, SkipReason.WAIT_TIMEOUT]
     return bool(skipped) and _skipped_for(skipped, wanting).exists()
 
 

@@ -31,6 +31,7 @@ from assets_app.models import (
     Queue,
     Run,
     RunGroup,
+    RunNeed,
     RunState,
     Trigger,
 )
@@ -248,6 +249,8 @@ def _queue(run_ids: Sequence[int]) -> None:
     if not run_ids:
         return
     take(run_ids)
+    # What is retried goes ahead, whatever it has waited for.
+    RunNeed.objects.filter(run__in=run_ids).delete()
     anew = {
         "queued_at": timezone.now(), "not_before": None, "dispatched_at": None,
         "started_at": None, "ended_at": None, "error": "", "error_kind": "", "skip_reason": "",

@@ -39,13 +39,20 @@ WHERE (earlier.id IS NULL OR earlier.held_by_id IS NOT NULL OR earlier.state <> 
 _LOOK = """
 SELECT run.id, run.trigger, run.created_at,
        coalesce(bool_and(earlier.state = 'materialized' AND earlier.held_by_id IS NULL), true),
-       coalesce(bool_or(earlier.state IN ('failed', 'canceled', 'skipped')
-                        AND earlier.held_by_id IS NULL), false)
+       coalesce(bool_or(earlier.held_by_id IS NULL AND (
+           earlier.state IN ('failed', 'canceled') OR earlier.skip_reason = 'upstream_failed'
+       )), false),
+       coalesce(bool_or(earlier.held_by_id IS NULL AND (
+           earlier.state = 'missing' OR earlier.skip_reason <> 'upstream_failed'
+       )), false)
 FROM assets_app_run AS run
 LEFT JOIN assets_app_runneed AS need ON need.run_id = run.id
 LEFT JOIN LATERAL (
-    SELECT coalesce(max(piece.state), 'missing') AS state, max(piece.held_by_id) AS held_by_id
+    SELECT coalesce(max(piece.state), 'missing') AS state, max(piece.held_by_id) AS held_by_id,
+           max(CASE WHEN piece.state = 'skipped' THEN coalesce(last.skip_reason, '') END)
+               AS skip_reason
     FROM assets_app_assetpartition AS piece
+    LEFT JOIN assets_app_run AS last ON last.id = piece.last_run_id
     WHERE piece.asset_id = need.asset_id AND piece.identity = need.identity
       AND piece.key = need.key
 ) AS earlier ON need.id IS NOT NULL
@@ -71,6 +78,7 @@ class _Waiting(NamedTuple):
     since: datetime
     is_ready: bool
     is_failed: bool
+    is_missing: bool
 
 
 def waits_for_past(version: ProducerVersion) -> bool:
@@ -129,8 +137,9 @@ def wake_waiting(now: datetime) -> int:
     """Queue the runs whose partition before is there, and skip those that have waited too long;
     how many there were of both.
 
-    A run of a backfill is skipped as soon as the partition before it has failed: nobody makes that
-    one meanwhile, and the backfill is to end.
+    A run of a backfill is skipped as soon as the partition before it has failed, or is missing and
+    no run is to make it: the backfill is to end. It has no run before what comes before it there
+    (`backfills_app.services.turns`), so that what it is still to make is not taken to be missing.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LOOK)
@@ -138,22 +147,33 @@ def wake_waiting(now: datetime) -> int:
     late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
     ready = [run.id for run in waiting if run.is_ready]
     changed = len(move_all(ready, RunState.WAITING, RunState.QUEUED, queued_at=now)) if ready else 0
-    blocked = [run for run in waiting if not run.is_ready]
-    failed = [run for run in blocked if run.is_failed]
-    over = [run.id for run in failed if run.trigger == Trigger.BACKFILL or run.since < late]
-    timed_out = [run.id for run in blocked if not run.is_failed and run.since < late]
-    changed += _skip(over, SkipReason.UPSTREAM_FAILED, now)
-    changed += _skip(timed_out, SkipReason.WAIT_TIMEOUT, now)
+    over: dict[SkipReason, list[int]] = {}
+    for run in waiting:
+        if (reason := _why_over(run, late)) is not None:
+            over.setdefault(reason, []).append(run.id)
+    for reason, run_ids in over.items():
+        changed += _skip(run_ids, reason, now)
     if changed:
         nudge_dispatch()
     return changed
 
 
+def _why_over(run: _Waiting, late: datetime) -> SkipReason | None:
+    """Why a run waits no longer, and does not start either; None if it does."""
+    if run.is_ready:
+        return None
+    if run.trigger == Trigger.BACKFILL and run.is_missing:
+        return SkipReason.UPSTREAM_MISSING
+    if run.is_failed and (run.trigger == Trigger.BACKFILL or run.since < late):
+        return SkipReason.UPSTREAM_FAILED
+    return SkipReason.WAIT_TIMEOUT if run.since < late else None
+
+
 def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
-    if not run_ids:
-        return 0
     said = {
         SkipReason.UPSTREAM_FAILED: "The partition before it was not made.",
+        SkipReason.UPSTREAM_MISSING: "The partition before it is missing, and no run is to make"
+        " it.",
         SkipReason.WAIT_TIMEOUT: "It waited for the partition before it as long as it may"
         f" ({settings.DEPENDS_ON_PAST_HOURS:g} hours, setting DEPENDS_ON_PAST_HOURS).",
     }[reason]

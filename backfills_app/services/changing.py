@@ -16,6 +16,7 @@ from backfills_app.models import Backfill, BackfillOrder, BackfillPartition
 from backfills_app.services.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS
 from backfills_app.services.control import held, require_unfinished
 from backfills_app.services.counting import derive_states
+from backfills_app.services.freezing import require_order
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.withdrawing import take_back
 
@@ -103,7 +104,12 @@ def _differences(present: Backfill, asked: Changes) -> dict[str, tuple[Any, Any]
 
 def _check_order(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None:
     """The places that a selection gives are written down at creation, and only where it asked."""
-    if changed.get("order", (None, None))[1] != BackfillOrder.LISTED:
+    if "order" not in changed:
+        return
+    wanted = changed["order"][1]
+    pieces = present.assets.select_related("asset", "producer_version")
+    require_order(wanted, [(piece.asset, piece.producer_version) for piece in pieces])
+    if wanted != BackfillOrder.LISTED:
         return
     ranks = BackfillPartition.objects.filter(backfill_asset__backfill=present, rank__gt=0)
     if not ranks.exists():

@@ -20,6 +20,7 @@ from backfills_app.services.freezing import (
     current_part,
     definition_of,
     frozen_version,
+    require_order,
     require_same_cut,
 )
 from backfills_app.services.layers import follow, outlets_of
@@ -66,9 +67,11 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
     following = (
         None if asked is None else gather(errors, lambda: follow(request, asked, frozen_from, at))
     )
+    parts = [*([asked] if asked else ()), *(following.parts if following else ())]
+    versions = [(part.asset, part.version) for part in parts]
+    gather(errors, lambda: require_order(request.order, versions))
     if errors or asked is None or following is None:
         raise InvalidRequest(errors)
-    parts = [asked, *following.parts]
     made = [outlet for part in parts for outlet in part.outlets]
     policy.require_for_assets(user, policy.Action.BACKFILL, made)
     refuse_too_many(

@@ -1,12 +1,14 @@
 """Which version of the code a backfill uses for each of its assets, from its request to its end."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import slicewise
 from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import params_given, require_producer
+from assets_app.execution.waiting import waits_for_past
 from assets_app.models import Asset, BundleVersion, ProducerVersion
-from backfills_app.models import BackfillAsset
+from backfills_app.models import BackfillAsset, BackfillOrder
 from partitions_app.models import PartitionDefinition
 from slicewise.snapshots import is_runtime
 
@@ -100,6 +102,20 @@ def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
             {
                 "code_version": f"That version cuts {asset.name} into other partitions than those"
                 " that it has now."
+            }
+        )
+
+
+def require_order(
+    order: str, versions: Iterable[tuple[Asset, ProducerVersion]], *, field: str = "order"
+) -> None:
+    """Refuse an order in which partitions would wait for what comes after them."""
+    names = [asset.name for asset, version in versions if waits_for_past(version)]
+    if names and order != BackfillOrder.OLDEST:
+        raise InvalidRequest(
+            {
+                field: f"With depends_on_past ({', '.join(names)}) the oldest partitions are made"
+                " first: order is oldest."
             }
         )
 

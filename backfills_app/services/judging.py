@@ -21,7 +21,8 @@ CASE WHEN wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_fa
 """
 _BAD = (
     "(wanted.state IN ('failed', 'canceled')"
-    " OR wanted.reason IN ('upstream_failed', 'upstream_missing', 'no_such_partition'))"
+    " OR wanted.reason IN"
+    " ('upstream_failed', 'upstream_missing', 'wait_timeout', 'no_such_partition'))"
 )
 # Made by this backfill, or by the run that it has left it to.
 _MADE = """

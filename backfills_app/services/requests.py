@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import Strategy
-from assets_app.execution.waiting import waits_for_past
 from assets_app.models import Asset
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from slicewise.moments import read_time
@@ -86,7 +85,6 @@ def request_from_text(
     following = gather(errors, lambda: _downstream(downstream))
     version = gather(errors, lambda: _version(code_version))
     begin = gather(errors, lambda: _moment(start_at, found))
-    gather(errors, lambda: _refuse_against_the_past(found, order))
     if errors or found is None or most is None or version is None:
         raise InvalidRequest(errors)
     return BackfillRequest(
@@ -115,15 +113,6 @@ def gather(errors: dict[str, list[str]], work: Callable[[], T]) -> T | None:
         for name, said in refused.errors.items():
             errors.setdefault(name, []).extend(said)
         return None
-
-
-def _refuse_against_the_past(asset: Asset | None, order: object) -> None:
-    """The newest first would wait for what comes after them."""
-    version = asset.producer.current_version if asset and asset.producer else None
-    if version and waits_for_past(version) and order != BackfillOrder.OLDEST:
-        raise InvalidRequest(
-            {"order": "With depends_on_past the oldest partitions are made first: order is oldest."}
-        )
 
 
 def _asset(name: object) -> Asset:

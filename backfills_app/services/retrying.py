@@ -20,19 +20,22 @@ from assets_app.signals import retry_asked, runs_retried
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.control import held, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
-from backfills_app.services.freezing import given_to, require_same_cut
+from backfills_app.services.freezing import given_to, require_order, require_same_cut
 from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.waiting import look_again
+from backfills_app.services.withdrawing import take_back_waiting
 
 State = BackfillPartition.State
 
-# Skipped for want of something upstream, which may be there by now, or is made by this retry.
+# Skipped for want of something upstream, or of the partition before, which may be there by now, or
+# is made by this retry.
 _AGAIN = """
 WITH back AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
     WHERE backfill_asset_id = ANY(%s)
-      AND (state IN ('failed', 'canceled') OR reason IN ('upstream_failed', 'upstream_missing'))
+      AND (state IN ('failed', 'canceled')
+           OR reason IN ('upstream_failed', 'upstream_missing', 'wait_timeout'))
     ORDER BY id FOR UPDATE
 ), again AS (
     UPDATE backfills_app_backfillpartition AS wanted
@@ -87,12 +90,14 @@ def retry_failed(backfill: Backfill, *, code: str = Code.SAME, user: User) -> Ba
     with held(backfill, Action.BACKFILL, user) as present:
         _require_retryable(present)
         pieces = list(present.assets.select_related("producer_version"))
+        take_back_waiting(present)
         again = _wait_again(pieces)
         if not again:
             raise ConflictingRequest({"": f"{standing(present)} Nothing of it is to be retried."})
         detail: dict[str, Any] = {"partitions": sum(again.values()), "code": wanted.value}
         if wanted is Code.NEWEST:
-            detail["versions"] = _renew([piece for piece in pieces if piece.pk in again])
+            renewed = [piece for piece in pieces if piece.pk in again]
+            detail["versions"] = _renew(renewed, present.order)
         reopen([present.pk])
         look_again(present)
         derive_states([present.pk])
@@ -129,13 +134,14 @@ def _wait_again(pieces: Sequence[BackfillAsset]) -> dict[int, int]:
     return {piece_id: change["waiting"] for piece_id, change in changes.items()}
 
 
-def _renew(pieces: Sequence[BackfillAsset]) -> dict[str, str]:
+def _renew(pieces: Sequence[BackfillAsset], order: str) -> dict[str, str]:
     """Freeze the code in force now for these assets; the new digests, by name of the asset."""
     renewed: dict[str, str] = {}
     for piece in pieces:
         newest = require_producer(piece.asset)
         if newest.pk != piece.producer_version_id:
             require_same_cut(piece.asset, newest)
+            require_order(order, [(piece.asset, newest)], field="code")
             piece.params = checked_params(newest, given_to(piece))
             piece.producer_version = newest
             piece.save(update_fields=["params", "producer_version"])

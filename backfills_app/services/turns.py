@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assets_app.execution.requests import batches, partitions_per_run
+from assets_app.execution.waiting import waits_for_past
 from backfills_app.models import BackfillOrder, BackfillPartition
 from backfills_app.services.stored import StoredPart
 from slicewise.rows import PartitionRow
@@ -47,8 +48,9 @@ class Turn:
 def next_turn(part: StoredPart, order: str, *, runs: int) -> Turn:
     """The partitions of so many runs.
 
-    Those that something holds up are among them only where runs have several partitions: a run is
-    not made before all of its partitions can be.
+    Those that something holds up are among them only where runs have several partitions, or come
+    one after the other: a run is not made before all of its partitions can be, and before those
+    that come before it.
     """
     size = partitions_per_run(part.strategy)
     waiting = BackfillPartition.objects.filter(backfill_asset=part.row, state="waiting")
@@ -60,10 +62,13 @@ def next_turn(part: StoredPart, order: str, *, runs: int) -> Turn:
     most = min(runs * size, max(_MOST_ROWS, size)) + (size if size > 1 else 0)
     is_long = runs * size >= _MOST_ROWS
     ready = _read(waiting.filter(ready=True), order, most)
-    if size == 1 or not part.upstream_parts:
+    is_free = size == 1 and not waits_for_past(part.version)
+    if is_free or not part.upstream_parts or not ready:
         return Turn(ready, is_last=len(ready) < most, is_long=is_long)
     held_up = _read(waiting.filter(ready=False), order, most)
     place = _place(order)
+    if size == 1:
+        held_up = [row for row in held_up if place(row) < place(ready[-1])]
     rows = sorted([*ready, *held_up], key=place)
     # What lies beyond the end of either list may have others between.
     ends = [place(some[-1]) for some in (ready, held_up) if len(some) == most]
@@ -78,7 +83,8 @@ def chunks(
     """The partitions of each run, by time, without those at the places that are left out.
 
     Runs of several do not reach over a hole, be it in the selection or of what is left out, unless
-    they may. A last one that may still grow is not made yet.
+    they may. A last one that may still grow is not made yet, and with ``depends_on_past`` none that
+    comes after one which is not made yet.
     """
     rows = [row for row in turn.rows if row.position not in left_out]
     size = partitions_per_run(part.strategy)
@@ -88,11 +94,16 @@ def chunks(
         return
     groups = _groups(part, rows, allow_holes=allow_holes or size == 1)
     last = turn.rows[-1] if turn.rows and not turn.is_last else None
+    is_in_order = waits_for_past(part.version)
+    held_up: set[str] = set()
     for group in groups:
         for chunk in batches(group, size):
             may_grow = last is not None and chunk[-1] is last and len(chunk) < size
-            if all(row.is_ready for row in chunk) and not may_grow:
+            segments = {row.partition.segment for row in chunk} if is_in_order else set()
+            if all(row.is_ready for row in chunk) and not may_grow and not segments & held_up:
                 yield sorted(chunk, key=lambda row: row.position)
+            else:
+                held_up |= segments
 
 
 def _groups(

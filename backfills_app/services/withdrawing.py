@@ -2,11 +2,19 @@
 may have them meanwhile.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db import connection
+from django.db.models import Max
 
-from assets_app.execution.withdrawing import recall, untried_runs_of, withdraw_runs
+from assets_app.execution.withdrawing import (
+    recall,
+    untried_runs_of,
+    waiting_runs_of,
+    withdraw_runs,
+)
+from assets_app.models import Run, RunState
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import try_lock
@@ -48,19 +56,31 @@ def take_back(backfill: Backfill) -> None:
     Under the backfill's lock. What another backfill has left to such a run, that one makes itself;
     a run stays where somebody else is just changing that backfill.
     """
-    run_ids = untried_runs_of(backfill.group)
+    _withdraw(backfill, untried_runs_of(backfill.group), set())
+
+
+def take_back_waiting(backfill: Backfill) -> None:
+    """The same for runs that wait for the partition before their own, where that may be put back
+    into the queue: it comes first then.
+    """
+    _withdraw(backfill, waiting_runs_of(backfill.group), set())
+
+
+def _withdraw(backfill: Backfill, run_ids: list[int], seen: set[int]) -> None:
+    """``seen`` are the backfills whose waiting runs are being taken back already."""
+    seen.add(backfill.pk)
     if not run_ids:
         return
     # The runs are locked by now: nobody leaves anything to them any more.
     with connection.cursor() as cursor:
         cursor.execute(_LEFT_TO_THEM, [run_ids, backfill.pk])
         left_to = cursor.fetchall()
-    kept = {run for other, runs in left_to if not try_lock(other) for run in runs}
+    kept = _kept(run_ids, {run for other, runs in left_to if not try_lock(other) for run in runs})
     recall(sorted(kept))
     gone = [run for run in run_ids if run not in kept]
     for other, runs in left_to:
         if waited_for := sorted(set(runs) - kept):
-            _take_over(other, waited_for)
+            _take_over(other, waited_for, seen)
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, [gone])
         back = cursor.fetchall()
@@ -69,11 +89,26 @@ def take_back(backfill: Backfill) -> None:
     withdraw_runs(gone)
 
 
-def _take_over(backfill_id: int, run_ids: list[int]) -> None:
+def _kept(run_ids: Collection[int], wanted: set[int]) -> set[int]:
+    """Those that stay, and all that come before one that waits: made anew after that one was, they
+    would not be what it was made of.
+    """
+    waiting = Run.objects.filter(pk__in=wanted, state=RunState.WAITING) if wanted else None
+    last = waiting.aggregate(last=Max("pk"))["last"] if waiting is not None else None
+    return wanted | {run for run in run_ids if last is not None and run < last}
+
+
+def _take_over(backfill_id: int, run_ids: list[int], seen: set[int]) -> None:
     """A backfill that goes on makes itself what it had left to these runs."""
     over = (*ENDED_STATES, BackfillState.CANCELING)
-    goes_on = Backfill.objects.filter(pk=backfill_id).exclude(state__in=over).exists()
-    asked: dict[str, Any] = {"goes_on": goes_on, "runs": run_ids, "backfill": backfill_id}
+    rows = Backfill.objects.select_related("group").filter(pk=backfill_id)
+    goes_on = rows.exclude(state__in=over).first()
+    if goes_on is not None and backfill_id not in seen:
+        # Runs first, then the backfill's own rows: the order in which the end of a run takes them.
+        _withdraw(goes_on, waiting_runs_of(goes_on.group), seen)
+    asked: dict[str, Any] = {
+        "goes_on": goes_on is not None, "runs": run_ids, "backfill": backfill_id,
+    }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(_TAKE_OVER, asked)
         taken = cursor.fetchall()

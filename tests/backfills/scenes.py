@@ -12,6 +12,7 @@ from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution import attempts
 from assets_app.execution.attempts import Attempt, Failure
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import create_backfill, request_from_text
@@ -76,7 +77,7 @@ def drive(
         )
         if not dispatch() and not sent.exists():
             advance()
-            if not dispatch():
+            if not wake_waiting(timezone.now()) + dispatch():
                 return
         for run_id in sent.values_list("id", flat=True):
             end(run_id, worker, failing=failing)
