@@ -11,6 +11,11 @@ def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
     return definition is not None and definition.time_dimension is not None
 
 
+def identity_of(definition: slicewise.PartitionDefinition | None) -> str:
+    """What slices of a definition are kept under: `Asset.identity` of an asset that has it."""
+    return "whole" if definition is None else definition.identity
+
+
 def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | None:
     """An explicit mapping of a dependency; None for overlap.
 

@@ -32,6 +32,7 @@ _MOST_AT_ONCE = 50_000
 # A backfill that waits for runs of others is looked at again even if nobody says that they ended.
 _LOOK_AGAIN_AFTER = 5.0
 _looked: dict[int, float] = {}
+_ADMITTED = (BackfillState.SCHEDULED, BackfillState.RUNNING)
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ def admit(backfill_id: int) -> int:
             return 0
         backfill = (
             Backfill.objects.select_related("group", "submitted_by")
-            .filter(pk=backfill_id, state__in=(BackfillState.SCHEDULED, BackfillState.RUNNING))
+            .filter(pk=backfill_id, state__in=_ADMITTED, assets__waiting__gt=0)
             .first()
         )
         if backfill is None or backfill.group.paused or _is_early(backfill):

@@ -35,7 +35,7 @@ def advance() -> None:
                 more = _expand(backfill_id) or more
             elif state == BackfillState.CANCELING:
                 more = go_on_canceling(backfill_id) or more
-            admit(backfill_id)
+            _admit(backfill_id)
         except Exception:  # whatever is wrong with one keeps no other waiting
             log.exception("backfill not moved on", backfill=backfill_id)
     if more:
@@ -46,6 +46,17 @@ def _expand(backfill_id: int) -> bool:
     try:
         return expand(backfill_id)
     except _DATA_ERRORS as error:
-        log.exception("backfill given up", backfill=backfill_id)
-        give_up(backfill_id, f"It could not be expanded: {type(error).__name__}: {error}")
+        _give_up(backfill_id, "It could not be expanded", error)
         return False
+
+
+def _admit(backfill_id: int) -> None:
+    try:
+        admit(backfill_id)
+    except _DATA_ERRORS as error:
+        _give_up(backfill_id, "It could not go on", error)
+
+
+def _give_up(backfill_id: int, what: str, error: Exception) -> None:
+    log.exception("backfill given up", backfill=backfill_id)
+    give_up(backfill_id, f"{what}: {type(error).__name__}: {error}")

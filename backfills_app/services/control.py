@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from accounts_app import audit, policy
@@ -134,16 +134,20 @@ def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
 
 
 def give_up(backfill_id: int, error: str) -> None:
-    """End a backfill that cannot be expanded as failed: what it has written down is canceled."""
+    """End a backfill that cannot go on as failed: what waits is canceled, what runs goes on to its
+    end. Where nothing is left to give up, it stays as it is.
+    """
     with transaction.atomic():
         lock(backfill_id)
-        unwritten = Backfill.objects.filter(pk=backfill_id, assets__expanded__lt=F("assets__total"))
-        if not unwritten.exists():
+        still_to_come = Q(assets__expanded__lt=F("assets__total")) | Q(assets__waiting__gt=0)
+        going_on = Backfill.objects.exclude(state=BackfillState.CANCELING)
+        if not going_on.filter(still_to_come, pk=backfill_id).exists():
             return
-        Backfill.objects.filter(pk=backfill_id).update(error=storable(error))
+        # Its assets before itself, each in turn: as the end of a run takes them.
         _forget_unwritten(backfill_id)
-        for piece in BackfillAsset.objects.filter(backfill=backfill_id):
+        for piece in BackfillAsset.objects.filter(backfill=backfill_id).order_by("pk"):
             _cancel_waiting(piece, piece.expanded)
+        Backfill.objects.filter(pk=backfill_id).update(error=storable(error))
         derive_states([backfill_id])
 
 
@@ -169,7 +173,8 @@ def _set_paused(backfill: Backfill, paused: bool, verb: str) -> None:
 
 def _forget_unwritten(backfill_id: int) -> None:
     """What was not even written down yet is not going to be: the request ends with what it has."""
-    BackfillAsset.objects.filter(backfill=backfill_id).update(total=F("expanded"))
+    unwritten = BackfillAsset.objects.filter(backfill=backfill_id, expanded__lt=F("total"))
+    unwritten.update(total=F("expanded"))
 
 
 def _cancel_some(pieces: Iterable[BackfillAsset]) -> bool:

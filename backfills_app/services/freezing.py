@@ -10,6 +10,7 @@ from assets_app.execution.waiting import waits_for_past
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import BackfillAsset, BackfillOrder
 from partitions_app.models import PartitionDefinition
+from partitions_app.rules import identity_of
 from slicewise.snapshots import is_runtime
 
 _SHORTEST_DIGEST = 4
@@ -95,9 +96,7 @@ def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDef
 
 def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
     """Refuse a version whose partitions are not those of the asset: they have other windows."""
-    rule = definition_of(asset, version)
-    identity = "whole" if rule is None else rule.identity
-    if identity != asset.identity:
+    if identity_of(definition_of(asset, version)) != asset.identity:
         raise InvalidRequest(
             {
                 "code_version": f"That version cuts {asset.name} into other partitions than those"
@@ -121,9 +120,14 @@ def require_order(
 
 
 def current_part(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Those of the partitions, of a version's rule, that the asset has by its rule in force."""
+    """Those of the partitions, of a version's rule, that the asset has by its rule in force.
+
+    None where that one cuts it otherwise: the same time under another key is another partition.
+    """
     present = asset.definition
     rule = chosen.definition
+    if identity_of(rule) != asset.identity:
+        return slicewise.PartitionSet(rule, ())
     if is_runtime(present):
         # Keys that were removed are those of the set no more.
         return chosen & slicewise.PartitionSet.of(present, present.keys())

@@ -99,7 +99,7 @@ def retry_failed(backfill: Backfill, *, code: str = Code.SAME, user: User) -> Ba
             renewed = [piece for piece in pieces if piece.pk in again]
             detail["versions"] = _renew(renewed, present.order)
         reopen([present.pk])
-        look_again(present)
+        _look_again(present)
         derive_states([present.pk])
         audit.record(user, "retry failed", "backfill", present.name, detail)
         nudge_advance()
@@ -114,9 +114,8 @@ def _require_retryable(backfill: Backfill) -> None:
         )
     if backfill.error:
         raise ConflictingRequest(
-            {"": f"{backfill.name} could not be written down, so there is no more of it to retry:"
-                 " clone it."}
-        )  # fmt: skip
+            {"": f"{backfill.name} was given up, and would be again: clone it. {backfill.error}"}
+        )
 
 
 def _wait_again(pieces: Sequence[BackfillAsset]) -> dict[int, int]:
@@ -132,6 +131,16 @@ def _wait_again(pieces: Sequence[BackfillAsset]) -> dict[int, int]:
     for piece_id, change in changes.items():
         shift_counts(piece_id, change)
     return {piece_id: change["waiting"] for piece_id, change in changes.items()}
+
+
+def _look_again(backfill: Backfill) -> None:
+    try:
+        look_again(backfill)
+    except ValueError as error:
+        # What its frozen code asks for is not to be had of what upstream is by now.
+        raise ConflictingRequest(
+            {"": f"{backfill.name} cannot go on as it was asked for: clone it. {error}"}
+        ) from error
 
 
 def _renew(pieces: Sequence[BackfillAsset], order: str) -> dict[str, str]:
@@ -194,7 +203,7 @@ def follow_retried(run_ids: Sequence[int], **_: Any) -> None:
         # What follows waits for it again. Not waited for: whoever holds the lock may wait for the
         # runs that are held here.
         if try_lock(backfill.pk):
-            look_again(backfill)
+            _look_again(backfill)
     derive_states(backfill_ids)
     # Somebody may have been faster, after it was asked.
     gone = Q(state=BackfillState.CANCELING) | Q(deleted=True)

@@ -9,7 +9,7 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset
-from partitions_app.rules import has_time
+from partitions_app.rules import has_time, identity_of
 from slicewise.keys import SEPARATOR
 from slicewise.slabs import Slab
 
@@ -61,9 +61,9 @@ def spans(
 ) -> Sets:
     """The slices of assets of one identity by a label, an expression of SQL: those within a set.
 
-    What the definition has no more is left out.
+    What the definition has no more is left out, and all where the assets are cut by another one.
     """
-    if not within or not assets:
+    if not within or not assets or identity_of(definition) != assets[0].identity:
         return {}
     hull = within.hull
     pieces = SLICES.format(label=label, joins=joins, condition=condition)

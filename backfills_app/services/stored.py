@@ -80,7 +80,7 @@ def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
     # The rule as it was when the request was accepted: a moved bound must not move what was
     # counted.
     rule = definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
-    definition = _with_removed_keys(row, rule)
+    definition = _with_removed_keys(rule)
     return StoredPart(
         row=row,
         asset=asset,
@@ -94,10 +94,11 @@ def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
     )
 
 
-def _with_removed_keys(row: BackfillAsset, definition: Definition) -> Definition:
+def _with_removed_keys(definition: Definition) -> Definition:
     if not is_runtime(definition):
         return definition
-    known = RuntimePartition.objects.filter(definition=row.asset.partition_definition_id)
+    # Of the rule itself: the asset may have another one by now.
+    known = RuntimePartition.objects.filter(definition__fingerprint=definition.fingerprint)
     contents = known.order_by("id").values_list("content", flat=True)
     return definition.known(key_from_json(content) for content in contents)
 

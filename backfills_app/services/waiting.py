@@ -81,6 +81,8 @@ def look_again(backfill: Backfill) -> None:
 
     Under the backfill's lock.
     """
+    if not backfill.assets.filter(waiting__gt=0).exists():
+        return
     parts = stored_parts(backfill)
     for part in parts:
         if part.upstream_parts:

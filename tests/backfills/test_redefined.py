@@ -1,0 +1,225 @@
+"""Definitions that change while a backfill is on its way: what it has frozen is no more, and it
+comes to an end all the same.
+"""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+import slicewise
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import User
+from assets_app.execution import attempts
+from assets_app.execution.attempts import Failure
+from assets_app.execution.control import cancel_run
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.retrying import retry_run
+from assets_app.models import Asset, AssetPartition, Gateway, Producer, Run, RunState
+from backfills_app.models import Backfill
+from backfills_app.services import cancel_backfill, pause_backfill, resume_backfill, retry_failed
+from backfills_app.services.admission import AHEAD
+from backfills_app.services.advancing import advance
+from backfills_app.services.expansion import expand
+from partitions_app.models import PartitionDefinition
+from slicewise import Keys
+from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes
+from tests.backfills.test_life import state_of, worker
+from tests.cast import AIRPORTS, DAILY_2013, asset
+from tests.execution.test_attempts import publish
+
+__all__ = ["worker"]
+
+HOURLY = slicewise.PartitionByInterval("@hourly", start="2013-01-01", end="2014-01-01")
+IN_BERLIN = slicewise.PartitionByInterval(
+    "@daily", start="2013-01-01", end="2014-01-01", timezone="Europe/Berlin"
+)
+SHOPS = slicewise.PartitionAtRuntime("shop")
+
+
+def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> None:
+    """The asset is cut otherwise from now on, as if a sync had said so."""
+    spec = None if definition is None else definition.to_json()
+    producer = Producer.objects.get(name=name)
+    version = producer.current_version
+    assert version is not None
+    version.pk, version.digest = None, f"{version.pk:064}"
+    version.definition = {**version.definition, "partition": spec}
+    version.save()
+    producer.current_version = version
+    producer.save()
+    row = None if spec is None else PartitionDefinition.of(spec)
+    Asset.objects.filter(name=name).update(partition_definition=row)
+
+
+def find_keys(definition: slicewise.PartitionAtRuntime, *names: str) -> None:
+    """Runs have found these keys of the set."""
+    row = PartitionDefinition.of(definition.to_json())
+    row.add_keys([(slicewise.PartitionKey.of(name), name) for name in names], run_id=None)
+
+
+@pytest.mark.parametrize("present", [HOURLY, IN_BERLIN, None], ids=["hourly", "zone", "whole"])
+@pytest.mark.parametrize("existing", ["missing", "stale"])
+def test_of_an_asset_that_is_cut_otherwise_nothing_more_is_made(
+    alice: User, worker: Gateway, present: slicewise.PartitionDefinition | None, existing: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = ask(alice, "raw_flights", selection="2013-01", existing=existing, max_active_runs=1)
+    advance()
+    begun = Run.objects.count()
+    redefine("raw_flights", present)
+    drive(worker)
+    assert outcomes(backfill, "raw_flights") == {
+        "succeeded": begun, "no_such_partition": 31 - begun,
+    }  # fmt: skip
+    assert state_of(backfill) == "partially_failed"
+    assert not AssetPartition.objects.exclude(identity=DAILY_2013.identity).exists()
+
+
+def test_what_is_there_by_another_rule_does_not_exist_for_it(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02")
+    redefine("raw_flights", HOURLY)
+    ask(alice, "raw_flights", selection="2013-01-01..2013-01-02", strategy="range")
+    drive(worker)
+    assert AssetPartition.objects.filter(identity=HOURLY.identity, version=1).count() == 48
+    again = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02")
+    drive(worker)
+    assert outcomes(again, "raw_flights") == {"exists": 48}
+    assert outcomes(backfill, "raw_flights") == {"no_such_partition": 2}
+    assert state_of(backfill) == "failed"
+
+
+def test_what_follows_an_asset_that_is_cut_otherwise_lacks_it(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
+    expand(backfill.pk)
+    redefine("raw_flights", HOURLY)
+    drive(worker)
+    assert outcomes(backfill, "raw_flights") == {"no_such_partition": 31}
+    assert outcomes(backfill, "delays") == {"upstream_missing": 31}
+
+
+def test_the_keys_of_a_renamed_set_are_those_that_it_had(alice: User, worker: Gateway) -> None:
+    asset("raw_flights", DAILY_2013)
+    find_keys(SHOPS, "mitte", "nord")
+    following("sales", SHOPS, of={"raw_flights": None})
+    backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
+    expand(backfill.pk)
+    redefine("sales", slicewise.PartitionAtRuntime("store"))
+    drive(worker)
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 31}
+    assert outcomes(backfill, "sales") == {"no_such_partition": 2}
+    assert (state_of(backfill), backfill.error) == ("partially_failed", "")
+
+
+def make_airport() -> None:
+    """One of the airports is there."""
+    AssetPartition.objects.create(
+        asset=Asset.objects.get(name="airports"), identity=AIRPORTS.identity, key="JFK",
+        segment="JFK", state="materialized", version=1,
+    )  # fmt: skip
+
+
+def keyed(alice: User, **options: Any) -> Backfill:
+    """A backfill of days that all need one airport, of which the first runs are in the queue."""
+    asset("airports", AIRPORTS)
+    raw = following("raw_flights", DAILY_2013, of={"airports": Keys(["JFK"])})
+    make_airport()
+    backfill = ask(alice, raw.name, selection="2013-01", max_active_runs=1, **options)
+    advance()
+    return backfill
+
+
+def test_one_that_cannot_go_on_is_given_up_and_says_why(
+    alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backfill = keyed(alice)
+    dispatch()
+    (running,) = Run.objects.filter(state=RunState.DISPATCHED)
+    attempt = attempts.begin(running.pk, worker)
+    assert attempt is not None
+    # Fewer stand in the queue: it is looked at once more.
+    monkeypatch.setattr("backfills_app.services.admission.AHEAD", 5)
+    redefine("airports", None)
+    advance()
+    assert state_of(backfill) == "running"
+    assert backfill.error.startswith("It could not go on: DefinitionError: Keys names partitions;")
+    assert outcomes(backfill, "raw_flights") == {"active": AHEAD, "canceled": 31 - AHEAD}
+    with pytest.raises(ConflictingRequest, match="was given up, and would be again: clone it"):
+        retry_failed(backfill, user=alice)
+    # What has begun goes on, and nothing of it is in anybody's way.
+    monkeypatch.setattr("backfills_app.services.advancing.give_up", None)
+    advance()
+    publish(attempt)
+    for run in backfill.group.runs.filter(state=RunState.QUEUED):
+        cancel_run(run, user=alice)
+    assert state_of(backfill) == "failed"
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 1, "canceled": 30}
+
+
+def test_a_run_of_one_that_was_given_up_can_be_tried_again(
+    alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfills_app.services.admission.AHEAD", 1)
+    backfill = keyed(alice)
+    dispatch()
+    failed = Run.objects.get()
+    attempt = attempts.begin(failed.pk, worker)
+    assert attempt is not None
+    redefine("airports", None)
+    attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    advance()
+    assert state_of(backfill) == "failed"
+    assert outcomes(backfill, "raw_flights") == {"failed": 1, "canceled": 30}
+    retry_run(failed, user=alice)
+    assert state_of(backfill) == "running"
+    cancel_backfill(backfill, user=alice)
+    assert state_of(backfill) == "canceled"
+
+
+def test_a_retry_that_cannot_go_on_is_refused(alice: User, worker: Gateway) -> None:
+    asset("airports", AIRPORTS)
+    following("raw_flights", DAILY_2013, of={"airports": Keys(["JFK"])})
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    make_airport()
+    asked = {"selection": "2013-01-01..2013-01-03", "downstream": "all"}
+    backfill = ask(alice, "raw_flights", **asked)
+    drive(worker, failing=failing_keys("2013-01-02"))
+    assert outcomes(backfill, "delays") == {"succeeded": 2, "upstream_failed": 1}
+    spoiled = {"kind": "interval", "cadence": "@never"}
+    backfill.assets.filter(asset__name="delays").update(partition=spoiled)
+    with pytest.raises(ConflictingRequest, match="cannot go on as it was asked for: clone it"):
+        retry_failed(backfill, user=alice)
+    assert state_of(backfill) == "partially_failed"
+
+
+def test_an_error_that_may_pass_is_no_reason_to_give_up(
+    alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backfill = keyed(alice)
+
+    def broken(_backfill_id: int) -> int:
+        raise OperationalError("the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("backfills_app.services.advancing.admit", broken)
+        drive(worker)
+        assert (state_of(backfill), backfill.error) == ("running", "")
+    drive(worker)
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 31}
+
+
+def test_one_that_is_paused_meanwhile_is_given_up_when_it_goes_on(
+    alice: User, worker: Gateway
+) -> None:
+    backfill = keyed(alice)
+    pause_backfill(backfill, user=alice)
+    redefine("airports", None)
+    drive(worker)
+    assert (state_of(backfill), backfill.error) == ("paused", "")
+    resume_backfill(backfill, user=alice)
+    advance()
+    assert state_of(backfill) == "failed"
+    assert outcomes(backfill, "raw_flights") == {"canceled": 31}
