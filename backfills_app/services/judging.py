@@ -14,15 +14,12 @@ from backfills_app.services.surveying import left_out, standing
 
 Partitions = slicewise.PartitionSet
 
+# It was to be made here and was not: a retry makes it.
+_FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
 # How an upstream partition of the same backfill has ended, where that is not well.
-_ENDED_BADLY = """
-CASE WHEN wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed'
-     THEN 'failed' ELSE 'missing' END
-"""
+_ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
 _BAD = (
-    "(wanted.state IN ('failed', 'canceled')"
-    " OR wanted.reason IN"
-    " ('upstream_failed', 'upstream_missing', 'wait_timeout', 'no_such_partition'))"
+    f"({_FAILED} OR wanted.reason IN ('upstream_missing', 'wait_timeout', 'no_such_partition'))"
 )
 # Made by this backfill, or by the run that it has left it to.
 _MADE = """
@@ -30,6 +27,8 @@ _MADE = """
     SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id AND run.state = 'succeeded'
 ))
 """
+# What follows is stale then, or is as soon as a retry makes what failed: it shares its fate.
+_MADE_OR_FAILED = f"({_MADE} OR {_FAILED})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
     """What becomes of some partitions of which all that comes before them here has ended."""
     policy = backfill.existing
     now = standing(part, turn, own=backfill.group_id)
-    remade = _upstream_of(policy, part, now.materialized, _MADE)
+    remade = _upstream_of(policy, part, now.materialized, _MADE_OR_FAILED)
     existing = left_out(policy, part, now, remade).existing
     gone = turn - existing - current_part(part.asset, turn)
     held = now.held - gone

@@ -9,7 +9,7 @@ from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.services import check_backfill, request_from_text
+from backfills_app.services import check_backfill, request_from_text, retry_failed
 from backfills_app.services.advancing import advance
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes
 from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
@@ -222,6 +222,32 @@ def test_what_follows_something_that_is_made_is_stale(alice: User, worker: Gatew
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all", existing="stale")
     drive(worker)
     assert outcomes(backfill, "delays") == {"succeeded": 10, "exists": 21}
+
+
+def test_what_follows_something_that_failed_is_made_with_its_retry(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    following("report", DAILY_2013, of={"delays": None})
+    ask(alice, "raw_flights", selection="2013-01", downstream="all")
+    drive(worker)
+    raw = AssetPartition.objects.filter(asset__name="raw_flights", key="2013-01-05")
+    raw.update(state="failed")
+    BackfillAsset.objects.all().delete()
+    request = {"selection": "2013-01", "downstream": "all", "existing": "stale"}
+    plan = plan_of(alice, "raw_flights", **request)
+    assert [plan[name].to_make for name in ("raw_flights", "delays", "report")] == [1, 1, 1]
+    backfill = ask(alice, "raw_flights", **request)
+    drive(worker, failing=failing_keys("2013-01-05"))
+    for name in ("delays", "report"):
+        assert outcomes(backfill, name) == {"upstream_failed": 1, "exists": 30}
+    assert state_of(backfill) == "failed"
+    retry_failed(backfill, user=alice)
+    drive(worker)
+    for name in ("raw_flights", "delays", "report"):
+        assert outcomes(backfill, name) == {"succeeded": 1, "exists": 30}
+    assert state_of(backfill) == "succeeded"
 
 
 def test_a_partition_that_is_gone_is_skipped(alice: User, worker: Gateway) -> None:
