@@ -2,7 +2,7 @@
 in the queue.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -20,7 +20,7 @@ from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.places import ranges_of
 from backfills_app.services.stored import StoredPart, stored_parts
-from backfills_app.services.turns import Turn, chunks, next_turn
+from backfills_app.services.turns import Turn, WaitingRow, chunks, next_turn
 from backfills_app.services.waiting import let_go_after, let_go_all, take_notes
 
 State = BackfillPartition.State
@@ -171,7 +171,14 @@ def _deal_with(backfill: Backfill, part: StoredPart, turn: Turn, room: int) -> _
     by_key = {row.partition.key: row for row in turn.ready}
     reasons |= {by_key[row.key].position: SkipReason.IN_FLIGHT for row in held}
     _mark_active({key: row.pk for key, row in by_key.items()}, claimed)
-    _skip(part, turn, reasons)
+    holders = _holders(part, by_position, reasons)
+    # Left to nobody, it would be made by nobody: what was let go meanwhile waits for its next turn.
+    reasons = {
+        place: reason
+        for place, reason in reasons.items()
+        if reason != SkipReason.IN_FLIGHT or place in holders
+    }
+    _skip(by_position, reasons, holders)
     part.row.waiting -= len(claimed) + len(reasons)
     part.row.active += len(claimed)
     part.row.skipped += len(reasons)
@@ -198,15 +205,24 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
         )
 
 
-def _skip(part: StoredPart, turn: Turn, reasons: dict[int, SkipReason]) -> None:
+def _holders(
+    part: StoredPart, rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason]
+) -> dict[int, int]:
+    """The runs that make what is in flight, by the places of the partitions."""
+    in_flight = {
+        rows[place].partition.key: place
+        for place, reason in reasons.items()
+        if reason == SkipReason.IN_FLIGHT
+    }
+    return {in_flight[key]: run_id for key, run_id in runs_holding(part, list(in_flight)).items()}
+
+
+def _skip(
+    rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason], holders: Mapping[int, int]
+) -> None:
     """With the run that makes those that are in flight: its end is waited for."""
     if not reasons:
         return
-    skipped = [row for row in turn.ready if row.position in reasons]
-    in_flight = [
-        row.partition.key for row in skipped if reasons[row.position] == SkipReason.IN_FLIGHT
-    ]
-    holders = runs_holding(part, in_flight)
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -216,13 +232,8 @@ def _skip(part: StoredPart, turn: Turn, reasons: dict[int, SkipReason]) -> None:
             WHERE wanted.id = passed.id
             """,
             [
-                [row.pk for row in skipped],
-                [reasons[row.position].value for row in skipped],
-                [
-                    holders.get(row.partition.key)
-                    if reasons[row.position] == SkipReason.IN_FLIGHT
-                    else None
-                    for row in skipped
-                ],
+                [rows[place].pk for place in reasons],
+                [reason.value for reason in reasons.values()],
+                [holders.get(place) for place in reasons],
             ],
         )

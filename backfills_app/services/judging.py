@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.db import connection
+
 import slicewise
-from assets_app.models import AssetPartition, SkipReason
+from assets_app.models import SkipReason
 from backfills_app.models import Backfill, ExistingPolicy
 from backfills_app.services.freezing import current_part
 from backfills_app.services.needs import lacking, there
@@ -29,6 +31,14 @@ _MADE = """
 """
 # What follows is stale then, or is as soon as a retry makes what failed: it shares its fate.
 _MADE_OR_FAILED = f"({_MADE} OR {_FAILED})"
+# Against being withdrawn: who does that locks the run first. Not waited for, since they wait for
+# slices that are locked here.
+_HOLDING = """
+SELECT slice.key, run.id
+FROM assets_app_assetpartition AS slice JOIN assets_app_run AS run ON run.id = slice.held_by_id
+WHERE slice.asset_id = ANY(%s) AND slice.identity = %s AND slice.key = ANY(%s)
+FOR KEY SHARE OF run SKIP LOCKED
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +79,15 @@ def existing_before_its_turn(policy: str, part: StoredPart, chosen: Partitions) 
 
 
 def runs_holding(part: StoredPart, keys: list[str]) -> dict[str, int]:
-    """The runs that hold these partitions, or what is made with them, by key."""
-    held = AssetPartition.objects.filter(
-        asset__in=part.outlets, identity=part.asset.identity, key__in=keys, held_by__isnull=False
-    )
-    return dict(held.values_list("key", "held_by")) if keys else {}
+    """The runs that hold these partitions, or what is made with them, by key.
+
+    They stay until the transaction ends. A run that somebody is just changing is left out.
+    """
+    if not keys:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_HOLDING, [[asset.pk for asset in part.outlets], part.asset.identity, keys])
+        return dict(cursor.fetchall())
 
 
 def _upstream_of(

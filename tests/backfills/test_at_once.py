@@ -1,0 +1,91 @@
+"""Two backfills that want the same partitions at the same moment."""
+
+import threading
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from accounts_app.models import User
+from assets_app.execution.withdrawing import untried_runs_of, withdraw_runs
+from assets_app.models import AssetPartition, Run
+from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.services import admission, pause_backfill
+from backfills_app.services.admission import admit
+from backfills_app.services.expansion import expand
+from backfills_app.services.judging import Verdict, judge
+from tests.backfills.test_life import start
+from tests.cast import DAILY_2013, asset
+from tests.execution.test_at_once import elsewhere
+
+
+def written(alice: User, **more: Any) -> Backfill:
+    """A backfill of two days that is expanded."""
+    backfill = start(alice, end="2013-01-02", **more)
+    expand(backfill.pk)
+    return backfill
+
+
+@pytest.mark.parametrize("strategy", ["partition", "range"])
+def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
+    alice: User, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    other, backfill = written(alice), written(alice, strategy=strategy)
+    admit(other.pk)
+    verdicts: list[Verdict] = []
+
+    def judged(*terms: Any) -> Verdict:
+        verdicts.append(judge(*terms))
+        if len(verdicts) == 1:
+            pause_backfill(other, user=alice)
+        return verdicts[-1]
+
+    monkeypatch.setattr(admission, "judge", judged)
+    admit(backfill.pk)
+    assert not BackfillPartition.objects.filter(state="skipped").exists()
+    admit(backfill.pk)
+    # It was not looked at over and over.
+    assert len(verdicts) == 2
+    assert counts(backfill) == {"active": 2}
+    assert set(Run.objects.values_list("group", flat=True)) == {backfill.group_id}
+
+
+def counts(backfill: Backfill) -> dict[str, int]:
+    """Its rows by state, after checking that its counts say the same."""
+    (piece,) = backfill.assets.all()
+    states = list(piece.partitions.values_list("state", flat=True))
+    counted = {state: states.count(state) for state in BackfillPartition.State.values}
+    assert counted == {state: getattr(piece, state) for state in counted}
+    return {state: number for state, number in counted.items() if number}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> None:
+    asset("raw_flights", DAILY_2013)
+    other, backfill = written(alice), written(alice)
+    admit(other.pk)
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def withdraw() -> None:
+        with transaction.atomic():
+            runs = untried_runs_of(other.group)
+            BackfillPartition.objects.filter(run__in=runs).update(state="waiting", run=None)
+            is_held.set()
+            may_go.wait(20)
+            withdraw_runs(runs)
+
+    thread = elsewhere(withdraw)
+    assert is_held.wait(10)
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '5s'")
+            admit(backfill.pk)
+        assert counts(backfill) == {"waiting": 2}
+    finally:
+        may_go.set()
+        thread.join()
+    admit(backfill.pk)
+    assert counts(backfill) == {"active": 2}
+    holders = AssetPartition.objects.values_list("held_by__group", flat=True)
+    assert set(holders) == {backfill.group_id}
