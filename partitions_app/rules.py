@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import slicewise
+from slicewise.mapping import WindowMapping
 
 
 def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
@@ -22,3 +23,12 @@ def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | N
     Raises what `slicewise.PartitionMapping.from_json` does.
     """
     return None if spec is None else slicewise.PartitionMapping.from_json(spec)
+
+
+def goes_by_windows(mapping: slicewise.PartitionMapping | None) -> bool:
+    """Whether what a window needs is found from where it lies, as overlap and offsets find it.
+
+    Other mappings need the same for all windows: all of time, or the last of it, as far as it is
+    bounded.
+    """
+    return mapping is None or isinstance(mapping, WindowMapping)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import slicewise
 from assets_app.models import AssetDependency
-from partitions_app.rules import has_time, mapping_of
+from partitions_app.rules import goes_by_windows, has_time, mapping_of
 from slicewise.due import ended_between
 from slicewise.keys import WHOLE
 
@@ -30,8 +30,9 @@ def affected(
     """The partitions downstream of those that were made.
 
     Where only the downstream asset has time, what was made is a tick: the windows that ended since
-    it was made before, but not before ``since``, when the schedule began. Also windows that are
-    not over yet may be among the rest.
+    it was made before, but not before ``since``, when the schedule began. Where a mapping needs the
+    same for all windows, those that ended since then. Also windows that are not over yet may be
+    among the rest.
     """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     mapping = mapping_of(edge.mapping)
@@ -41,20 +42,34 @@ def affected(
     found = slicewise.PartitionSet(downstream, ())
     if downstream.time_dimension is None or has_time(upstream):
         keys = existing_keys(upstream, [piece.key for piece in made])
-        return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
+        if downstream.time_dimension is None or goes_by_windows(mapping):
+            return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
+        ended = ended_between(downstream, since, now)
+        return _needing(ended, upstream, keys, mapping, now)
     for piece in made:
         keys = existing_keys(upstream, [piece.key])
         ended = ended_between(downstream, max(piece.before or since, since), piece.at)
-        if ended.hull is not None:
-            found |= ended & slicewise.downstream_partitions(
-                upstream,
-                downstream,
-                keys,
-                mapping,
-                since=ended.hull.start,
-                until=ended.hull.end,
-            )
+        found |= _needing(ended, upstream, keys, mapping, now)
     return found
+
+
+def _needing(
+    ended: slicewise.PartitionSet,
+    upstream: slicewise.PartitionDefinition | None,
+    keys: Sequence[slicewise.PartitionKey],
+    mapping: slicewise.PartitionMapping | None,
+    now: datetime,
+) -> slicewise.PartitionSet:
+    """Those of the windows that ended that need some of the upstream partitions."""
+    hulls = (ended.hull, slicewise.PartitionSet.of(upstream, keys).hull)
+    if ended.hull is None:
+        return ended
+    # A mapping reads the bounds for both sides: the last upstream window may well begin before the
+    # first one downstream.
+    since = min(hull.start for hull in hulls if hull is not None)
+    return ended & slicewise.downstream_partitions(
+        upstream, ended.definition, keys, mapping, since=since, until=now
+    )
 
 
 def existing_keys(

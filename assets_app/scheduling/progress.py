@@ -12,8 +12,8 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
 from assets_app.scheduling.judging import scheduling_edges
-from assets_app.scheduling.readiness import Verdict, judge, needed_of
-from partitions_app.rules import has_time, mapping_of
+from assets_app.scheduling.readiness import Verdict, judge, needed_of, needed_since
+from partitions_app.rules import goes_by_windows, has_time, mapping_of
 from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow, partition_rows
 
@@ -98,9 +98,7 @@ def _is_countable(edge: AssetDependency) -> bool:
     """Whether what a partition needs of the upstream asset has a bound that is not its history."""
     if not has_time(edge.upstream.definition):
         return edge.downstream.definition is not None or edge.upstream.definition is None
-    mapping = mapping_of(edge.mapping)
-    is_all = mapping is not None and mapping.to_json().get("kind") == "all"
-    return has_time(edge.downstream.definition) and not is_all
+    return has_time(edge.downstream.definition) and goes_by_windows(mapping_of(edge.mapping))
 
 
 def _candidates(asset: Asset, edges: Sequence[AssetDependency]) -> list[PartitionRow]:
@@ -138,8 +136,11 @@ def _affordable(
     edges: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
 ) -> Iterator[PartitionRow]:
     left = _MOST_NEEDED
+    since = [needed_since(edge, now) for edge in edges]
     for row in rows:
-        left -= sum(len(needed_of(edge, row, now)) for edge in edges)
+        left -= sum(
+            len(needed_of(edge, row, first, now)) for edge, first in zip(edges, since, strict=True)
+        )
         if left < 0:
             return
         yield row

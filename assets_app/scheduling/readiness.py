@@ -13,7 +13,7 @@ from django.db.models import Min
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
-from partitions_app.rules import has_time, mapping_of
+from partitions_app.rules import goes_by_windows, has_time, mapping_of
 from slicewise.rows import PartitionRow
 
 # For each downstream partition and each upstream asset: how many partitions it needs of that, how
@@ -86,14 +86,14 @@ def judge(
     pairs: list[tuple[int, str, int, str, str]] = []
     for edge in edges:
         if _reads_whatever_there_is(edge):
-            keys = _made_of(edge.upstream, made)
-            found |= {(place, edge.upstream_id): _any_there(edge) for place in range(len(rows))}
-        for place, row in enumerate(rows):
-            if not _reads_whatever_there_is(edge):
-                keys = _needed(edge, row, now)
-            pairs += [
-                (place, row.key, edge.upstream_id, edge.upstream.identity, key) for key in keys
-            ]
+            standing = _any_there(edge)
+            found |= {(place, edge.upstream_id): standing for place in range(len(rows))}
+        by_row = enumerate(zip(rows, _needed_by(rows, edge, made, now), strict=True))
+        pairs += [
+            (place, row.key, edge.upstream_id, edge.upstream.identity, key)
+            for place, (row, keys) in by_row
+            for key in keys
+        ]
     found |= _look(asset, pairs)
     schedule = asset.schedule or {}
     return [
@@ -148,20 +148,45 @@ def _any_there(edge: AssetDependency) -> Standing:
     return Standing(1, int(there.exists()), False)
 
 
-def _needed(edge: AssetDependency, row: PartitionRow, now: datetime) -> list[str]:
-    needed = needed_of(edge, row, now)
+def _needed_by(
+    rows: Sequence[PartitionRow],
+    edge: AssetDependency,
+    made: Collection[tuple[int, str]] | None,
+    now: datetime,
+) -> list[list[str]]:
+    """Keys of the upstream partitions that are looked at for each of the rows."""
+    if _reads_whatever_there_is(edge):
+        return [_made_of(edge.upstream, made)] * len(rows)
+    since = needed_since(edge, now)
+    return [_needed(edge, row, since, now) for row in rows]
+
+
+def _needed(edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime) -> list[str]:
+    needed = needed_of(edge, row, since, now)
     # Of all of a time, only the windows that there are: excluded ones are not waited for.
     spans = needed.nonexistent.spans if has_time(edge.downstream.definition) else ()
     lacking = [str(span) for span in (*spans, *needed.nonexistent.segments)]
     return [*(key.text for key in needed), *lacking]
 
 
-def needed_of(edge: AssetDependency, row: PartitionRow, now: datetime) -> slicewise.PartitionSet:
-    """The upstream partitions that a downstream one is mapped to, not listed yet."""
+def needed_since(edge: AssetDependency, now: datetime) -> datetime:
+    """From when on upstream windows are needed where a partition is mapped to all of their time:
+    from the first one that was ever made.
+    """
+    if not has_time(edge.upstream.definition):
+        return now
+    if has_time(edge.downstream.definition) and goes_by_windows(mapping_of(edge.mapping)):
+        return now
+    return _first_made(edge.upstream) or now
+
+
+def needed_of(
+    edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime
+) -> slicewise.PartitionSet:
+    """The upstream partitions that a downstream one is mapped to, not listed yet; ``since`` is
+    what `needed_since` says of the edge.
+    """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
-    since = now
-    if has_time(upstream) and not has_time(downstream):
-        since = _first_made(edge.upstream) or now
     return slicewise.upstream_partitions(
         downstream,
         upstream,
