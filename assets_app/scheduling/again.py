@@ -11,6 +11,7 @@ from assets_app.execution.claims import claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, PartitionState, Schedule, Trigger
 from assets_app.scheduling.affected import existing_keys
+from assets_app.scheduling.apart import apart
 from assets_app.scheduling.judging import Touched, queue_due
 from assets_app.scheduling.planning import planned_runs, terms_of
 from slicewise.rows import PartitionRow
@@ -43,9 +44,8 @@ def queue_again(now: datetime) -> int:
     for asset, pieces in by_asset.items():
         schedule = schedules.get(asset.producer_id or 0)
         if schedule is not None and schedule.rule is not None and asset.active:
-            for taken in (asset, asset.discovering):
-                ours = [piece for piece in pieces if piece.identity == taken.identity]
-                _queue(schedule, taken, ours, now)
+            with apart(asset):
+                _queue_all(schedule, asset, pieces, now)
     nudge_dispatch()
     return len(released)
 
@@ -53,6 +53,14 @@ def queue_again(now: datetime) -> int:
 def _schedules(asset_ids: set[int]) -> dict[int, Schedule]:
     rows = Schedule.objects.select_related("producer__current_version", "group")
     return {row.producer_id: row for row in rows.filter(producer__assets__in=asset_ids)}
+
+
+def _queue_all(
+    schedule: Schedule, asset: Asset, pieces: Sequence[AssetPartition], now: datetime
+) -> None:
+    for taken in (asset, asset.discovering):
+        ours = [piece for piece in pieces if piece.identity == taken.identity]
+        _queue(schedule, taken, ours, now)
 
 
 def _queue(

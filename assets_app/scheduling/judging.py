@@ -5,6 +5,8 @@ AIP-76).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -15,6 +17,7 @@ from assets_app.execution.claims import PlannedRun, claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import DISCOVERY, Asset, AssetDependency, Outbox, Schedule, Trigger
 from assets_app.scheduling.affected import Made, affected
+from assets_app.scheduling.apart import apart
 from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.readiness import judge
 from assets_app.scheduling.recording import record_left_out
@@ -36,13 +39,25 @@ ORDER BY made.id
 """
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Touched:
     """An asset scheduled by others, and those of its partitions that something happened to."""
 
     schedule: Schedule
     asset: Asset
-    partitions: slicewise.PartitionSet | None = None
+    partitions: slicewise.PartitionSet
+
+
+@dataclass(frozen=True, slots=True)
+class _Follower:
+    """An asset scheduled by some that were made, with its dependencies on those."""
+
+    schedule: Schedule
+    edges: list[AssetDependency]
+
+    @property
+    def asset(self) -> Asset:
+        return self.edges[0].downstream
 
 
 def judge_outbox(now: datetime) -> int:
@@ -55,8 +70,9 @@ def judge_outbox(now: datetime) -> int:
         )
         Outbox.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
         made = _made_by(entries)
-        for touched in _touched(made, now):
-            queue_due(touched, {(piece.asset_id, piece.key) for piece in made}, now)
+        for follower in _followers(made):
+            with apart(follower.asset):
+                _judge(follower, made, now)
         nudge_dispatch()
     return len(entries)
 
@@ -72,27 +88,38 @@ def _made_by(entries: Iterable[Outbox]) -> list[Made]:
         ]
 
 
-def _touched(made: Sequence[Made], now: datetime) -> list[Touched]:
-    """The assets that are scheduled by what was made, with the partitions that it concerns."""
-    by_upstream: dict[int, list[Made]] = {}
-    for piece in made:
-        by_upstream.setdefault(piece.asset_id, []).append(piece)
+def _followers(made: Sequence[Made]) -> list[_Follower]:
+    """The assets that are scheduled by what was made."""
     # By producer: of what is made together one asset is asked for, and the others come with it.
-    touched: dict[int, Touched] = {}
-    for edge in scheduling_edges().filter(upstream__in=by_upstream):
+    found: dict[int, _Follower] = {}
+    for edge in scheduling_edges().filter(upstream__in={piece.asset_id for piece in made}):
         producer = edge.downstream.producer
         schedule = None if producer is None else getattr(producer, "schedule", None)
         if producer is None or schedule is None or schedule.rule is None or edge.downstream.paused:
             continue
-        if producer.pk not in touched:
-            touched[producer.pk] = Touched(schedule, taken_by_schedule(edge.downstream))
-        one = touched[producer.pk]
-        if one.asset != edge.downstream:
-            continue
-        edge.downstream = one.asset
-        found = affected(edge, by_upstream[edge.upstream_id], since=schedule.handled_until, now=now)
-        one.partitions = found if one.partitions is None else one.partitions | found
-    return list(touched.values())
+        follower = found.setdefault(producer.pk, _Follower(schedule, [edge]))
+        if edge.downstream == follower.asset and edge not in follower.edges:
+            follower.edges.append(edge)
+    return list(found.values())
+
+
+def _judge(follower: _Follower, made: Sequence[Made], now: datetime) -> None:
+    """Queue what has come due of the asset by what was made."""
+    asset = taken_by_schedule(follower.asset)
+    partitions = _touched(follower, asset, made, now)
+    touched = Touched(follower.schedule, asset, partitions)
+    queue_due(touched, {(piece.asset_id, piece.key) for piece in made}, now)
+
+
+def _touched(
+    follower: _Follower, asset: Asset, made: Sequence[Made], now: datetime
+) -> slicewise.PartitionSet:
+    found: list[slicewise.PartitionSet] = []
+    for edge in follower.edges:
+        edge.downstream = asset
+        pieces = [piece for piece in made if piece.asset_id == edge.upstream_id]
+        found.append(affected(edge, pieces, since=follower.schedule.handled_until, now=now))
+    return reduce(or_, found)
 
 
 def taken_by_schedule(asset: Asset) -> Asset:
@@ -129,10 +156,9 @@ def queue_due(touched: Touched, made: set[tuple[int, str]] | None, now: datetime
     are looked at again when they are.
     """
     definition = touched.asset.definition
-    partitions = touched.partitions
-    if not partitions:
+    if not touched.partitions:
         return 0
-    partitions = _capped(touched.asset, partitions, now)
+    partitions = _capped(touched.asset, touched.partitions, now)
     rows = list(partition_rows(definition, partitions))
     early = [row for row in rows if row.end is not None and row.end > now]
     rows = [row for row in rows if row.end is None or row.end <= now]
