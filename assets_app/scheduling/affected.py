@@ -15,12 +15,13 @@ from slicewise.keys import WHOLE
 class Made:
     """A partition of an upstream asset that has been made, and when that was done before."""
 
+    # The run or the report that it is of: what came of one of them has a limit.
+    write: tuple[int | None, int | None]
     asset_id: int
     identity: str
     key: str
-    version: int
     at: datetime
-    # When the version before was made; None for the first.
+    # When a version before was made that made others due, if it has no window; None for the first.
     before: datetime | None
 
 

@@ -26,14 +26,22 @@ from slicewise.rows import PartitionRow, partition_rows
 
 _RUNS_AT_ONCE = 200
 
-# Of what the runs made, and of what was told of: the version, and when the version before was
-# made. That a run has looked for partitions makes nothing due; what it has found does.
+# Of what the runs made, and of what was told of: when that was, and of what has no window when it
+# was made before. That a backfill made it is no tick, since what it makes is never judged. That a
+# run has looked for partitions makes nothing due; what it has found does.
 _MADE = """
-SELECT piece.asset_id, piece.identity, piece.key, made.version, made.created_at, before.created_at
+SELECT made.run_id, made.report_id, piece.asset_id, piece.identity, piece.key, made.created_at,
+       before.created_at
 FROM assets_app_materialization AS made
 JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
-LEFT JOIN assets_app_materialization AS before
-    ON before.slice_id = made.slice_id AND before.version = made.version - 1
+LEFT JOIN LATERAL (
+    SELECT earlier.created_at
+    FROM assets_app_materialization AS earlier
+    LEFT JOIN assets_app_run AS run ON run.id = earlier.run_id
+    WHERE earlier.slice_id = made.slice_id AND earlier.version < made.version
+      AND piece.window_start IS NULL AND run.trigger IS DISTINCT FROM %s
+    ORDER BY earlier.version DESC LIMIT 1
+) AS before ON true
 WHERE (made.run_id = ANY(%s) OR made.report_id = ANY(%s)) AND piece.identity <> %s
 ORDER BY made.id
 """
@@ -81,10 +89,10 @@ def _made_by(entries: Iterable[Outbox]) -> list[Made]:
     runs = [entry.run_id for entry in entries if entry.run_id is not None]
     reports = [entry.report_id for entry in entries if entry.report_id is not None]
     with connection.cursor() as cursor:
-        cursor.execute(_MADE, [runs, reports, DISCOVERY])
+        cursor.execute(_MADE, [Trigger.BACKFILL, runs, reports, DISCOVERY])
         return [
-            Made(asset_id=asset_id, identity=identity, key=key, version=version, at=at, before=old)
-            for asset_id, identity, key, version, at, old in cursor.fetchall()
+            Made(write=(run, report), asset_id=of, identity=identity, key=key, at=at, before=before)
+            for run, report, of, identity, key, at, before in cursor.fetchall()
         ]
 
 
@@ -104,11 +112,30 @@ def _followers(made: Sequence[Made]) -> list[_Follower]:
 
 
 def _judge(follower: _Follower, made: Sequence[Made], now: datetime) -> None:
-    """Queue what has come due of the asset by what was made."""
+    """Queue what has come due of the asset by what was made: together, unless that is more than one
+    write may queue. Then write by write, each up to that limit.
+    """
     asset = taken_by_schedule(follower.asset)
     partitions = _touched(follower, asset, made, now)
-    touched = Touched(follower.schedule, asset, partitions)
-    queue_due(touched, {(piece.asset_id, piece.key) for piece in made}, now)
+    if len(partitions) <= settings.MAX_PARTITIONS_PER_TICK:
+        queue_due(Touched(follower.schedule, asset, partitions), _names(made), now)
+        return
+    for pieces in _by_write(made):
+        one = _capped(asset, _touched(follower, asset, pieces, now), now)
+        # What an earlier one has queued is not to come due again.
+        queue_due(Touched(follower.schedule, asset, one & partitions), _names(pieces), now)
+        partitions -= one
+
+
+def _by_write(made: Sequence[Made]) -> Iterable[list[Made]]:
+    writes: dict[object, list[Made]] = {}
+    for piece in made:
+        writes.setdefault(piece.write, []).append(piece)
+    return writes.values()
+
+
+def _names(made: Sequence[Made]) -> set[tuple[int, str]]:
+    return {(piece.asset_id, piece.key) for piece in made}
 
 
 def _touched(
@@ -158,8 +185,7 @@ def queue_due(touched: Touched, made: set[tuple[int, str]] | None, now: datetime
     definition = touched.asset.definition
     if not touched.partitions:
         return 0
-    partitions = _capped(touched.asset, touched.partitions, now)
-    rows = list(partition_rows(definition, partitions))
+    rows = list(partition_rows(definition, touched.partitions))
     early = [row for row in rows if row.end is not None and row.end > now]
     rows = [row for row in rows if row.end is None or row.end <= now]
     mark_due_later(touched.asset, early)
@@ -186,7 +212,7 @@ def _queue(
 def _capped(
     asset: Asset, partitions: slicewise.PartitionSet, now: datetime
 ) -> slicewise.PartitionSet:
-    """The newest of them, as many as one event may queue; what is left out is on record."""
+    """The newest of them, as many as one write may queue; what is left out is on record."""
     most = settings.MAX_PARTITIONS_PER_TICK
     if len(partitions) <= most:
         return partitions

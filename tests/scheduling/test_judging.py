@@ -337,6 +337,69 @@ def test_the_same_left_out_again_is_one_row_and_is_forgotten_with_the_ticks(
     assert not LeftOut.objects.exists()
 
 
+def test_a_write_is_not_cut_for_what_others_have_made_due(
+    alice: User, gateway: Gateway, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 12
+    yearly = asset("yearly", YEARLY)
+    monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
+    for year in ("2021", "2023", "2022"):
+        write(yearly, year, gateway, alice)
+    judge_outbox(NOW)
+    months = [f"{year}-{month:02}-01" for year in (2021, 2023, 2022) for month in range(1, 13)]
+    assert waiting(monthly) == months
+    assert not LeftOut.objects.exists()
+
+
+def test_of_several_writes_each_has_its_own_limit(
+    alice: User, gateway: Gateway, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 5
+    yearly = asset("yearly", YEARLY)
+    monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN, upstream={"yearly": None})
+    for year in ("2022", "2023", "2023"):
+        write(yearly, year, gateway, alice)
+    judge_outbox(NOW)
+    due = [f"{year}-{month:02}-01" for year in (2022, 2023) for month in range(8, 13)]
+    assert waiting(monthly) == due
+    assert [left_out.count for left_out in LeftOut.objects.all()] == [7, 7]
+    make_all(monthly, gateway)
+    assert queue_again(NOW) == 0
+
+
+def test_what_comes_due_again_is_not_cut_like_a_write(
+    alice: User, gateway: Gateway, settings: Any
+) -> None:
+    one = asset("one", DAILY)
+    lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-2, -1)})
+    write(one, "2024-06-30..2024-07-01", gateway, alice)
+    judge_outbox(at(2024, 7, 1))
+    settings.MAX_PARTITIONS_PER_TICK = 0
+    queue_again(NOW)
+    assert waiting(lag) == ["2024-07-02"]
+    assert not LeftOut.objects.exists()
+
+
+def test_a_backfill_upstream_is_no_tick_for_what_alone_has_time(
+    alice: User, gateway: Gateway
+) -> None:
+    totals = asset("totals")
+    hourly = scheduled("report", by("totals"), HOURLY, since=at(2024, 6, 30, 23))
+    write(totals, "", gateway, alice)
+    _made_at(totals, at(2024, 7, 1))
+    judge_outbox(NOW)
+    assert waiting(hourly) == ["2024-06-30T23:00Z"]
+    make_all(hourly, gateway)
+    write(totals, "", gateway, alice)
+    Outbox.objects.all().delete()
+    Run.objects.filter(asset=totals, materializations__version=2).update(trigger=Trigger.BACKFILL)
+    _made_at(totals, at(2024, 7, 1, 12), version=2)
+    write(totals, "", gateway, alice)
+    _made_at(totals, at(2024, 7, 2), version=3)
+    judge_outbox(NOW)
+    assert len(waiting(hourly)) == 24
+
+
 def test_statements_do_not_grow_with_what_was_made(alice: User, gateway: Gateway) -> None:
     one = asset("one", DAILY)
     scheduled("two", by("one"), DAILY, since=BEGAN)
