@@ -1,7 +1,7 @@
 """Ticks of schedules by time: every partition that ended since the last tick is due (AIP-76)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,7 +41,8 @@ class _Tick:
 def handle_ticks(now: datetime) -> int:
     """Queue what the ticks up to now make; how many schedules ticked.
 
-    One at a time: others return at once. Without a tick it is one look at an index.
+    One at a time: others return at once. Schedules that are being changed are left to the next
+    beat. Without a tick it is one look at an index.
     """
     if not Schedule.objects.filter(next_at__lte=now).exists():
         return 0
@@ -50,7 +51,7 @@ def handle_ticks(now: datetime) -> int:
         if not cursor.fetchone()[0]:
             return 0
         schedules = list(
-            Schedule.objects.select_for_update(of=("self",))
+            Schedule.objects.select_for_update(of=("self",), skip_locked=True)
             .select_related("producer__current_version", "group")
             .only(*_READ)
             .filter(next_at__lte=now)
@@ -64,23 +65,31 @@ def handle_ticks(now: datetime) -> int:
 
 def _ticks(schedules: Sequence[Schedule], now: datetime) -> Iterator[_Tick]:
     asked, ended = _asked_of(schedules), EndedPartitions(now)
+    _stop(asset for asset in asked.values() if asset.paused)
     for schedule in schedules:
         asset = asked.get(schedule.producer_id)
-        if asset is not None:
+        if asset is not None and not asset.paused:
             found = ended.of(_terms(schedule, asset), asset.definition)
             if found is not None:
                 yield _Tick(schedule=schedule, asset=asset, ended=found)
 
 
+def _stop(paused: Iterable[Asset]) -> None:
+    """They were paused before their schedules were there: without ticks, as all that are paused."""
+    if producers := [asset.producer_id for asset in paused]:
+        Schedule.objects.filter(producer__in=producers).update(next_at=None)
+
+
 def _asked_of(schedules: Sequence[Schedule]) -> dict[int | None, Asset]:
     """The assets that ticks ask for, by their producers: of those that are made together one, with
-    which the others come; of one whose partitions are found at run time a run that finds some.
+    which the others come, a paused one if there is any; of one whose partitions are found at run
+    time a run that finds some.
     """
     producer_ids = [schedule.producer_id for schedule in schedules]
     assets = list(
         Asset.objects.filter(producer__in=producer_ids, active=True)
-        .only("name", "producer_id", "partition_definition_id")
-        .order_by("producer_id", "id")
+        .only("name", "producer_id", "partition_definition_id", "paused")
+        .order_by("producer_id", "-paused", "id")
         .distinct("producer_id")
     )
     # Many assets share one rule, which is read once.

@@ -26,6 +26,7 @@ from assets_app.models import (
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from tests.cast import together
 from tests.scheduling.scenes import at, begin, cron, fail, make, make_all, scheduled, waiting
 
 HOURLY = PartitionByInterval("@hourly")
@@ -150,6 +151,17 @@ def test_a_range_asset_makes_all_that_ended_in_one_run() -> None:
     hourly = scheduled("hourly", cron("@daily"), HOURLY, since=at(2024, 7, 1), strategy="range")
     handle_ticks(at(2024, 7, 2))
     assert waiting(hourly) == ["2024-07-01T00:00Z..2024-07-01T23:00Z"]
+
+
+def test_an_asset_that_was_paused_before_its_schedule_was_there_makes_nothing() -> None:
+    both = together("both", ["one", "two"], DAILY, options={"schedule": cron("@daily")})
+    producer = both[0].producer
+    assert producer is not None
+    store_schedules([producer], now=at(2024, 7, 1))
+    Asset.objects.filter(name="two").update(paused=True)
+    assert handle_ticks(at(2024, 7, 3)) == 0
+    assert Schedule.objects.get().next_at is None
+    assert not Run.objects.exists()
 
 
 def test_a_paused_asset_makes_nothing_and_unpausing_does_not_catch_up(alice: User) -> None:
