@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
+from django.db import transaction
+
 import slicewise
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.models import (
@@ -86,7 +88,8 @@ def _declare() -> None:
         )
         for producer in producers
     )  # fmt: skip
-    store_schedules(producers, now=BEGAN)
+    with transaction.atomic():
+        store_schedules(producers, now=BEGAN)
 
 
 def _definition(name: str) -> dict[str, object]:

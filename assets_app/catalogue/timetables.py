@@ -27,29 +27,40 @@ def time_rule(rule: Mapping[str, Any]) -> TimeRule:
 def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
     """Bring the schedules of these producers up to date; in a transaction of the caller's.
 
-    A new one begins now. A changed one goes on from where the old one was: nothing that ended
-    meanwhile is lost.
+    A new one begins now. A changed one goes on from where the old one was, if that still ticked:
+    nothing that ended meanwhile is lost.
     """
     producers = list(producers)
-    rows = {
-        row.producer_id: row
-        for row in Schedule.objects.select_related("group").filter(producer__in=producers)
-    }
+    rows = _locked_rows(producers)
     before = {pk: _columns(row) for pk, row in rows.items()}
     rules = {producer.pk: _rule_of(producer) for producer in producers}
     rows |= _new_rows([one for one in producers if one.pk not in rows and rules[one.pk][0]], now)
+    # Only now: whoever pauses one of them has done so, or waits for what is locked here.
     paused = _paused_producers(producers)
     for pk, row in rows.items():
-        rule, _ = rules[pk]
-        if row.rule is None and rule is not None:
-            row.handled_until = now
-        row.rule = rule
-        row.by_time = rule is not None and rule["schedule"]["kind"] in _BY_TIME
-        row.next_at = _next_at(row, is_paused=pk in paused)
+        _change(row, rules[pk][0], is_paused=pk in paused, now=now)
     Schedule.objects.bulk_create([row for row in rows.values() if row.pk is None])
     changed = [row for pk, row in rows.items() if pk in before and _columns(row) != before[pk]]
     Schedule.objects.bulk_update(changed, _COLUMNS, batch_size=_AT_ONCE)
     _update_groups((row.group, rules[pk][1]) for pk, row in rows.items())
+
+
+def _locked_rows(producers: Sequence[Producer]) -> dict[int, Schedule]:
+    """As they are to stay until this is written: ticks and people change them, too."""
+    rows = Schedule.objects.select_for_update(of=("self",)).select_related("group")
+    return {row.producer_id: row for row in rows.filter(producer__in=producers).order_by("pk")}
+
+
+def _change(row: Schedule, rule: dict[str, Any] | None, *, is_paused: bool, now: datetime) -> None:
+    if rule != row.rule:
+        by_time = rule is not None and rule["schedule"]["kind"] in _BY_TIME
+        # Without a tick nothing was handled meanwhile, and nothing that ended is due: there is no
+        # catch-up.
+        ticked = row.by_time and (is_paused or row.next_at is not None)
+        if row.rule is None or (by_time and not ticked):
+            row.handled_until = now
+        row.rule, row.by_time = rule, by_time
+    row.next_at = _next_at(row, is_paused=is_paused)
 
 
 def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedule]:

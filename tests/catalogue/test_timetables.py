@@ -62,6 +62,42 @@ def test_only_what_has_changed_is_written() -> None:
     assert not [query for query in seen if not query["sql"].startswith("SELECT")]
 
 
+@pytest.mark.parametrize(
+    "old",
+    [
+        {"schedule": by("other")},
+        {"schedule": cron("@daily"), "end_date": "2022-07-01T00:00:00+00:00"},
+    ],
+    ids=["by an asset", "over"],
+)
+def test_where_there_were_no_ticks_a_schedule_by_time_begins_now(old: dict[str, object]) -> None:
+    made = producer("made", None)
+    say(made, **old)
+    store_schedules([made], now=at(2022, 7, 1))
+    say(made, schedule=cron("@daily"), end_date=None)
+    store_schedules([made], now=at(2024, 7, 1, 12))
+    row = Schedule.objects.get()
+    assert (row.handled_until, row.next_at) == (at(2024, 7, 1, 12), at(2024, 7, 2))
+    say(made, end_date="2025-01-01T00:00:00+00:00")
+    store_schedules([made], now=at(2024, 7, 5))
+    assert Schedule.objects.get().handled_until == at(2024, 7, 1, 12)
+
+
+def test_what_is_over_stays_as_it_is() -> None:
+    made = producer("made", cron("@daily"), end_date="2022-07-01T00:00:00+00:00")
+    for moment in (at(2022, 7, 1), at(2024, 7, 1)):
+        store_schedules([made], now=moment)
+    assert Schedule.objects.get().handled_until == at(2022, 7, 1)
+
+
+def test_a_schedule_by_other_assets_goes_on_from_where_the_old_one_was() -> None:
+    made = producer("made", by("one"))
+    store_schedules([made], now=at(2022, 7, 1))
+    say(made, schedule=by("two"))
+    store_schedules([made], now=at(2024, 7, 1))
+    assert Schedule.objects.get().handled_until == at(2022, 7, 1)
+
+
 def test_statements_do_not_grow_with_producers() -> None:
     def statements(many: int) -> int:
         made = [producer(f"of_{many}_{number}", cron("@daily")) for number in range(many)]

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
+
 import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.refusals import scheduling_names
@@ -40,7 +42,8 @@ def scheduled(
         schedule=schedule,
     )  # fmt: skip
     assert made.producer is not None
-    store_schedules([made.producer], now=since)
+    with transaction.atomic():
+        store_schedules([made.producer], now=since)
     by_asset = set(scheduling_names(schedule))
     for name_of in by_asset | set(upstream or {}):
         mapping = (upstream or {}).get(name_of)
