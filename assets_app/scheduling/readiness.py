@@ -3,7 +3,7 @@
 Newer is decided by the versions that were there when its last run started, never by clocks.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,6 +15,9 @@ import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
 from partitions_app.rules import goes_by_windows, has_time, mapping_of
 from slicewise.rows import PartitionRow
+
+# A year of days that each need all hours of it are millions, which memory may not hold.
+_PAIRS_AT_ONCE = 200_000
 
 # For each downstream partition and each upstream asset: how many partitions it needs of that, how
 # many are there, whether one has a version that its last run did not have, and the first missing.
@@ -88,12 +91,15 @@ def judge(
         if _reads_whatever_there_is(edge):
             standing = _any_there(edge)
             found |= {(place, edge.upstream_id): standing for place in range(len(rows))}
-        by_row = enumerate(zip(rows, _needed_by(rows, edge, made, now), strict=True))
-        pairs += [
-            (place, row.key, edge.upstream_id, edge.upstream.identity, key)
-            for place, (row, keys) in by_row
-            for key in keys
-        ]
+        for place, (row, keys) in enumerate(
+            zip(rows, _needed_by(rows, edge, made, now), strict=True)
+        ):
+            pairs += [
+                (place, row.key, edge.upstream_id, edge.upstream.identity, key) for key in keys
+            ]
+            if len(pairs) >= _PAIRS_AT_ONCE:
+                found |= _look(asset, pairs)
+                pairs = []
     found |= _look(asset, pairs)
     schedule = asset.schedule or {}
     return [
@@ -153,12 +159,14 @@ def _needed_by(
     edge: AssetDependency,
     made: Collection[tuple[int, str]] | None,
     now: datetime,
-) -> list[list[str]]:
+) -> Iterator[list[str]]:
     """Keys of the upstream partitions that are looked at for each of the rows."""
     if _reads_whatever_there_is(edge):
-        return [_made_of(edge.upstream, made)] * len(rows)
+        yield from [_made_of(edge.upstream, made)] * len(rows)
+        return
     since = needed_since(edge, now)
-    return [_needed(edge, row, since, now) for row in rows]
+    for row in rows:
+        yield _needed(edge, row, since, now)
 
 
 def _needed(edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime) -> list[str]:

@@ -6,6 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from assets_app.models import Gateway
+from assets_app.scheduling import readiness
 from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.progress import progress_of
 from slicewise import (
@@ -99,3 +100,16 @@ def test_from_when_on_all_is_needed_is_looked_up_once(alice: User, gateway: Gate
         judge_outbox(NOW)
     assert waiting(totals) == ["a", "b", "c"]
     assert len([query for query in seen if "MIN(" in query["sql"]]) == 1
+
+
+def test_of_many_that_need_many_some_are_looked_up_at_once(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "_PAIRS_AT_ONCE", 4)
+    rates = asset("rates", OPEN)
+    daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": All()})
+    write(rates, "2024-07-01..2024-07-03", gateway, alice)
+    with CaptureQueriesContext(connection) as seen:
+        judge_outbox(NOW)
+    assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
+    assert len([query for query in seen if "AS pair(" in query["sql"]]) == 2
