@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from slicewise.platform_failures import PlatformError, is_platform_failure
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as ClassicSession
     from pyspark.sql.connect.dataframe import DataFrame
@@ -47,20 +49,6 @@ _MAX_RETRIES, _MAX_BACKOFF_MS = 6, 4000
 # Lines of Java's stack traces; as much of one as a sentence bears.
 _CAUSE, _CAUSE_LENGTH = "Caused by: ", 300
 
-# The Spark server is gone or was replaced, or lost the session: not the fault of the asset's code.
-_PLATFORM_CONDITIONS = {
-    "INVALID_HANDLE.SESSION_NOT_FOUND",
-    "INVALID_HANDLE.SESSION_CHANGED",
-    "INVALID_HANDLE.SESSION_CLOSED",
-    "INVALID_HANDLE.OPERATION_NOT_FOUND",
-    "INVALID_HANDLE.OPERATION_ABANDONED",
-    "INVALID_CURSOR.NOT_REATTACHABLE",
-    "CANNOT_LOAD_STATE_STORE",
-    # A read planned before a partition was swapped: its files have gone.
-    "FAILED_READ_FILE.FILE_NOT_EXIST",
-}
-_PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED"}
-
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 
 # What Java says of a configuration that no other try will make right.
@@ -98,7 +86,7 @@ _ADVICE = {
 }
 
 
-class ApplicationNotStartedError(ConnectionError):
+class ApplicationNotStartedError(PlatformError):
     """The cluster has given no Spark application. Not the fault of the asset's code."""
 
 
@@ -293,29 +281,6 @@ def schema_from(columns: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(
         f"`{str(one['name']).replace('`', '``')}` {one.get('type') or 'string'}" for one in columns
     )
-
-
-def is_platform_failure(error: BaseException) -> bool:
-    """Whether an error, or what caused it, is the platform's: the same code may succeed later."""
-    chain: BaseException | None = error
-    while chain is not None:
-        if _is_platform_error(chain):
-            return True
-        chain = chain.__cause__ or chain.__context__
-    return False
-
-
-def _is_platform_error(error: BaseException) -> bool:
-    if isinstance(error, ConnectionError):
-        return True
-    condition = getattr(error, "getCondition", lambda: None)()
-    if condition in _PLATFORM_CONDITIONS:
-        return True
-    code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
-    name = getattr(code() if callable(code) else code, "name", None)
-    if name in _PLATFORM_GRPC_CODES:
-        return True
-    return type(error).__name__ == "RetriesExceeded"
 
 
 def _java_reason(error: Exception) -> str:

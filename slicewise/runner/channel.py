@@ -4,10 +4,11 @@ import os
 import socket
 from threading import Lock
 
+from slicewise.platform_failures import PlatformError
 from slicewise.runner.wire import MESSAGE_LIMIT_BYTES, Message, encode, read_message
 
 
-class WorkerGoneError(ConnectionError):
+class WorkerGoneError(PlatformError):
     """Nobody is left to answer. Not the fault of the asset's code."""
 
 

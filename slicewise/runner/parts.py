@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slicewise import spark
 from slicewise.frames import RowsError
 from slicewise.invoke import Producer
+from slicewise.platform_failures import is_platform_failure
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.validating import Validating
@@ -73,7 +73,7 @@ def _spoils_all(error: Exception) -> bool:
     """Rows that belong to no partition say that the function is wrong about all of them; a lost
     server is tried again.
     """
-    return isinstance(error, RowsError) or spark.is_platform_failure(error)
+    return isinstance(error, RowsError) or is_platform_failure(error)
 
 
 def _not_written(given: Given, error: Exception) -> dict[str, str]:

@@ -9,6 +9,7 @@ from slicewise.bundles import unpack
 from slicewise.invoke import Producer, invoke, keep
 from slicewise.key_json import key_to_json
 from slicewise.loading import import_file, importable
+from slicewise.platform_failures import is_platform_failure
 from slicewise.registry import Registry, collecting
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
@@ -127,7 +128,7 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
         said = f"{said} {more}"
     return {
         "type": "failed",
-        "kind": "platform" if spark.is_platform_failure(error) else "code",
+        "kind": "platform" if is_platform_failure(error) else "code",
         "error": said,
         "traceback": "" if by_data else user_traceback(error, root),
         "partition": keys[0] if len(keys) == 1 and request["partition"] is not None else None,

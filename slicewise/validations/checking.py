@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from slicewise import spark
+from slicewise.platform_failures import is_platform_failure
 from slicewise.uris import masked_text
 from slicewise.validations.result import ValidationResult
 from slicewise.validations.rule import CannotEvaluateError, Column, Facts, Frame, Verdict
@@ -150,5 +150,5 @@ def _problem(error: Exception) -> str:
 
 def _raise_if_platform(error: Exception) -> None:
     """The server is gone: that says nothing of the data, and a later try may succeed."""
-    if spark.is_platform_failure(error):
+    if is_platform_failure(error):
         raise error

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from slicewise import spark
 from slicewise.errors import DefinitionError
+from slicewise.platform_failures import is_platform_failure
 from slicewise.tracebacks import file_lines, one_line
 from slicewise.validations.rule import CannotEvaluateError, Facts, Rule, Verdict
 
@@ -43,7 +43,7 @@ class FunctionRule(Rule):
         except AssertionError as error:
             return Verdict(False, str(error) or f"An assertion of {self.name()} failed.")
         except Exception as error:
-            if spark.is_platform_failure(error):
+            if is_platform_failure(error):
                 raise
             raise CannotEvaluateError(
                 f"{self.name()} raised {one_line(error)}{self._place(error)}"

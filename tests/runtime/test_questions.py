@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slicewise import spark
+from slicewise.platform_failures import is_platform_failure
 from slicewise.runner.channel import Channel, WorkerGoneError
 from slicewise.runner.wire import encode, read_message
 from tests.runtime.runs import Runs
@@ -190,7 +190,7 @@ def test_a_question_ends_with_its_worker() -> None:
     with pytest.raises(WorkerGoneError) as caught:
         channel.ask("past_partitions", after=None)
     worker.join()
-    assert spark.is_platform_failure(caught.value)
+    assert is_platform_failure(caught.value)
     with pytest.raises(WorkerGoneError):
         channel.ask("past_partitions", after=None)
     ours.close()

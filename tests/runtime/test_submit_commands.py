@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from slicewise import spark
+from slicewise.platform_failures import is_platform_failure
 from slicewise.runner.shipping import bundle_archive, sdk_archive
 from slicewise.runner.submit import kill_command, submit_command
 
@@ -136,4 +137,4 @@ def test_an_application_that_cannot_be_had_is_the_platforms_failure_but_for_its_
     monkeypatch.setattr("pyspark.sql.SparkSession.builder", builder)
     with pytest.raises(kind, match=told) as raised:
         spark.open_application()
-    assert spark.is_platform_failure(raised.value) is (kind is ConnectionError)
+    assert is_platform_failure(raised.value) is (kind is ConnectionError)

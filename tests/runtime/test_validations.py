@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from slicewise import AssetValidation, ValidationResult, spark, validation
+from slicewise.platform_failures import is_platform_failure
 from slicewise.validations import check_all
 
 NOW = datetime(2024, 1, 2, 12, tzinfo=UTC)
@@ -380,4 +381,4 @@ def test_a_server_that_is_gone_is_nobodys_failed_validation(spark_remote: str) -
     spark.interrupt(spark_remote, gone.session_id)
     with pytest.raises(Exception, match="HANDLE") as raised:
         AssetValidation.row_count(min=1).check(frame)
-    assert spark.is_platform_failure(raised.value)
+    assert is_platform_failure(raised.value)

@@ -1,0 +1,91 @@
+"""Whose fault an error is: the platform's, or that of the asset's code."""
+
+import socket
+import urllib.request
+from collections.abc import Callable
+from unittest.mock import Mock
+
+import grpc
+import pytest
+from py4j.clientserver import ClientServerConnection, JavaParameters, PythonParameters
+from py4j.protocol import Py4JNetworkError
+
+from slicewise import spark
+from slicewise.platform_failures import is_platform_failure
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
+        return port
+
+
+def raised_by(act: Callable[[], object]) -> Exception:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it raises is looked at
+        act()
+    return caught.value
+
+
+def ask_a_service(port: int) -> None:
+    urllib.request.urlopen(f"http://127.0.0.1:{port}")
+
+
+def ask_by_grpc(port: int) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        channel.unary_unary("/service/method")(b"")
+
+
+def ask_a_socket(port: int) -> None:
+    socket.create_connection(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize("ask", [ask_a_service, ask_a_socket, ask_by_grpc])
+def test_a_service_that_user_code_cannot_reach_is_not_the_platform(
+    ask: Callable[[int], None], closed_port: int
+) -> None:
+    assert not is_platform_failure(raised_by(lambda: ask(closed_port)))
+
+
+def test_what_is_raised_while_a_lost_connection_is_handled_is_an_error_of_its_own(
+    closed_port: int,
+) -> None:
+    def fall_back() -> None:
+        try:
+            ask_a_socket(closed_port)
+        except ConnectionError:
+            int("no number")
+
+    assert not is_platform_failure(raised_by(fall_back))
+
+
+def test_a_java_machine_that_is_gone_is_the_platform(closed_port: int) -> None:
+    java = ClientServerConnection(
+        JavaParameters(port=closed_port), PythonParameters(), Mock(), java_client=None
+    )
+    error = raised_by(java.connect_to_java_server)
+    assert isinstance(error, ConnectionRefusedError)
+    assert is_platform_failure(error)
+
+    def explain() -> None:
+        try:
+            java.connect_to_java_server()
+        except ConnectionError as error:
+            raise ValueError("the days cannot be listed") from error
+
+    assert is_platform_failure(raised_by(explain))
+
+
+def test_a_call_of_java_that_breaks_off_is_the_platform() -> None:
+    assert is_platform_failure(Py4JNetworkError("Error while sending or receiving"))
+
+
+def test_a_spark_server_that_is_gone_is_the_platform(
+    closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "_MAX_RETRIES", 1)
+    session = "b52e3c2e-0a4e-4a5e-9b7c-6d3f0a4f9a10"
+    error = raised_by(lambda: spark.open_session(f"sc://127.0.0.1:{closed_port}", session))
+    assert is_platform_failure(error)
