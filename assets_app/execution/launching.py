@@ -28,8 +28,8 @@ def launch(
 ) -> RunnerProcess | None:
     """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
 
-    The heartbeat renews the lease of what runs. What comes before may take as long as the lease
-    lasts, so that it is renewed here.
+    The heartbeat renews the lease all the while. That it could is made sure of here, since user
+    code must not begin beside that of another attempt.
     """
     request = _request(attempt, inputs, spark)
     for earlier in attempt.unstopped:

@@ -122,8 +122,10 @@ def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
 
 def finish_publishing(attempt_id: int, token: str) -> None:
     """Take over a publication whose worker was lost: under a new token, so that it cannot wake up
-    and go on.
+    and go on. The lease is renewed meanwhile: it may take longer than that, and must not be begun
+    anew each time.
     """
+    worker = current()
     taken = RunAttempt.objects.filter(
         pk=attempt_id,
         token=token,
@@ -131,10 +133,11 @@ def finish_publishing(attempt_id: int, token: str) -> None:
         run__state=RunState.PUBLISHING,
     )
     fresh = uuid4()
-    if not taken.update(token=fresh, lease_until=lease_end(), gateway=current().gateway):
+    if not taken.update(token=fresh, lease_until=lease_end(), gateway=worker.gateway):
         return
     attempt = RunAttempt.objects.get(pk=attempt_id)
-    publish(attempt, kept_outlets(attempt))
+    with worker.watching(attempt):
+        publish(attempt, kept_outlets(attempt))
 
 
 def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> None:

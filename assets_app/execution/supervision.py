@@ -39,6 +39,11 @@ def execute(run_id: int) -> None:
     attempt = attempts.begin(run_id, worker.gateway)
     if attempt is None:
         return
+    with worker.watching(attempt.row) as watched:
+        _make(worker, attempt, watched)
+
+
+def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
     try:
         spark = engine_of(attempt.row).facts(attempt)
         inputs = attempts.take_inputs(attempt)
@@ -50,16 +55,17 @@ def execute(run_id: int) -> None:
     try:
         process = launch(worker, attempt, inputs, spark)
     except Exception as error:  # whatever kept the runner from starting is the platform's
-        log.exception("runner not started", run=run_id)
+        log.exception("runner not started", run=attempt.run.pk)
         attempts.fail(
             attempt.row,
             Failure(error=f"The runner could not be started: {error}", kind=FailureKind.PLATFORM),
         )
         return
     if process is None:
-        log.warning("lease lost before the runner was started", run=run_id)
+        log.warning("lease lost before the runner was started", run=attempt.run.pk)
         return
-    _Supervision(worker, attempt, process).follow()
+    watched.process = process
+    _Supervision(worker, attempt, process, watched).follow()
 
 
 def _deadline(attempt: Attempt) -> float:
@@ -71,11 +77,13 @@ def _deadline(attempt: Attempt) -> float:
 class _Supervision:
     """One attempt while its runner lives."""
 
-    def __init__(self, worker: GatewayWorker, attempt: Attempt, process: RunnerProcess) -> None:
+    def __init__(
+        self, worker: GatewayWorker, attempt: Attempt, process: RunnerProcess, watched: Watched
+    ) -> None:
         self.worker = worker
         self.attempt: RunAttempt = attempt.row
         self.process = process
-        self.watched = Watched(attempt.row, process)
+        self.watched = watched
         self.log = LogKeeper(attempt.row)
         self.past = PastPartitions(attempt)
         self.validations = ResultKeeper(attempt)
@@ -89,7 +97,6 @@ class _Supervision:
 
     def follow(self) -> None:
         """Listen until the runner's process is gone, then conclude."""
-        self.worker.watch(self.watched)
         try:
             for message in self.process.messages(timeout=_LISTEN_SECONDS):
                 self._hear(message)
@@ -97,7 +104,6 @@ class _Supervision:
             self.log.flush()
             self._conclude()
         finally:
-            self.worker.unwatch(self.attempt)
             self.process.kill()
             engine_of(self.attempt).tidy(self.attempt)
 

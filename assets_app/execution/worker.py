@@ -5,9 +5,11 @@ from.
 import os
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, close_old_connections, connection, transaction
@@ -27,12 +29,13 @@ _HEARTBEAT_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """A run in progress on this worker: told to its supervisor by the heartbeat, never the other
-    way round.
+    """An attempt in the hands of this worker: its thread is told of it by the heartbeat, never the
+    other way round.
     """
 
     attempt: RunAttempt
-    process: RunnerProcess
+    # None before its code runs, and where a publication is finished.
+    process: RunnerProcess | None = None
     cancel_requested: threading.Event = field(default_factory=threading.Event)
     lease_lost: threading.Event = field(default_factory=threading.Event)
 
@@ -51,22 +54,25 @@ class GatewayWorker:
         self.parent.start()
         self.going_down = threading.Event()
         self._closed = threading.Event()
-        self._watched: dict[int, Watched] = {}
+        # By token: who held an attempt before may still be about to notice that it does no more.
+        self._watched: dict[UUID, Watched] = {}
         self._lock = threading.Lock()
         tidy_host()
         self.gateway = self._register(name, queue, slots)
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heart.start()
 
-    def watch(self, watched: Watched) -> None:
-        """Renew the lease of this attempt from now on."""
+    @contextmanager
+    def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
+        """Renew the lease of this attempt meanwhile."""
+        watched = Watched(attempt)
         with self._lock:
-            self._watched[watched.attempt.pk] = watched
-
-    def unwatch(self, attempt: RunAttempt) -> None:
-        """The attempt has ended here."""
-        with self._lock:
-            self._watched.pop(attempt.pk, None)
+            self._watched[attempt.token] = watched
+        try:
+            yield watched
+        finally:
+            with self._lock:
+                self._watched.pop(attempt.token, None)
 
     def drain(self) -> None:
         """Take nothing more, and have the supervisors hand back what they hold."""
@@ -121,17 +127,18 @@ class GatewayWorker:
             return
         states = _renew_leases(piece.attempt for piece in watched)
         for piece in watched:
-            state = states.get(piece.attempt.pk)
+            state = states.get(piece.attempt.token)
             if state is None:
                 piece.lease_lost.set()
                 continue
             if state == RunState.CANCELING:
                 piece.cancel_requested.set()
-            piece.process.ping()
+            if piece.process is not None:
+                piece.process.ping()
 
 
-def _renew_leases(attempts: Iterable[RunAttempt]) -> dict[int, str]:
-    """Renew the leases that are still held; the state of each such run by attempt."""
+def _renew_leases(attempts: Iterable[RunAttempt]) -> dict[UUID, str]:
+    """Renew the leases that are still held; the state of each such run by its attempt's token."""
     tokens = [attempt.token for attempt in attempts]
     held = RunAttempt.objects.filter(token__in=tokens, ended_at__isnull=True)
     with transaction.atomic():
@@ -139,7 +146,7 @@ def _renew_leases(attempts: Iterable[RunAttempt]) -> dict[int, str]:
         # for it, nor does recovery take it.
         free = held.select_for_update(skip_locked=True).order_by("pk").values_list("pk", flat=True)
         RunAttempt.objects.filter(pk__in=list(free)).update(lease_until=lease_end())
-    return dict(held.values_list("pk", "run__state"))
+    return dict(held.values_list("token", "run__state"))
 
 
 _worker: GatewayWorker | None = None

@@ -1,6 +1,8 @@
 """Workers without a process: tests of services begin runs as one would."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -8,7 +10,7 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import messages, recovery
-from assets_app.models import Gateway
+from assets_app.models import Gateway, RunAttempt
 from tests.cast import person
 
 
@@ -40,6 +42,20 @@ def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
 def no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that has run out is believed at once; that it is doubted first has a test."""
     monkeypatch.setattr(recovery, "DOUBT_SECONDS", 0.0)
+
+
+def at_work(gateway: Gateway) -> SimpleNamespace:
+    """As much of a gateway's worker as finishing a publication takes; `watched` says of which."""
+    played = SimpleNamespace(gateway=gateway, watched=[])
+
+    @contextmanager
+    def watching(attempt: RunAttempt) -> Iterator[None]:
+        played.watched.append(attempt)
+        yield
+        played.watched.remove(attempt)
+
+    played.watching = watching
+    return played
 
 
 def make_gateway(queue: str, slots: int = 3) -> Gateway:

@@ -3,7 +3,6 @@
 import json
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +18,7 @@ from assets_app.execution.connections import ConnectionsError, connection_of
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from tests.cast import DAILY_2013, asset, outlet_of
+from tests.execution.conftest import at_work
 from tests.execution.test_attempts import begun
 
 SHOP = {"user": "runs", "password": "s3cret"}
@@ -95,7 +95,7 @@ def test_a_table_is_published_by_whoever_finishes_and_recorded_once(
             past = timezone.now() - timedelta(seconds=1)
             RunAttempt.objects.update(lease_until=past)
             recover()
-            with patch.object(publishing, "current", lambda: SimpleNamespace(gateway=gateway)):
+            with patch.object(publishing, "current", lambda: at_work(gateway)):
                 publishing.finish_publishing(attempt.row.pk, str(RunAttempt.objects.get().token))
             assert shop.execute("SELECT * FROM shop.sales").fetchall() == [("2013-01-01", 7)]
         finally:

@@ -2,16 +2,22 @@
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from unittest.mock import Mock, patch
+from uuid import uuid4
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 
+from accounts_app.models import User
 from assets_app.execution import worker
 from assets_app.execution.dispatch import live_gateways
 from assets_app.execution.worker import GatewayWorker
-from assets_app.models import Gateway
+from assets_app.models import Gateway, RunAttempt
 from assets_app.models.gateways import GatewayState
+from tests.cast import DAILY_2013, asset
+from tests.execution.test_attempts import begun
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,6 +61,30 @@ def test_who_is_asked_to_end_gets_nothing_more_and_goes_on_being_heard(
     draining = Gateway.objects.get()
     assert draining.state_at(draining.last_seen) == GatewayState.DRAINING
     wait_for(lambda: Gateway.objects.get().last_seen > draining.last_seen)
+
+
+def test_an_attempt_is_held_whether_or_not_it_has_a_process(
+    working: GatewayWorker, alice: User
+) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, working.gateway).row
+
+    def is_renewed() -> bool:
+        attempt.refresh_from_db()
+        return attempt.lease_until > timezone.now()
+
+    with working.watching(attempt) as watched:
+        RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        wait_for(is_renewed)
+        # Whoever held it before lets go of what is its own.
+        before = RunAttempt(pk=attempt.pk, token=uuid4())
+        with working.watching(before) as lost:
+            wait_for(lost.lease_lost.is_set)
+        RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        wait_for(is_renewed)
+        assert not watched.lease_lost.is_set()
+    RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    time.sleep(0.3)
+    assert not is_renewed()
 
 
 def test_who_has_ended_is_heard_no_more(working: GatewayWorker) -> None:

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -28,6 +27,7 @@ from assets_app.models import (
 )
 from slicewise import storage
 from tests.cast import DAILY_2013, outlet_of, together
+from tests.execution.conftest import at_work
 from tests.execution.test_attempts import begun, counts_agree_with_slices
 
 DAYS = ["2013-01-01", "2013-01-02"]
@@ -82,7 +82,7 @@ class Staged:
             lease_until=timezone.now() - timedelta(seconds=1)
         )
         recover()
-        with patch.object(publishing, "current", lambda: SimpleNamespace(gateway=gateway)):
+        with patch.object(publishing, "current", lambda: at_work(gateway)):
             publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
 
     def in_place(self) -> set[str]:

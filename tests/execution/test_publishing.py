@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -16,10 +15,12 @@ from accounts_app.models import User
 from assets_app.execution import publishing
 from assets_app.execution.attempts import Attempt, intend_to_publish
 from assets_app.execution.intending import Partly
+from assets_app.execution.outputs import StagedOutlet
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
 from tests.cast import DAILY_2013, asset, outlet_of
+from tests.execution.conftest import at_work
 from tests.execution.test_attempts import begun, counts_agree_with_slices, staged
 
 
@@ -55,7 +56,7 @@ class Ready:
             lease_until=timezone.now() - timedelta(seconds=1)
         )
         recover()
-        with patch.object(publishing, "current", lambda: SimpleNamespace(gateway=gateway)):
+        with patch.object(publishing, "current", lambda: at_work(gateway)):
             publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
 
 
@@ -103,6 +104,24 @@ def test_an_error_that_may_pass_is_tried_again(ready: Ready, gateway: Gateway) -
     assert "No space left" in RunAttempt.objects.get().error
     ready.finish(gateway)
     assert set(states().values()) == {"materialized"}
+
+
+def test_who_finishes_a_publication_holds_it_meanwhile(ready: Ready, gateway: Gateway) -> None:
+    worker = at_work(gateway)
+    held: list[Any] = []
+    publish = publishing.publish
+
+    def watch(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
+        held.extend(one.token for one in worker.watched)
+        publish(attempt, outlets)
+
+    with (
+        patch.object(publishing, "current", lambda: worker),
+        patch.object(publishing, "publish", watch),
+    ):
+        publishing.finish_publishing(ready.attempt.pk, str(ready.attempt.token))
+    assert held == [RunAttempt.objects.get().token]
+    assert worker.watched == []
 
 
 def test_what_may_not_be_looked_at_counts_as_not_published(ready: Ready) -> None:

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from accounts_app.models import User
 from assets_app.execution import attempts, messages, recovery, supervision
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.worker import Watched
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
 from slicewise import storage
 from slicewise.runner.client import WarmParentError
@@ -63,15 +66,15 @@ class Worker:
         self.said: list[Message] = [ENDED]
         self.meanwhile: Callable[[], None] = lambda: None
         self.while_interrupted: Callable[[], None] = lambda: None
-        self.watched: Any = None
+        self.watched: Watched | None = None
 
     def start(self) -> None:
         """It is there."""
 
-    def watch(self, watched: Any) -> None:
-        self.watched = watched
-
-    def unwatch(self, attempt: RunAttempt) -> None:
+    @contextmanager
+    def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
+        self.watched = Watched(attempt)
+        yield self.watched
         self.watched = None
 
     def launch(self, request: Message) -> Runner:
@@ -161,6 +164,7 @@ def canceling(worker: Worker, run: Run, user: User) -> Callable[[], None]:
 
     def cancel() -> None:
         cancel_run(run, user=user)
+        assert worker.watched is not None
         worker.watched.cancel_requested.set()
 
     return cancel
@@ -294,6 +298,25 @@ def test_nothing_is_launched_once_the_lease_is_lost(run: Run, worker: Worker) ->
     )
     assert execute(run).state == RunState.RUNNING
     assert worker.launched == []
+
+
+def test_the_lease_is_renewed_before_there_is_a_runner(run: Run, worker: Worker) -> None:
+    begin(run, worker)
+    lose_the_worker()
+    recover()
+    held: list[Watched | None] = []
+    worker.while_interrupted = lambda: held.append(worker.watched)
+    take_inputs = attempts.take_inputs
+
+    def take(attempt: attempts.Attempt) -> list[UpstreamInput]:
+        held.append(worker.watched)
+        return take_inputs(attempt)
+
+    with patch.object(attempts, "take_inputs", take):
+        execute(run)
+    current = RunAttempt.objects.latest("number")
+    assert [watched and watched.attempt for watched in held] == [current, current]
+    assert worker.watched is None
 
 
 def test_the_lease_begins_anew_when_the_runner_is_launched(run: Run, worker: Worker) -> None:
