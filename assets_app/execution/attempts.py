@@ -152,6 +152,23 @@ def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
     return found
 
 
+@transaction.atomic
+def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None:
+    """A lost attempt under a new token, so that who had it cannot wake up and go on.
+
+    None if somebody else has taken it, or its run is not in that state. Its row is locked first:
+    of two that come at once the second finds another token.
+    """
+    lost = RunAttempt.objects.select_for_update(of=("self",)).filter(
+        pk=attempt_id, token=token, ended_at__isnull=True, run__state=state
+    )
+    attempt = lost.first()
+    if attempt is not None:
+        attempt.token, attempt.lease_until = uuid4(), lease_end()
+        attempt.save(update_fields=["token", "lease_until"])
+    return attempt
+
+
 def renew(attempt: RunAttempt) -> bool:
     """Extend the attempt's lease; False if it is no longer its own."""
     held = RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token, ended_at__isnull=True)

@@ -5,13 +5,12 @@ Whoever finds a run half published finishes it here.
 
 import errno
 from collections.abc import Sequence
-from uuid import uuid4
 
 import structlog
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure, lease_end
+from assets_app.execution.attempts import Failure
 from assets_app.execution.connections import ConnectionsError, connection_of
 from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
@@ -121,22 +120,17 @@ def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:
-    """Take over a publication whose worker was lost: under a new token, so that it cannot wake up
-    and go on. The lease is renewed meanwhile: it may take longer than that, and must not be begun
-    anew each time.
+    """Take over a publication whose worker was lost.
+
+    The lease is renewed meanwhile: it may take longer than that, and must not be begun anew each
+    time.
     """
     worker = current()
-    taken = RunAttempt.objects.filter(
-        pk=attempt_id,
-        token=token,
-        ended_at__isnull=True,
-        run__state=RunState.PUBLISHING,
-    )
-    fresh = uuid4()
-    if not taken.update(token=fresh, lease_until=lease_end(), gateway=worker.gateway):
+    attempt = attempts.take_over(attempt_id, token, RunState.PUBLISHING)
+    if attempt is None:
         return
-    attempt = RunAttempt.objects.get(pk=attempt_id)
     with worker.watching(attempt):
+        RunAttempt.objects.filter(pk=attempt.pk).update(gateway=worker.gateway)
         publish(attempt, kept_outlets(attempt))
 
 

@@ -3,7 +3,9 @@
 import threading
 import time
 from collections.abc import Mapping
+from copy import copy
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -20,8 +22,10 @@ from assets_app.queries.clock import database_now
 
 log = structlog.get_logger(__name__)
 
-# Until then the message about it may be lost; afterwards it is sent again.
-_HELP_DUE = timedelta(seconds=10)
+# Until then the message about it may be lost; afterwards it is sent again. Of an attempt that has
+# lasted for long it is later, so that no great number waits where a worker has no slot free.
+_HELP_DUE, _HELP_DUE_LATEST = timedelta(seconds=10), timedelta(minutes=1)
+_HELP_DUE_BY_AGE = 0.1
 # So long nobody may have renewed a lease before it is believed to have run out. Where the clock was
 # set, all have, or are not going to for hours: whoever still holds one renews it in a second.
 DOUBT_SECONDS = 3.0
@@ -46,7 +50,7 @@ def recover() -> int:
 
 def _has_run_out(now: datetime) -> Q:
     """Over, or longer than any lease that was given since the clock was last set."""
-    longest = max(timedelta(seconds=settings.LEASE_SECONDS), _HELP_DUE)
+    longest = max(timedelta(seconds=settings.LEASE_SECONDS), _HELP_DUE_LATEST)
     return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * longest)
 
 
@@ -95,23 +99,30 @@ def _begin_again(attempt: RunAttempt) -> None:
 
 
 def _ask_for_help(attempt: RunAttempt, task: str) -> None:
-    """A gateway is needed, for its disk or its way to Spark: any worker of the run's queue."""
-    RunAttempt.objects.filter(pk=attempt.pk).update(lease_until=database_now() + _HELP_DUE)
+    """A gateway is needed, for its disk or its way to Spark: any worker of the run's queue.
+
+    A message does not expire: it may stand behind runs that last for hours. Who comes second finds
+    another token, and leaves it.
+    """
+    now = database_now()
+    due = max(_HELP_DUE, min((now - attempt.started_at) * _HELP_DUE_BY_AGE, _HELP_DUE_LATEST))
+    RunAttempt.objects.filter(pk=attempt.pk).update(lease_until=now + due)
     token, queue = str(attempt.token), attempt.run.queue
-    transaction.on_commit(
-        lambda: messages.send(task, attempt.pk, token, queue=queue, expires=_HELP_DUE.seconds)
-    )
+    transaction.on_commit(lambda: messages.send(task, attempt.pk, token, queue=queue))
 
 
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
     """The run was being canceled when its worker was lost: stop its Spark work from here, then say
     so. Where that cannot be seen to, somebody is asked again.
     """
-    attempt = RunAttempt.objects.filter(
-        pk=attempt_id, token=token, ended_at__isnull=True, run__state=RunState.CANCELING
-    ).first()
-    if attempt is not None and _clear_away(attempt):
-        attempts.cancel(attempt)
+    attempt = attempts.take_over(attempt_id, token, RunState.CANCELING)
+    if attempt is None:
+        return
+    lost = copy(attempt)
+    lost.token = UUID(token)  # by which it has named what it keeps on a host
+    with current().watching(attempt):
+        if _clear_away(lost):
+            attempts.cancel(attempt)
 
 
 def clear_lost_attempt(attempt_id: int) -> None:

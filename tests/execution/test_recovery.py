@@ -3,7 +3,7 @@
 import time
 from datetime import timedelta
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from django.db import transaction
@@ -122,6 +122,29 @@ def test_a_lost_publication_is_for_a_gateway_to_finish(
     asked = [row for row in sent if row[0] == messages.FINISH_PUBLISHING]
     assert asked == [(messages.FINISH_PUBLISHING, (lost.row.pk, str(lost.row.token)), "scheduled")]
     assert Run.objects.get().state == RunState.PUBLISHING
+
+
+@pytest.mark.parametrize(("age", "due"), [(5, 10), (300, 30), (36_000, 60)])
+def test_a_call_for_help_waits_in_a_full_queue_and_few_follow_it(
+    alice: User,
+    gateway: Gateway,
+    age: int,
+    due: int,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    cancel_run(lost.run, user=alice)
+    lose_the_worker()
+    RunAttempt.objects.update(started_at=timezone.now() - timedelta(seconds=age))
+    with (
+        patch.object(messages, "send", Mock()) as send,
+        django_capture_on_commit_callbacks(execute=True),
+    ):
+        recover()
+    (call,) = [one for one in send.mock_calls if messages.STOP_LOST_ATTEMPT in one.args]
+    assert call.kwargs.get("expires") is None
+    asked_again = RunAttempt.objects.get().lease_until - timezone.now()
+    assert asked_again.total_seconds() == pytest.approx(due, abs=3)
 
 
 def test_a_lost_run_that_was_being_canceled_is_not_canceled_before_it_is_stopped(

@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, messages, recovery, supervision
+from assets_app.execution import attempts, clearing, messages, recovery, supervision
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.inputs import UpstreamInput
@@ -214,6 +214,10 @@ def test_a_spark_server_that_is_silent_keeps_a_run_canceling_until_it_speaks(
     recovery.stop_lost_attempt(row.pk, str(row.token))
     assert Run.objects.get().state == RunState.CANCELING
     worker.silent = False
+    # Who was asked before comes too late: it is not their turn any more.
+    recovery.stop_lost_attempt(row.pk, str(row.token))
+    assert Run.objects.get().state == RunState.CANCELING
+    row.refresh_from_db()
     recovery.stop_lost_attempt(row.pk, str(row.token))
     assert Run.objects.get().state == RunState.CANCELED
 
@@ -266,6 +270,24 @@ def test_what_a_lost_run_that_is_canceled_has_staged_is_removed(
     recovery.stop_lost_attempt(lost.pk, str(lost.token))
     assert Run.objects.get().state == RunState.CANCELED
     assert not staging.exists()
+
+
+def test_who_stops_a_lost_attempt_holds_it_and_finds_what_it_has_left_on_this_host(
+    run: Run, worker: Worker, alice: User
+) -> None:
+    lost = begin(run, worker)
+    cancel_run(run, user=alice)
+    seen: list[Any] = []
+    real = clearing.clear_away
+
+    def clear_away(parent: Any, attempt: RunAttempt, *rest: Any) -> None:
+        seen.append((attempt.token, worker.watched and worker.watched.attempt.token))
+        real(parent, attempt, *rest)
+
+    with patch.object(recovery, "clear_away", clear_away):
+        recovery.stop_lost_attempt(lost.pk, str(lost.token))
+    assert seen == [(lost.token, RunAttempt.objects.get().token)]
+    assert lost.token != RunAttempt.objects.get().token
 
 
 def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
