@@ -20,6 +20,7 @@ from slicewise.frames import (
 from slicewise.io.base import Session, Staged, Storage, Writer
 from slicewise.io.publishing_sql import Table, Tables, staged_apart
 from slicewise.keys import PartitionKey
+from slicewise.storage.errors import StorageError, TryAgainError
 
 _DRIVER = "org.postgresql.Driver"
 
@@ -61,7 +62,22 @@ class PostgresStorage(Storage, kind="postgres"):
             name = staged_apart(name, key_folder(definition, keys[0]))
         options = {**self._options(), "dbtable": self.table.beside(name)}
         ready = frame.withColumns(texts) if texts else frame
-        ready.write.format("jdbc").options(**options).mode("overwrite").save()
+        try:
+            ready.write.format("jdbc").options(**options).mode("overwrite").save()
+            return self._staged(frame, definition, keys, texts, name)
+        except BaseException as error:
+            self._drop(name, error)
+            raise
+
+    def _staged(
+        self,
+        frame: Frame,
+        definition: PartitionDefinition | None,
+        keys: Sequence[PartitionKey],
+        texts: Mapping[str, Any],
+        name: str,
+    ) -> list[Staged]:
+        """What now waits. Raises RowsError."""
         seen = self._seen(frame.sparkSession, name, list(texts))
         expected = {_texts(key) if texts else (): key for key in keys}
         wrong = [found for found in seen if found not in expected]
@@ -73,6 +89,14 @@ class PostgresStorage(Storage, kind="postgres"):
             Staged(key.text, key_folder(definition, key), *seen.get(found, (0, 0)))
             for found, key in expected.items()
         ]
+
+    def _drop(self, name: str, reason: BaseException) -> None:
+        """Nothing is kept of what was refused: a function may catch that, and write other rows."""
+        try:
+            with Tables(self.table, self.place.connection, name) as tables:
+                tables.drop(name)
+        except (StorageError, TryAgainError) as error:
+            raise error from reason
 
     def read(
         self,

@@ -141,7 +141,11 @@ class Tables:
             [self._table.schema, staging, f"{staging}_"],
         ).fetchall()
         for (name,) in rows:
-            self._run("DROP TABLE IF EXISTS {}", self._named(name))
+            self.drop(name)
+
+    def drop(self, name: str) -> None:
+        """Removes a table in which rows wait, if it is there."""
+        self._run("DROP TABLE IF EXISTS {}", self._named(name))
 
     @property
     def _session_name(self) -> str:

@@ -174,6 +174,16 @@ ASSETS = """
         rows = [(day, n, "x") for n, day in enumerate(context["params"]["days"].split(","))]
         return spark.createDataFrame(rows, "day string, n int, at string")
 
+    @asset(uri="{uri}", partition=DAYS, strategy="range")
+    def careful(self, spark, context):
+        frame = spark.sql("values ('mon', 1), ('tue', -1), ('fri', 2) as rows(day, n)")
+        try:
+            self.write(frame)
+        except RowsError:
+            for key in context["partition"].keys:
+                of_day = frame.filter(frame.day == key).filter("n > 0")
+                self.write(of_day, partition=key)
+
     @asset(partition=DAYS)
     def reads(sales):
         print("read:", sorted(map(tuple, sales.read().collect())))
@@ -213,3 +223,15 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, sho
     assert shop.database.execute("SELECT count(*) FROM shop.sales_whole").fetchone() == (2,)
     told = json.dumps([one for one in read.messages if one["type"] != "log"])
     assert str(shop.connection["password"]) not in told
+
+
+def test_nothing_is_kept_of_rows_that_were_refused(spark_runs: Runs, shop: Shop) -> None:
+    if not jdbc_jars(os.environ):
+        pytest.skip("no JDBC driver of PostgreSQL on this machine: see bin/ensure-jdbc")
+    spark_runs.connections = {shop.server: shop.connection}
+    spark_runs.define(ASSETS.format(uri=shop.uri))
+    made = spark_runs.make("careful", ["mon", "tue"])
+    assert {key: one["rows"] for key, one in made.staged.items()} == {"mon": 1, "tue": 0}, made.log
+    assert shop.rows() == [("mon", 1)]
+    spark_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
+    assert shop.tables() == {"sales", "_slicewise_published"}
