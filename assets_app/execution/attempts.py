@@ -47,6 +47,10 @@ from assets_app.queries.clock import database_now
 # Failures of the platform are retried beside what the asset says of its own.
 PLATFORM_RETRIES = 5
 _PLATFORM_RETRY_DELAY = timedelta(seconds=1)
+# A run that finds others in its way looks again after as long as it has been at it, within these.
+_STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
+# No run of another is waited for any longer.
+_PATIENCE = timedelta(hours=6)
 _COUNTERS = {FailureKind.CODE: "code_failures", FailureKind.PLATFORM: "platform_failures"}
 
 
@@ -280,6 +284,32 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
         if moved:
             release_failed([run.pk])
             leave_hook(attempt, HookOption.ON_FAILURE)
+    if moved:
+        _end(attempt, AttemptOutcome.FAILED, failure)
+        nudge_dispatch()
+    return moved
+
+
+@transaction.atomic
+def step_back(attempt: RunAttempt, reason: str) -> bool:
+    """Queue the run again for when others in its way may have ended, which is no failure of its
+    own; one that has been at it for hours fails. False if it is not this attempt's to say.
+    """
+    if not _still_held(attempt):
+        return False
+    now, failure = database_now(), Failure(error=reason, kind=FailureKind.PLATFORM)
+    begun = Run.objects.values_list("started_at", flat=True).get(pk=attempt.run_id) or now
+    if now - begun > _PATIENCE:
+        return fail(attempt, failure)
+    moved = move(
+        attempt.run_id,
+        RunState.RUNNING,
+        RunState.QUEUED,
+        queued_at=now,
+        not_before=now + max(_STEP_BACK, min(now - begun, _STEP_BACK_LONGEST)),
+        error=failure.error,
+        error_kind=failure.kind,
+    )
     if moved:
         _end(attempt, AttemptOutcome.FAILED, failure)
         nudge_dispatch()

@@ -207,7 +207,7 @@ class _Supervision:
         try:
             intended = attempts.intend_to_publish(self.attempt, outlets, self.output.found)
         except FoundKeysHeld as error:
-            self._fail(Failure(error=str(error), kind=FailureKind.PLATFORM))
+            self._step_back(str(error))
             return
         if intended:
             publish(self.attempt, outlets)
@@ -221,6 +221,12 @@ class _Supervision:
         # In any case: what could not be stopped is stopped by the next attempt.
         is_cleared = self._clear_away()
         if not attempts.hand_back(self.attempt, "Its worker was asked to end.") and is_cleared:
+            # It was canceled meanwhile.
+            attempts.cancel(self.attempt)
+
+    def _step_back(self, reason: str) -> None:
+        is_cleared = self._clear_away()
+        if not attempts.step_back(self.attempt, reason) and is_cleared:
             # It was canceled meanwhile.
             attempts.cancel(self.attempt)
 

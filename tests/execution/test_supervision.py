@@ -19,6 +19,7 @@ from assets_app.execution import attempts, clearing, messages, recovery, supervi
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.inputs import UpstreamInput
+from assets_app.execution.intending import FoundKeysHeld
 from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.worker import Watched
@@ -309,6 +310,25 @@ def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
     recovery.clear_lost_attempt(lost.pk)
     assert worker.interrupted == [str(lost.spark_session_id)]
     assert not staging.exists()
+
+
+def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_ended(
+    run: Run, worker: Worker
+) -> None:
+    worker.said = [{"type": "finished"}, ENDED]
+    held = FoundKeysHeld("Another run is making raw_flights acme.")
+    with patch.object(attempts, "intend_to_publish", side_effect=held):
+        for _ in range(attempts.PLATFORM_RETRIES + 2):
+            assert execute(run).state == RunState.QUEUED
+        assert (run.platform_failures, run.code_failures) == (0, 0)
+        assert run.error == str(held)
+        assert run.not_before is not None
+        assert run.not_before > timezone.now() + timedelta(seconds=3)
+        Run.objects.update(
+            started_at=timezone.now() - timedelta(hours=7),
+            platform_failures=attempts.PLATFORM_RETRIES,
+        )
+        assert execute(run).state == RunState.FAILED
 
 
 def test_nothing_is_launched_once_the_lease_is_lost(run: Run, worker: Worker) -> None:
