@@ -20,9 +20,7 @@ Partitions = slicewise.PartitionSet
 _FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
 # How an upstream partition of the same backfill has ended, where that is not well.
 _ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
-_BAD = (
-    f"({_FAILED} OR wanted.reason IN ('upstream_missing', 'wait_timeout', 'no_such_partition'))"
-)
+_BAD = f"({_FAILED} OR wanted.reason IN ('upstream_missing', 'wait_timeout', 'no_such_partition'))"
 # Made by this backfill, or by the run that it has left it to.
 _MADE = """
 (wanted.state = 'succeeded' OR wanted.reason = 'in_flight' AND EXISTS (
