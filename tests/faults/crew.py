@@ -43,6 +43,11 @@ FULL JOIN (
 WHERE counted.count IS DISTINCT FROM kept.count
 """
 
+_WORKING = """
+SELECT process_id FROM assets_app_gateway WHERE name LIKE %s AND NOT draining
+AND last_seen > now() - interval '3 s' AND (%s::int IS NULL OR process_id = %s)
+"""
+
 Row = tuple[Any, ...]
 
 
@@ -162,8 +167,8 @@ class Crew:
         """One more worker of a queue of runs, under a name of its own. Its process, once it
         works.
         """
-        hired = self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
-        return self.await_gateway(name, pid=hired.pid)
+        self.hire(name, worker(queue, "-n", f"{name}@%h"), env)
+        return self.await_gateway(name)
 
     def hire_frail(
         self,
@@ -181,17 +186,14 @@ class Crew:
         """The process of the gateway of this name (before the @), once it works, as `pid` if that
         is given.
         """
-        found = until(
-            lambda: self.rows(
-                "SELECT process_id FROM assets_app_gateway WHERE name LIKE %s AND NOT draining"
-                " AND last_seen > now() - interval '3 s' AND (%s::int IS NULL OR process_id = %s)",
-                f"{name}@%",
-                pid,
-                pid,
-            ),
-            f"the gateway {name} works",
-        )
-        return int(found[0][0])
+
+        def look() -> list[int]:
+            found = self.rows(_WORKING, f"{name}@%", pid, pid)
+            # One of its name that was killed just now may still seem to work.
+            return [int(process) for (process,) in found if is_running(process)]
+
+        found: list[int] = until(look, f"the gateway {name} works")
+        return found[0]
 
     def dismiss(self, name: str) -> None:
         """Kill -9 for a hired process."""

@@ -58,9 +58,9 @@ def test_a_disk_that_is_full_while_publishing_is_waited_for(
     folder = tmp_path / "moments"
     run = asked(api, "nested", _KEY, said="new")
     arm(folder, run, "after:running-publishing", signal.SIGSTOP)
-    hired = crew.hire_frail("frail", folder, "scheduled", env=BRIEF)
+    crew.hire_frail("frail", folder, "scheduled", env=BRIEF)
     until(lambda: has_fallen(folder, run), "all is staged")
-    stopped = crew.await_gateway("frail", pid=hired.pid)
+    stopped = crew.await_gateway("frail")
     fill(disk / "filling")
     crew.thaw(stopped)
 

@@ -23,17 +23,6 @@ KILLS = 5
 CASES = [Case("steady", f"2024-02-{day}", "at random") for day in range(12, 22)]
 
 
-def working(crew: Crew) -> int:
-    """The process of the worker that makes the runs, once it works again."""
-
-    def look() -> int | None:
-        pid = crew.await_gateway("mortal")
-        return pid if is_running(pid) else None
-
-    found: int = until(look, "the worker works again")
-    return found
-
-
 def kill(worker: int) -> None:
     """Kill -9, seen to be done: its place is found by the process being there."""
     os.kill(worker, signal.SIGKILL)
@@ -50,7 +39,7 @@ def test_whatever_is_killed_when_each_partition_is_made_once(
     crew.hire_frail("mortal", tmp_path, "scheduled", "-c", "2", env=BRIEF)
     fallen = []
     for _ in range(KILLS):
-        worker = working(crew)
+        worker = crew.await_gateway("mortal")
         time.sleep(chance.uniform(0.5, 3.5))
         if chance.random() < 0.3:
             crew.kill("worker-control")

@@ -61,10 +61,9 @@ def test_workers_stopped_while_they_publish_harm_nothing_when_they_go_on(
     folder.mkdir()
     # Each makes one run at a time, so each is stopped at one of the moments.
     frail = [f"frail-{number}" for number in range(len(MOMENTS))]
-    hired = {
-        name: crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF) for name in frail
-    }
-    workers = {name: crew.await_gateway(name, pid=each.pid) for name, each in hired.items()}
+    for name in frail:
+        crew.hire_frail(name, folder, "scheduled", "-c", "1", env=BRIEF)
+    workers = {name: crew.await_gateway(name) for name in frail}
     runs = {}
     for day, moment in MOMENTS.items():
         runs[day] = asked(api, "steady", day, said="older", seconds=2)
