@@ -79,6 +79,6 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
     may_go.set()
     thread.join()
     assert took < 5
-    assert states == {ending.row.pk: "running", other.row.pk: "running"}
+    assert states == {ending.row.token: "running", other.row.token: "running"}
     other.row.refresh_from_db()
     assert other.row.lease_until > timezone.now() + timedelta(seconds=5)

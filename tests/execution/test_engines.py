@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import MagicMock, Mock, patch
 from uuid import uuid4
 
 import pytest
@@ -107,7 +107,7 @@ def test_a_server_without_a_master_fails_the_run_with_the_name_of_the_setting(
     run: Run, gateway: Gateway, settings: Any
 ) -> None:
     settings.SPARK_MASTER = ""
-    worker = Mock(gateway=gateway)
+    worker = MagicMock(gateway=gateway)
     worker.going_down.is_set.return_value = False
     with patch.object(supervision, "current", lambda: worker):
         supervision.execute(run.pk)

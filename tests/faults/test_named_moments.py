@@ -284,7 +284,7 @@ def test_a_person_s_command_killed_at_its_commit_is_done_whole_or_not_at_all(
     killed("before:canceled-queued", "runs", "retry", str(run))
     assert crew.run_state(run) == "canceled"
     crew.halt("worker-scheduled")
-    crew.rows("UPDATE assets_app_gateway SET draining = true WHERE name LIKE 'scheduled@%%'")
+    crew.rows("UPDATE assets_app_gateway SET draining = true WHERE queue = 'scheduled'")
     killed("after:canceled-queued", "runs", "retry", str(run))
     assert crew.run_state(run) == "queued"
     killed("before:queued-canceled", "runs", "cancel", str(run))
