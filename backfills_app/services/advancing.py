@@ -9,6 +9,7 @@ from django.db import DataError, IntegrityError
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.services.admission import admit
 from backfills_app.services.control import give_up, go_on_canceling
+from backfills_app.services.counting import note_start
 from backfills_app.services.expansion import expand
 from backfills_app.services.messages import nudge_advance
 
@@ -20,6 +21,7 @@ _DATA_ERRORS = (
     *(ValueError, TypeError, LookupError, ArithmeticError),
     *(DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError),
 )
+_MAY_HAVE_BEGUN = (BackfillState.RUNNING, BackfillState.PAUSED, BackfillState.CANCELING)
 
 
 def advance() -> None:
@@ -28,8 +30,10 @@ def advance() -> None:
     """
     unfinished = Backfill.objects.exclude(state__in=ENDED_STATES).order_by("pk")
     more = False
-    for backfill_id, state in unfinished.values_list("pk", "state"):
+    for backfill_id, state, began in unfinished.values_list("pk", "state", "run_start_date"):
         try:
+            if began is None and state in _MAY_HAVE_BEGUN:
+                note_start(backfill_id)
             # Being paused keeps it from starting, not from being written down.
             if state in (BackfillState.CREATING, BackfillState.PAUSED):
                 more = _expand(backfill_id) or more

@@ -5,6 +5,7 @@ Nothing else sets the state.
 
 from collections.abc import Iterable, Mapping
 
+from django.db import transaction
 from django.db.models import F, Min
 from django.utils import timezone
 
@@ -35,6 +36,12 @@ def derive_states(backfill_ids: Iterable[int]) -> None:
     rows = Backfill.objects.filter(pk__in=backfill_ids).order_by("pk")
     for backfill in rows.select_for_update():
         _derive(backfill)
+
+
+def note_start(backfill_id: int) -> None:
+    """Say when the first run of a backfill began, if one has: that moves no count."""
+    with transaction.atomic():
+        derive_states([backfill_id])
 
 
 def reopen(backfill_ids: Iterable[int]) -> None:

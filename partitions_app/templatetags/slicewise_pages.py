@@ -1,5 +1,6 @@
 """What all pages say the same way: icons, states, moments, durations."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from django import template
@@ -104,3 +105,15 @@ def masked(text: str) -> str:
 def percent(part: int, whole: int) -> int:
     """Rounded down, so that 100 means all."""
     return 100 * part // whole if whole else 0
+
+
+@register.filter
+def in_words(value: object) -> str:
+    """A detail of what somebody did: lists with commas, and changes as from what to what."""
+    if isinstance(value, Mapping):
+        if set(value) == {"from", "to"}:
+            return f"{in_words(value['from'])} → {in_words(value['to'])}"
+        return ", ".join(f"{name} {in_words(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
+    return "none" if value in (None, "") else str(value)

@@ -123,6 +123,23 @@ def test_only_a_little_of_it_stands_in_the_queue(alice: User) -> None:
     assert counts_of(backfill) == {"active": 6, "waiting": 25}
 
 
+def test_it_says_when_it_began_while_its_first_runs_are_at_work(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    backfill = start(alice)
+    advance()
+    advance()
+    backfill.refresh_from_db()
+    assert (backfill.state, backfill.run_start_date) == ("running", None)
+    dispatch()
+    first = attempts.begin(Run.objects.earliest("id").pk, worker)
+    assert first is not None
+    advance()
+    backfill.refresh_from_db()
+    assert backfill.run_start_date == Run.objects.get(pk=first.run.pk).started_at
+
+
 def test_all_succeed(alice: User, worker: Gateway) -> None:
     asset("raw_flights", DAILY_2013)
     backfill = start(alice)

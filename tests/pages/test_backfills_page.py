@@ -193,10 +193,14 @@ def test_what_failed_is_retried_after_a_page_that_asks_by_which_code(
 
 def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
     browser.post(f"/backfills/{january.pk}/pause/")
+    changed = {"max_active_runs": "7", "priority": "0", "order": "oldest", "description": "because"}
+    browser.post(f"/backfills/{january.pk}/change/", changed)
     trail = page_of(browser, january).split("Who did what")[1]
     assert "create" in trail
     assert "pause" in trail
-    assert trail.count("vera") == 2
+    assert trail.count("vera") == 3
+    assert "max_active_runs: 3 → 7" in trail
+    assert "→ because" in trail
 
 
 @pytest.mark.parametrize("part", ["progress", "details", "cells"])
