@@ -12,6 +12,9 @@ from assets_app.models import Asset, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
 
 FEWEST_RUNS = 3
+# Runs of up to so many times as many partitions, or as few, tell of each other. One of a month may
+# take hardly longer than one of a day: from much smaller ones nothing can be told.
+_ALIKE = 2
 _RUNS_LOOKED_AT = 100
 
 
@@ -26,21 +29,17 @@ class Estimate:
 
 
 def estimated(asset: Asset, partitions: int, runs: int, at_once: int) -> Estimate | None:
-    """From the latest runs of the asset that succeeded; None below three of them.
-
-    A run of several partitions takes as long as past ones took for each of theirs, or, where all
-    past runs were as small, as many of them.
+    """From the latest runs of the asset that succeeded, of about as many partitions as the planned
+    ones; None below three of them.
     """
     if not runs:
         return Estimate(0, 0, 0, 0)
     per_run = max(partitions / runs, 1)
-    durations = _durations(asset, is_single=per_run < 2)
+    durations = _durations(asset, per_run)
     if len(durations) < FEWEST_RUNS:
         return None
-    rounds = -(-runs // at_once)
-    size = per_run if per_run >= 2 else 1
     low, _, high = quantiles(durations, n=4)
-    each = size * rounds
+    each = per_run * -(-runs // at_once)
     return Estimate(median(durations) * each, low * each, high * each, len(durations))
 
 
@@ -67,21 +66,17 @@ def runs_at_once(max_active_runs: int) -> int:
     return max(1, min(max_active_runs, slots))
 
 
-def _durations(asset: Asset, *, is_single: bool) -> list[float]:
-    """Seconds of the latest runs: of such with one partition, else per partition.
-
-    Where there are none like the ones that are planned, of all of them.
-    """
+def _durations(asset: Asset, per_run: float) -> list[float]:
+    """Seconds per partition of the latest runs of about so many."""
     done = Run.objects.making(asset).filter(
-        state=RunState.SUCCEEDED, started_at__isnull=False, partition_count__gt=0
+        state=RunState.SUCCEEDED,
+        started_at__isnull=False,
+        partition_count__gte=per_run / _ALIKE,
+        partition_count__lte=per_run * _ALIKE,
     )
-    rows = [
-        (max((ended - started) / timedelta(seconds=1), 0.0), count)
-        for started, ended, count in done.order_by("-id").values_list(
-            "started_at", "ended_at", "partition_count"
-        )[:_RUNS_LOOKED_AT]
+    rows = done.order_by("-id").values_list("started_at", "ended_at", "partition_count")
+    return [
+        max((ended - started) / timedelta(seconds=1), 0.0) / count
+        for started, ended, count in rows[:_RUNS_LOOKED_AT]
         if started is not None and ended is not None
     ]
-    alike = [(took, count) for took, count in rows if (count == 1) == is_single]
-    taken = alike if len(alike) >= FEWEST_RUNS else rows
-    return [took / count for took, count in taken]

@@ -57,7 +57,7 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
 def time_in_words(estimate: Estimate | None) -> str:
     """About how long, with the spread of past runs."""
     if estimate is None:
-        return "unknown: it takes three runs of each asset that have succeeded"
+        return "unknown: it takes three runs of each asset with about as many partitions"
     about = f"about {duration(timedelta(seconds=estimate.seconds))}"
     low, high = (duration(timedelta(seconds=each)) for each in (estimate.low, estimate.high))
     if low == high:

@@ -1,0 +1,74 @@
+"""How long a preview says that it takes, by past runs."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.models import Asset, Gateway, Run, RunState
+from backfills_app.models import Backfill
+from backfills_app.services import check_backfill, request_from_text
+from backfills_app.services.estimates import Estimate
+from tests.backfills.scenes import ask
+from tests.backfills.test_life import run_all, worker
+from tests.cast import DAILY_2013, asset
+
+__all__ = ["worker"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def raw() -> Asset:
+    return asset("raw", DAILY_2013)
+
+
+def lasted(backfill: Backfill, *seconds: float) -> None:
+    """Say how long its runs have taken, in their order."""
+    now = timezone.now()
+    runs = Run.objects.filter(group=backfill.group_id, state=RunState.SUCCEEDED).order_by("id")
+    assert len(runs) == len(seconds)
+    for run, took in zip(runs, seconds, strict=True):
+        Run.objects.filter(pk=run.pk).update(started_at=now - timedelta(seconds=took), ended_at=now)
+
+
+def told(user: User, end: str, **options: object) -> Estimate | None:
+    """What a preview from the first of February on says."""
+    asked = request_from_text("raw", "2013-02-01", end, existing="all", **options)
+    return check_backfill(asked, user=user).estimate
+
+
+@pytest.mark.usefixtures("raw")
+def test_two_runs_tell_nothing_and_three_tell_the_median(alice: User, worker: Gateway) -> None:
+    two = ask(alice, "raw", start="2013-01-01", end="2013-01-02")
+    run_all(worker)
+    lasted(two, 2.0, 4.0)
+    assert told(alice, "2013-02-10", max_active_runs=1) is None
+    third = ask(alice, "raw", start="2013-01-03", end="2013-01-03")
+    run_all(worker)
+    lasted(third, 3.0)
+    found = told(alice, "2013-02-10", max_active_runs=1)
+    assert found is not None
+    assert found.seconds == pytest.approx(30, rel=0.01)
+    assert found.low < found.seconds < found.high
+    assert found.runs_seen == 3
+
+
+@pytest.mark.usefixtures("raw")
+def test_runs_of_a_day_tell_nothing_of_runs_of_a_week(alice: User, worker: Gateway) -> None:
+    days = ask(alice, "raw", start="2013-01-01", end="2013-01-04")
+    run_all(worker)
+    lasted(days, *[1.0] * 4)
+    assert told(alice, "2013-02-28", strategy=7) is None
+    weeks = ask(
+        alice, "raw", start="2013-01-01", end="2013-01-28", strategy=7, existing="all",
+    )  # fmt: skip
+    run_all(worker)
+    lasted(weeks, *[2.0] * 4)
+    found = told(alice, "2013-02-28", strategy=7, max_active_runs=1)
+    assert found is not None
+    assert found.seconds == pytest.approx(8, rel=0.01)
+    of_days = told(alice, "2013-02-28", max_active_runs=1)
+    assert of_days is not None
+    assert of_days.seconds == pytest.approx(28, rel=0.01)
