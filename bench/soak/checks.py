@@ -14,6 +14,7 @@ from bench.soak.expected import expected_keys
 from bench.soak.record import Record
 from partitions_app.rules import has_time
 from slicewise.storage import STAGING_PREFIX
+from slicewise.uris import uri_path
 
 # What is killed is back within this.
 _BACK_WITHIN = timedelta(seconds=30)
@@ -58,7 +59,7 @@ def none_missing(record: Record, paused_at: datetime, slowest: timedelta) -> Ite
         until = asset.handled_until
         if asset.by_time and until is not None and until + slowest + _BACK_WITHIN < paused_at:
             yield f"{asset.name} has not ticked since {until}"
-        expected = expected_keys(asset, record)
+        expected = expected_keys(asset, record, paused_at)
         if not expected and asset.schedule is not None:
             yield f"nothing of {asset.name} came due: the soak was too short to show anything"
         for key in sorted(expected - record.made(asset.name)):
@@ -105,7 +106,7 @@ def record_is_on_disk(record: Record) -> Iterator[str]:
         if piece.root is None or piece.path is None:
             yield f"not on record where it is: {what}"
             continue
-        folder = Path(piece.root) / piece.path
+        folder = uri_path(piece.root) / piece.path
         if not (folder / f"{_MARKER}{piece.run_id}-{piece.name_on_disk}").exists():
             yield f"not on disk: {what}"
             continue
@@ -121,11 +122,11 @@ def record_is_on_disk(record: Record) -> Iterator[str]:
 def disk_is_on_record(record: Record) -> Iterator[str]:
     """Every folder with data is that of a materialization on record."""
     known = {
-        Path(piece.root) / piece.path: f"{_MARKER}{piece.run_id}-{piece.name_on_disk}"
+        uri_path(piece.root) / piece.path: f"{_MARKER}{piece.run_id}-{piece.name_on_disk}"
         for piece in record.slices.values()
         if piece.root is not None and piece.path is not None
     }
-    roots = {Path(piece.root) for piece in record.slices.values() if piece.root is not None}
+    roots = {uri_path(piece.root) for piece in record.slices.values() if piece.root is not None}
     for root in sorted(roots):
         for folder in sorted({file.parent for file in root.rglob("*.parquet")}):
             if any(part.startswith(_MARKER) for part in folder.relative_to(root.parent).parts):
@@ -137,6 +138,6 @@ def disk_is_on_record(record: Record) -> Iterator[str]:
 
 def left_behind(record: Record) -> Counter[str]:
     """Folders that attempts have staged data in and nobody has removed, by their asset's."""
-    roots = {Path(piece.root) for piece in record.slices.values() if piece.root is not None}
+    roots = {uri_path(piece.root) for piece in record.slices.values() if piece.root is not None}
     homes = {home for root in roots for home in (root, root.parent)}
     return Counter(home.name for home in homes for _ in home.glob(f"{STAGING_PREFIX}*"))

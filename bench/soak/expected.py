@@ -1,26 +1,29 @@
 """Which partitions have to be there, worked out from the definitions alone."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import slicewise
 from bench.soak.record import Asset, Record
 from slicewise.due import ended_between
 from slicewise.keys import WHOLE
+from slicewise.rows import partition_rows
 
 # The schedule begins in the transaction that declares the asset: a window that ends with it may be
 # on either side.
 _BEGINNING = timedelta(seconds=1)
 
 
-def expected_keys(asset: Asset, record: Record) -> set[str]:
-    """Key texts of all partitions of an asset that came due; nothing is due without a schedule."""
+def expected_keys(asset: Asset, record: Record, until: datetime) -> set[str]:
+    """Key texts of all partitions of an asset that came due by then; nothing is due without a
+    schedule.
+    """
     if asset.schedule is None:
         return set()
     if asset.by_time:
         return _by_time(asset)
-    keys = _candidates(asset, record)
+    keys = _candidates(asset, record, until)
     return {text for text, key in keys.items() if _is_due(asset, key, asset.schedule, record)}
 
 
@@ -36,8 +39,8 @@ def _by_time(asset: Asset) -> set[str]:
     return _texts(ended_between(definition, since, asset.handled_until))
 
 
-def _candidates(asset: Asset, record: Record) -> dict[str, Any]:
-    """The partitions downstream of anything that is there."""
+def _candidates(asset: Asset, record: Record, until: datetime) -> dict[str, Any]:
+    """The partitions downstream of anything that is there, of which the windows are over."""
     found: dict[str, Any] = {}
     for (downstream, upstream), mapping in record.mappings.items():
         made = record.made(upstream)
@@ -51,7 +54,8 @@ def _candidates(asset: Asset, record: Record) -> dict[str, Any]:
         elif above is not None:
             keys = [above.parse(text) for text in made]
             below = slicewise.downstream_partitions(above, asset.definition, keys, mapping)
-            found |= {key.text: key for key in below}
+            rows = zip(below, partition_rows(asset.definition, below), strict=True)
+            found |= {row.key: key for key, row in rows if row.end is None or row.end <= until}
     return found
 
 
