@@ -13,7 +13,7 @@ import slicewise
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.keys import sent_keys
 from partitions_app.models import PartitionDefinition
-from partitions_app.rules import has_time
+from partitions_app.rules import has_time, identity_of
 from slicewise.runner.past import PAST_PARTITIONS
 
 # Slices looked at for one answer. Not all of them need have been made: the next question goes on
@@ -121,7 +121,7 @@ class PastPartitions:
 
     @property
     def _identity(self) -> str:
-        return "whole" if self._definition is None else self._definition.identity
+        return identity_of(self._definition)
 
     @cached_property
     def _own(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field
         yield PREFIX + name, field
 
 
-def given_params(declared: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+def typed_params(declared: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
     """What was typed that differs from what is declared."""
     named = {name: typed[PREFIX + name] for name in declared if PREFIX + name in typed}
     return params_given(declared, named)

@@ -19,7 +19,7 @@ from backfills_app.forms.following import (
     segments_of,
     versions_of,
 )
-from backfills_app.forms.params import PREFIX, given_params, param_fields, shown_params
+from backfills_app.forms.params import PREFIX, param_fields, shown_params, typed_params
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
@@ -224,7 +224,7 @@ class BackfillForm(ServiceForm):
             strategy=_strategy(typed),
             existing=typed["existing"],
             order=typed["order"] or BackfillOrder.OLDEST,
-            params={**typed["params"], **given_params(self.declared, typed)},
+            params={**typed["params"], **typed_params(self.declared, typed)},
             downstream=_downstream(typed),
             code_version=typed["code_version"],
             start_at=typed["start_at"].strip().replace(" ", "T"),

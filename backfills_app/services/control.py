@@ -88,7 +88,6 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
     Raises ConflictingRequest if it has ended or is being canceled already.
     """
     with held(backfill, Action.CANCEL, user) as present:
-        require_unfinished(present, "cancel")
         # Runs first, then the backfill's own rows: the order in which the end of a run takes them.
         hold_runs_of(present.group)
         present.refresh_from_db(fields=("state",))

@@ -13,7 +13,7 @@ from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.services.places import Places
-from partitions_app.rules import has_time, mapping_of
+from partitions_app.rules import goes_by_windows, has_time, mapping_of
 from slicewise.keys import WHOLE
 from slicewise.mapping import WindowMapping
 from slicewise.overlap import overlapping
@@ -126,7 +126,7 @@ class Edge:
         """Those of the chosen that need what the upstream definition does not have: ``lacks``."""
         if not lacks:
             return slicewise.PartitionSet(self.downstream, ())
-        if self.mapping is not None and not isinstance(self.mapping, WindowMapping):
+        if not goes_by_windows(self.mapping):
             # Such a mapping needs the same for all of them.
             return chosen
         found = slicewise.PartitionSet(self.downstream, ())

@@ -126,8 +126,7 @@ def disk_is_on_record(record: Record) -> Iterator[str]:
         for piece in record.slices.values()
         if piece.root is not None and piece.path is not None
     }
-    roots = {uri_path(piece.root) for piece in record.slices.values() if piece.root is not None}
-    for root in sorted(roots):
+    for root in sorted(_roots(record)):
         for folder in sorted({file.parent for file in root.rglob("*.parquet")}):
             if any(part.startswith(_MARKER) for part in folder.relative_to(root.parent).parts):
                 continue
@@ -138,6 +137,10 @@ def disk_is_on_record(record: Record) -> Iterator[str]:
 
 def left_behind(record: Record) -> Counter[str]:
     """Folders that attempts have staged data in and nobody has removed, by their asset's."""
-    roots = {uri_path(piece.root) for piece in record.slices.values() if piece.root is not None}
-    homes = {home for root in roots for home in (root, root.parent)}
+    homes = {home for root in _roots(record) for home in (root, root.parent)}
     return Counter(home.name for home in homes for _ in home.glob(f"{STAGING_PREFIX}*"))
+
+
+def _roots(record: Record) -> set[Path]:
+    """The folders of the assets that have data."""
+    return {uri_path(piece.root) for piece in record.slices.values() if piece.root is not None}
