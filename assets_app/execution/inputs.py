@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Min, QuerySet
 from django.utils import timezone
 
 import slicewise
@@ -14,6 +13,7 @@ from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.connections import connection_of
 from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run
+from assets_app.queries.slices import AssetPartitionQuerySet
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import mapping_of
 from slicewise.keys import WHOLE
@@ -95,9 +95,7 @@ def _input(
     keys: Sequence[str],
     mapping: dict[str, Any] | None,
 ) -> UpstreamInput:
-    there = AssetPartition.objects.filter(
-        asset=upstream, identity=upstream.identity, version__gt=0
-    ).order_by("window_start", "segment")
+    there = AssetPartition.objects.made_of(upstream).order_by("window_start", "segment")
     if mapping is None and (downstream is None or upstream.definition is None):
         # The whole of the upstream, whatever of it is there: holes are shown, not required.
         slices = list(there)
@@ -118,20 +116,19 @@ def _needed(
     upstream: Asset,
     keys: Sequence[str],
     mapping: dict[str, Any] | None,
-    there: QuerySet[AssetPartition],
+    there: AssetPartitionQuerySet,
 ) -> slicewise.PartitionSet:
     """The upstream partitions that the keys are mapped to.
 
     Where all of an upstream's time is needed and it has no bounds of its own, that is from the
     first window that was ever made until now.
     """
-    first = there.aggregate(start=Min("window_start"))["start"]
     now = timezone.now()
     return slicewise.upstream_partitions(
         downstream,
         upstream.definition,
         [WHOLE] if downstream is None else [downstream.parse(key) for key in keys],
         mapping_of(mapping),
-        since=first or now,
+        since=there.first_start() or now,
         until=now,
     )

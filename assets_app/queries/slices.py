@@ -1,16 +1,26 @@
 """Shapes in which slices are read."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Count
+from django.db.models import Count, Min
 
 if TYPE_CHECKING:
-    from assets_app.models import AssetPartition  # noqa: F401
+    from assets_app.models import Asset, AssetPartition  # noqa: F401
 
 
 class AssetPartitionQuerySet(models.QuerySet["AssetPartition"]):
     """Slices of assets."""
+
+    def made_of(self, asset: "Asset") -> "AssetPartitionQuerySet":
+        """Those of the asset, as it is cut now, that were ever made."""
+        return self.filter(asset=asset, identity=asset.identity, version__gt=0)
+
+    def first_start(self) -> datetime | None:
+        """The start of their first window; None where none has one."""
+        first: datetime | None = self.aggregate(first=Min("window_start"))["first"]
+        return first
 
     def idle_by_state(self) -> dict[str, int]:
         """How many of those that no run holds are in which settled state: one statement."""

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Min
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
@@ -143,14 +142,12 @@ def _reads_whatever_there_is(edge: AssetDependency) -> bool:
 def _made_of(upstream: Asset, made: Collection[tuple[int, str]] | None) -> list[str]:
     if made is not None:
         return [key for upstream_id, key in made if upstream_id == upstream.pk]
-    there = AssetPartition.objects.filter(asset=upstream, identity=upstream.identity, version__gt=0)
+    there = AssetPartition.objects.made_of(upstream)
     return list(there.values_list("key", flat=True))
 
 
 def _any_there(edge: AssetDependency) -> Standing:
-    there = AssetPartition.objects.filter(
-        asset=edge.upstream, identity=edge.upstream.identity, version__gt=0
-    )
+    there = AssetPartition.objects.made_of(edge.upstream)
     return Standing(1, int(there.exists()), False)
 
 
@@ -185,7 +182,7 @@ def needed_since(edge: AssetDependency, now: datetime) -> datetime:
         return now
     if has_time(edge.downstream.definition) and goes_by_windows(mapping_of(edge.mapping)):
         return now
-    return _first_made(edge.upstream) or now
+    return AssetPartition.objects.made_of(edge.upstream).first_start() or now
 
 
 def needed_of(
@@ -203,12 +200,6 @@ def needed_of(
         since=since,
         until=now,
     )
-
-
-def _first_made(asset: Asset) -> datetime | None:
-    made = AssetPartition.objects.filter(asset=asset, identity=asset.identity, version__gt=0)
-    first: datetime | None = made.aggregate(first=Min("window_start"))["first"]
-    return first
 
 
 def _look(

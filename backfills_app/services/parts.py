@@ -6,8 +6,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Min
-
 import slicewise
 from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.requests import Strategy
@@ -199,7 +197,11 @@ def _edge(
     mapping: Mapping[str, Any] | None,
     at: datetime,
 ) -> Edge | None:
-    if source is None and upstream.producer_id is None and not _recorded(upstream).exists():
+    if (
+        source is None
+        and upstream.producer_id is None
+        and not AssetPartition.objects.made_of(upstream).exists()
+    ):
         return None
     definition = upstream.definition if source is None else source.definition
     return Edge(
@@ -223,7 +225,7 @@ def _since(
     """Where the time of an upstream asset begins, for what needs all of it."""
     if not has_time(definition) or has_time(downstream):
         return at
-    first: datetime | None = _recorded(upstream).aggregate(first=Min("window_start"))["first"]
+    first = AssetPartition.objects.made_of(upstream).first_start()
     hull = source.whole.hull if source is not None else None
     return min(one for one in (first, None if hull is None else hull.start, at) if one is not None)
 
@@ -231,7 +233,3 @@ def _since(
 def whole_of(definition: Definition) -> slicewise.PartitionSet:
     """The one partition of what is not partitioned."""
     return slicewise.PartitionSet.of(definition, [WHOLE])
-
-
-def _recorded(asset: Asset) -> Any:
-    return AssetPartition.objects.filter(asset=asset, identity=asset.identity, version__gt=0)
