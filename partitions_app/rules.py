@@ -32,3 +32,15 @@ def goes_by_windows(mapping: slicewise.PartitionMapping | None) -> bool:
     bounded.
     """
     return mapping is None or isinstance(mapping, WindowMapping)
+
+
+def needs_all_of_time(
+    downstream: slicewise.PartitionDefinition | None,
+    upstream: slicewise.PartitionDefinition | None,
+    mapping: slicewise.PartitionMapping | None,
+) -> bool:
+    """Whether upstream windows are needed whatever the downstream window is: all of their time, or
+    the last of it. It begins with the first one that was ever made.
+    """
+    by_own_window = has_time(downstream) and goes_by_windows(mapping)
+    return has_time(upstream) and not by_own_window

@@ -15,7 +15,7 @@ from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run
 from assets_app.queries.slices import AssetPartitionQuerySet
 from partitions_app.models import PartitionDefinition
-from partitions_app.rules import mapping_of
+from partitions_app.rules import mapping_of, needs_all_of_time
 from slicewise.keys import WHOLE
 
 
@@ -120,15 +120,16 @@ def _needed(
 ) -> slicewise.PartitionSet:
     """The upstream partitions that the keys are mapped to.
 
-    Where all of an upstream's time is needed and it has no bounds of its own, that is from the
-    first window that was ever made until now.
+    Where all of an upstream's time is needed, that is from the first window that was ever made
+    until now.
     """
-    now = timezone.now()
+    now, rule = timezone.now(), mapping_of(mapping)
+    all_of_time = needs_all_of_time(downstream, upstream.definition, rule)
     return slicewise.upstream_partitions(
         downstream,
         upstream.definition,
         [WHOLE] if downstream is None else [downstream.parse(key) for key in keys],
-        mapping_of(mapping),
-        since=there.first_start() or now,
+        rule,
+        since=(there.first_start() if all_of_time else None) or now,
         until=now,
     )

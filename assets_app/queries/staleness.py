@@ -17,7 +17,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
 from partitions_app.labels import label_of
-from partitions_app.rules import mapping_of
+from partitions_app.rules import goes_by_windows, mapping_of
 
 # Runs of several partitions read for all of them at once, so keys are gathered by attempt.
 _NEWER = """
@@ -108,9 +108,12 @@ def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
 
 
 def _explained(asset: Asset, edge: AssetDependency, change: _Change) -> Iterator[tuple[str, Newer]]:
-    """Of a run of several partitions, what each of them was made from is a matter of mapping."""
+    """Of a run of several partitions, what each of them was made from is a matter of mapping,
+    unless all need the same.
+    """
     upstream, pieces = edge.upstream.definition, change.pieces
-    if not change.shared or asset.definition is None or upstream is None:
+    is_one = asset.definition is None or upstream is None
+    if is_one or not change.shared or not goes_by_windows(mapping_of(edge.mapping)):
         newest = Newer(edge.upstream, pieces[-1], len(pieces) - 1)
         yield from ((key, newest) for key in change.keys)
         return

@@ -12,7 +12,7 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
-from partitions_app.rules import goes_by_windows, has_time, mapping_of
+from partitions_app.rules import has_time, mapping_of, needs_all_of_time
 from slicewise.rows import PartitionRow
 
 # A year of days that each need all hours of it are millions, which memory may not hold.
@@ -178,9 +178,8 @@ def needed_since(edge: AssetDependency, now: datetime) -> datetime:
     """From when on upstream windows are needed where a partition is mapped to all of their time:
     from the first one that was ever made.
     """
-    if not has_time(edge.upstream.definition):
-        return now
-    if has_time(edge.downstream.definition) and goes_by_windows(mapping_of(edge.mapping)):
+    downstream, upstream = edge.downstream.definition, edge.upstream.definition
+    if not needs_all_of_time(downstream, upstream, mapping_of(edge.mapping)):
         return now
     return AssetPartition.objects.made_of(edge.upstream).first_start() or now
 

@@ -11,7 +11,7 @@ from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.services.places import Places
-from partitions_app.rules import goes_by_windows, has_time, mapping_of
+from partitions_app.rules import goes_by_windows, has_time, mapping_of, needs_all_of_time
 from slicewise.keys import WHOLE
 from slicewise.mapping import WindowMapping
 from slicewise.overlap import overlapping
@@ -74,7 +74,7 @@ class Edge:
     """What the partitions of an asset need of an upstream one.
 
     ``part`` is that of the upstream asset where this backfill makes it. ``since`` and ``until``
-    stand in for the ends of time where only the upstream asset has any.
+    are the ends of the upstream asset's time where all of it is needed, or the last of it.
     """
 
     upstream: Asset
@@ -112,10 +112,20 @@ class Edge:
         self, upstream: slicewise.PartitionSet, since: datetime, until: datetime
     ) -> slicewise.PartitionSet:
         """All downstream partitions that need some of the upstream ones; of a time that only they
-        have, those within some time.
+        have, or of which all need the same, those within some time.
         """
-        return slicewise.downstream_partitions(
-            self.definition, self.downstream, upstream, self.mapping, since=since, until=until
+        if goes_by_windows(self.mapping):
+            return slicewise.downstream_partitions(
+                self.definition, self.downstream, upstream, self.mapping, since=since, until=until
+            )
+        # Such a mapping reads the bounds for both sides: the last upstream window may well begin
+        # before the first one downstream.
+        found = slicewise.downstream_partitions(
+            self.definition, self.downstream, upstream, self.mapping,
+            since=min(self.since, since), until=self.until,
+        )  # fmt: skip
+        return found & slicewise.downstream_partitions(
+            None, self.downstream, [WHOLE], since=since, until=until
         )
 
     def needing_nonexistent(
@@ -204,27 +214,21 @@ def _edge(
     ):
         return None
     definition = upstream.definition if source is None else source.definition
+    rule = mapping_of(mapping)
+    all_of_time = needs_all_of_time(part.definition, definition, rule)
     return Edge(
         upstream=upstream,
         definition=definition,
         downstream=part.definition,
-        mapping=mapping_of(mapping),
+        mapping=rule,
         part=source,
-        since=_since(part.definition, upstream, definition, source, at),
+        since=_beginning(upstream, source, at) if all_of_time else at,
         until=at,
     )
 
 
-def _since(
-    downstream: Definition,
-    upstream: Asset,
-    definition: Definition,
-    source: Part | None,
-    at: datetime,
-) -> datetime:
-    """Where the time of an upstream asset begins, for what needs all of it."""
-    if not has_time(definition) or has_time(downstream):
-        return at
+def _beginning(upstream: Asset, source: Part | None, at: datetime) -> datetime:
+    """Where the time of an upstream asset begins: with what was made of it first, or is here."""
     first = AssetPartition.objects.made_of(upstream).first_start()
     hull = source.whole.hull if source is not None else None
     return min(one for one in (first, None if hull is None else hull.start, at) if one is not None)

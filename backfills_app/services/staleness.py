@@ -12,7 +12,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import labeled
-from partitions_app.rules import mapping_of
+from partitions_app.rules import goes_by_windows, mapping_of
 
 # Runs of several partitions read for all of them at once: what each was made from is a matter of
 # mapping, unless one side has a single partition. These are labeled by their attempt, the others
@@ -88,12 +88,13 @@ def _by_mapping(
     upstream: Asset = dependency.upstream
     if upstream.definition is None:
         return {}
+    mapping = mapping_of(dependency.mapping)
     now = timezone.now()
     edge = Edge(
         upstream=upstream,
         definition=upstream.definition,
         downstream=part.definition,
-        mapping=mapping_of(dependency.mapping),
+        mapping=mapping,
         since=now,
         until=now,
     )
@@ -106,4 +107,7 @@ def _by_mapping(
             "identity": upstream.identity,
         },
     )
+    if not goes_by_windows(mapping):
+        # Whatever the attempt has read, it has read for all alike.
+        return dict.fromkeys(changed, part.whole)
     return {attempt: edge.needing(pieces, part.whole) for attempt, pieces in changed.items()}

@@ -44,7 +44,12 @@ ROOTS = {"daily": DAILY, "hourly": HOURLY, "workdays": WORKDAYS, "by_store": BY_
 FOLLOWERS: dict[str, slicewise.PartitionDefinition | None] = {
     **ROOTS, "local": LOCAL_DAYS, "weekly": WEEKLY, "stores": STORES, "whole": None,
 }  # fmt: skip
-MAPPINGS = {"overlap": None, "two": slicewise.Offset(-1, 0), "latest": slicewise.Latest()}
+MAPPINGS = {
+    "overlap": None,
+    "two": slicewise.Offset(-1, 0),
+    "latest": slicewise.Latest(),
+    "all": slicewise.All(),
+}
 
 
 @dataclass
