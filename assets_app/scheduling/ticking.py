@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+import structlog
+from django.db import Error, connection, transaction
 
 from assets_app.execution.claims import PlannedRun, claim_all
 from assets_app.execution.messages import nudge_dispatch
@@ -19,6 +20,7 @@ from slicewise.rows import PartitionRow
 
 _TICK_LOCK = 7_304
 _AT_ONCE = 2_000
+_PUT_OFF = timedelta(minutes=1)
 # Of thousands, Django's own bulk_update takes several seconds.
 _GO_ON = """
 UPDATE assets_app_schedule AS schedule SET handled_until = handled.until, next_at = handled.next_at
@@ -27,6 +29,8 @@ WHERE schedule.id = handled.id
 """
 # What a tick reads of the rows of a schedule, and no more: there may be ten thousand of them.
 _READ = ("rule", "handled_until", "producer__current_version__definition", "group__queue")
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,29 @@ def handle_ticks(now: datetime) -> int:
 def _ticks(schedules: Sequence[Schedule], now: datetime) -> Iterator[_Tick]:
     asked, ended = _asked_of(schedules), EndedPartitions(now)
     _stop(asset for asset in asked.values() if asset.paused)
+    unreadable: list[int] = []
     for schedule in schedules:
         asset = asked.get(schedule.producer_id)
-        if asset is not None and not asset.paused:
+        if asset is None or asset.paused:
+            continue
+        try:
             found = ended.of(_terms(schedule, asset), asset.definition)
-            if found is not None:
-                yield _Tick(schedule=schedule, asset=asset, ended=found)
+        except Error:
+            raise
+        except Exception:
+            # A kind of rule, say, of a package that is not installed here any more.
+            log.exception("the tick of an asset could not be read", asset=asset.name)
+            unreadable.append(schedule.pk)
+            continue
+        if found is not None:
+            yield _Tick(schedule=schedule, asset=asset, ended=found)
+    _put_off(unreadable, now)
+
+
+def _put_off(unreadable: Sequence[int], now: datetime) -> None:
+    """They keep no other from its ticks. What ended is seen to once they can be read again."""
+    if unreadable:
+        Schedule.objects.filter(pk__in=unreadable).update(next_at=now + _PUT_OFF)
 
 
 def _stop(paused: Iterable[Asset]) -> None:

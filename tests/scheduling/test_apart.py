@@ -6,13 +6,14 @@ import pytest
 from django.db import OperationalError
 
 from accounts_app.models import User
-from assets_app.models import Asset, AssetDependency, Gateway, Outbox
+from assets_app.models import Asset, AssetDependency, Gateway, Outbox, Schedule
 from assets_app.scheduling import judging
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.ticking import handle_ticks
 from slicewise import Offset, PartitionByInterval
 from tests.cast import asset
-from tests.scheduling.scenes import at, by, scheduled, waiting, write
+from tests.scheduling.scenes import at, by, cron, scheduled, waiting, write
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
 BEGAN = at(2024, 7, 1)
@@ -78,3 +79,18 @@ def test_what_is_wrong_with_the_database_passes_and_all_is_tried_again(
             judge_outbox(NOW)
     assert judge_outbox(NOW) == 1
     assert [waiting(each) for each in lagging] == [["2024-07-02"]] * 3
+
+
+def test_the_others_tick_and_what_it_missed_is_made_once_it_can_be_read() -> None:
+    names = ("first", "second", "third")
+    daily = [scheduled(name, cron("@daily"), DAILY, since=BEGAN) for name in names]
+    own = Schedule.objects.filter(producer=daily[1].producer)
+    rule = own.get().rule
+    own.update(rule={"kind": "gone"})
+    assert handle_ticks(at(2024, 7, 2)) == 2
+    assert [waiting(each) for each in daily] == [["2024-07-01"], [], ["2024-07-01"]]
+    # It is left alone for a while.
+    assert not Schedule.objects.filter(next_at__lte=at(2024, 7, 2)).exists()
+    own.update(rule=rule)
+    assert handle_ticks(at(2024, 7, 3)) == 3
+    assert [waiting(each) for each in daily] == [["2024-07-01", "2024-07-02"]] * 3
