@@ -14,6 +14,7 @@ from config.stack import Stack
 from config.stack.process import scrubbed
 
 _WARM_UP, _WATCHED = 5, 20
+_LONGEST_BACKLOG = 300
 
 # From the end of a window, at which it is due, to the start of the run that makes it.
 DUE = """
@@ -35,6 +36,18 @@ JOIN assets_app_materialization AS read_made
 WHERE run.trigger = 'upstream' AND run.started_at IS NOT NULL
 GROUP BY run.id ORDER BY run.id
 """
+# While much is loaded, tables are locked and what is due piles up; nothing of that is left once the
+# run of the newest window starts on time and none waits.
+_IS_CALM = """
+SELECT coalesce(max(piece.window_end) > now() - interval '2 seconds', false)
+   AND NOT EXISTS (
+       SELECT FROM assets_app_run WHERE state = 'queued' AND queued_at < now() - interval '1 second'
+   )
+FROM assets_app_run AS run
+JOIN assets_app_runpartition AS made ON made.run_id = run.id
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+WHERE run.trigger = 'schedule' AND run.started_at IS NOT NULL
+"""
 
 
 def measure(history: int = 0) -> Iterator[Figure]:
@@ -49,10 +62,23 @@ def measure(history: int = 0) -> Iterator[Figure]:
             yield from _figures(before)
             if history:
                 remember(whole.environment(), history)
+                _wait_for_calm(whole)
                 after = _waits(whole)
                 yield from _figures(after, before, f", {history:,} materializations on record")
         finally:
             whole.stop()
+
+
+def _wait_for_calm(whole: Stack) -> None:
+    """Until the stack has worked off what piled up. Raises TimeoutError where it does not."""
+    until = time.monotonic() + _LONGEST_BACKLOG
+    with psycopg.connect(whole.environment()["DATABASE_URL"], autocommit=True) as connection:
+        while time.monotonic() < until:
+            row = connection.execute(_IS_CALM).fetchone()
+            if row is not None and row[0]:
+                return
+            time.sleep(1)
+    raise TimeoutError(f"what is due still waits after {_LONGEST_BACKLOG} s")
 
 
 def _waits(whole: Stack) -> list[list[float]]:

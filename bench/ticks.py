@@ -26,6 +26,7 @@ from partitions_app.models import PartitionDefinition
 DAILY = slicewise.PartitionByInterval("@daily")
 BEGAN = datetime(2024, 7, 1, tzinfo=UTC)
 ASSETS = 10_000
+_BUNDLE = "many"
 
 
 def measure(history: int) -> Iterator[Figure]:
@@ -56,13 +57,13 @@ def _ticks(record: str, since: datetime) -> Iterator[Figure]:
             reached=took <= reach,
         )
     Run.objects.filter(trigger=Trigger.SCHEDULE).delete()
-    Schedule.objects.update(
+    Schedule.objects.filter(producer__bundle__name=_BUNDLE).update(
         handled_until=since + timedelta(days=2), next_at=since + timedelta(days=3)
     )
 
 
 def _declare() -> None:
-    bundle = Bundle.objects.create(name="many", path="/nowhere")
+    bundle = Bundle.objects.create(name=_BUNDLE, path="/nowhere")
     loaded = BundleVersion.objects.create(bundle=bundle, digest="0" * 64, archive=b"")
     rule = PartitionDefinition.of(DAILY.to_json())
     names = [f"asset_{number:05}" for number in range(ASSETS)]
