@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts
+from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.outputs import StagedOutlet
@@ -248,7 +248,7 @@ def _record(attempt: Attempt, staged: list[dict[str, Any]]) -> None:
     )
     if not attempts.intend_to_publish(attempt.row, [outlet]):
         raise ValueError("the run was taken")
-    if not attempts.succeed(attempt.row):
+    if not ending.succeed(attempt.row):
         raise ValueError("the run was not recorded")
 
 

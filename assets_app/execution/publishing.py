@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import structlog
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending
 from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution.ending import Failure
 from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
@@ -50,14 +50,14 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
         )
         return
     if refusal is None and attempt.partly is None:
-        attempts.succeed(attempt)
+        ending.succeed(attempt)
         return
     if refusal is None and attempt.partly is not None:
         failure = Failure(**attempt.partly)
         published = {one.asset_id: [str(p["path"]) for p in one.partitions] for one in outlets}
     else:
         failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
-    if attempts.fail_publishing(attempt, failure, published):
+    if ending.fail_publishing(attempt, failure, published):
         for outlet in outlets:
             _discard(attempt, outlet)
 

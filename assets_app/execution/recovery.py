@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from assets_app.execution import attempts, messages
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending, messages
 from assets_app.execution.clearing import clear_away
+from assets_app.execution.ending import Failure
 from assets_app.execution.engines import MayGoOn
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, RunAttempt, RunState
@@ -89,9 +89,9 @@ def _recover(attempt_id: int, lease: datetime) -> None:
 
 def _begin_again(attempt: RunAttempt) -> None:
     reason = "The worker of this attempt was lost: nothing was heard of it any more."
-    if attempt.run.platform_failures < attempts.PLATFORM_RETRIES:
-        attempts.hand_back(attempt, reason, counts=True)
-    elif attempts.fail(attempt, Failure(error=reason, kind=FailureKind.PLATFORM)):
+    if attempt.run.platform_failures < ending.PLATFORM_RETRIES:
+        ending.hand_back(attempt, reason, counts=True)
+    elif ending.fail(attempt, Failure(error=reason, kind=FailureKind.PLATFORM)):
         queue = attempt.run.queue
         transaction.on_commit(
             lambda: messages.send(messages.CLEAR_LOST_ATTEMPT, attempt.pk, queue=queue)
@@ -122,7 +122,7 @@ def stop_lost_attempt(attempt_id: int, token: str) -> None:
     lost.token = UUID(token)  # by which it has named what it keeps on a host
     with current().watching(attempt):
         if _clear_away(lost):
-            attempts.cancel(attempt)
+            ending.cancel(attempt)
 
 
 def clear_lost_attempt(attempt_id: int) -> None:

@@ -11,9 +11,10 @@ import structlog
 from django.conf import settings
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.clearing import clear_away
+from assets_app.execution.ending import Failure
 from assets_app.execution.engines import MayGoOn, engine_of
 from assets_app.execution.intending import FoundKeysHeld, Partly
 from assets_app.execution.launching import launch
@@ -50,13 +51,13 @@ def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
     except ValueError as error:
         # No such engine here, definitions that do not fit each other, or the keys: another try
         # would say the same.
-        attempts.fail(attempt.row, Failure(error=str(error)))
+        ending.fail(attempt.row, Failure(error=str(error)))
         return
     try:
         process = launch(worker, attempt, inputs, spark)
     except Exception as error:  # whatever kept the runner from starting is the platform's
         log.exception("runner not started", run=attempt.run.pk)
-        attempts.fail(
+        ending.fail(
             attempt.row,
             Failure(error=f"The runner could not be started: {error}", kind=FailureKind.PLATFORM),
         )
@@ -171,7 +172,7 @@ class _Supervision:
         elif self.watched.cancel_requested.is_set():
             # Else its lease runs out, and recovery has it tried again.
             if self._clear_away():
-                attempts.cancel(self.attempt)
+                ending.cancel(self.attempt)
         elif self.finished and self.failure is None:
             self._publish()
         elif self.failure is None and self.worker.going_down.is_set():
@@ -188,7 +189,7 @@ class _Supervision:
             and failure.kind is FailureKind.CODE
             and bool(self.output.unmade)
             and any(outlet.partitions for outlet in self.output.outlets())
-            and attempts.retry_delay(self.attempt.run, failure.kind) is None
+            and ending.retry_delay(self.attempt.run, failure.kind) is None
         )
 
     def _publish_part(self, failure: Failure) -> None:
@@ -199,7 +200,7 @@ class _Supervision:
         if attempts.intend_to_publish(self.attempt, outlets, partly=partly):
             publish(self.attempt, outlets)
         else:
-            attempts.cancel(self.attempt)
+            ending.cancel(self.attempt)
             discard_staging(self.attempt, self.version)
 
     def _publish(self) -> None:
@@ -215,26 +216,26 @@ class _Supervision:
             # Canceled at the last moment, or taken over. In this order: once it is canceled nobody
             # comes back to what it has staged.
             discard_staging(self.attempt, self.version)
-            attempts.cancel(self.attempt)
+            ending.cancel(self.attempt)
 
     def _hand_back(self) -> None:
         # In any case: what could not be stopped is stopped by the next attempt.
         is_cleared = self._clear_away()
-        if not attempts.hand_back(self.attempt, "Its worker was asked to end.") and is_cleared:
+        if not ending.hand_back(self.attempt, "Its worker was asked to end.") and is_cleared:
             # It was canceled meanwhile.
-            attempts.cancel(self.attempt)
+            ending.cancel(self.attempt)
 
     def _step_back(self, reason: str) -> None:
         is_cleared = self._clear_away()
-        if not attempts.step_back(self.attempt, reason) and is_cleared:
+        if not ending.step_back(self.attempt, reason) and is_cleared:
             # It was canceled meanwhile.
-            attempts.cancel(self.attempt)
+            ending.cancel(self.attempt)
 
     def _fail(self, failure: Failure) -> None:
         is_cleared = self._clear_away()
-        if not attempts.fail(self.attempt, failure) and is_cleared:
+        if not ending.fail(self.attempt, failure) and is_cleared:
             # It was canceled while it failed.
-            attempts.cancel(self.attempt)
+            ending.cancel(self.attempt)
 
     def _clear_away(self) -> bool:
         """Whether nothing of the attempt goes on any more."""

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts
+from assets_app.execution import attempts, ending
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, RunState
@@ -113,7 +113,7 @@ def test_while_a_run_makes_it_a_key_is_not_removed(
     move_all([run.pk], RunState.QUEUED, RunState.DISPATCHED)
     begun = attempts.begin(run.pk, gateway)
     assert begun is not None
-    attempts.fail(begun.row, attempts.Failure(error="no"))
+    ending.fail(begun.row, ending.Failure(error="no"))
     assert post(editor, REMOVE, "AA").status_code == 200
 
 

@@ -9,9 +9,10 @@ from django.utils import timezone
 import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.refusals import scheduling_names
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
@@ -90,13 +91,13 @@ def end(run_id: int, worker: Gateway, *, failing: Callable[[Attempt], bool] = ne
     assert attempt is not None
     attempts.take_inputs(attempt)
     if failing(attempt):
-        assert attempts.fail(attempt.row, Failure(error="ValueError: no"))
+        assert ending.fail(attempt.row, Failure(error="ValueError: no"))
         return
     outlets = Asset.objects.filter(name__in=attempt.run.producer_version.outlets)
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
     staging = [outlet_of(attempt, staged, of=each) for each in outlets.order_by("pk")]
     assert attempts.intend_to_publish(attempt.row, staging)
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
 
 
 def failing_keys(*keys: str) -> Callable[[Attempt], bool]:

@@ -11,9 +11,10 @@ from django.utils import timezone
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, messages
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending, messages
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import retry_run
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
@@ -73,7 +74,7 @@ class Desk:
         begin = state in ("running", "running with failures", "paused", "canceling")
         begun = self.run_some() if begin else []
         if state == "running with failures":
-            attempts.fail(begun[0].row, Failure(error="ValueError: no"))
+            ending.fail(begun[0].row, Failure(error="ValueError: no"))
         if state in ("scheduled", "canceled"):
             advance()
         if state in ENDING:
@@ -191,7 +192,7 @@ def test_every_action_in_every_state_is_done_or_refused_with_a_sentence(
         if expected == "paused":
             resume_backfill(desk.backfill, user=desk.alice)
         for attempt in open_attempts():
-            attempts.fail(attempt, Failure(error="ValueError: no"))
+            ending.fail(attempt, Failure(error="ValueError: no"))
         run_all(desk.worker)
         assert Backfill.objects.get().ended
         assert sum(counts_of(desk.backfill).values()) == 6
@@ -251,7 +252,7 @@ def test_a_backfill_whose_last_runs_end_while_it_is_paused_has_ended(desk: Desk)
     cancel_backfill(desk.backfill, user=desk.alice)
     (attempt,) = desk.run_some()
     pause_backfill(small, user=desk.alice)
-    attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    ending.fail(attempt.row, Failure(error="ValueError: no"))
     assert state_of(small) == "failed"
     # And a retry of it is not held back by what was said before.
     retry_failed(small, user=desk.alice)
@@ -290,7 +291,7 @@ def test_a_canceled_backfill_goes_on_where_it_was_stopped(desk: Desk) -> None:
     first, second = desk.run_some()
     publish(first)
     cancel_backfill(desk.backfill, user=desk.alice)
-    attempts.cancel(second.row)
+    ending.cancel(second.row)
     assert counts_of(desk.backfill) == {"succeeded": 1, "canceled": 5}
     retry_failed(desk.backfill, user=desk.alice)
     desk.end_all()
@@ -361,7 +362,7 @@ def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfi
     desk: Desk, alice: User
 ) -> None:
     first, _ = desk.run_some()
-    attempts.fail(first.row, Failure(error="ValueError: no"))
+    ending.fail(first.row, Failure(error="ValueError: no"))
     retry_run(first.run, user=alice)
     advance()
     dispatch()
@@ -393,7 +394,7 @@ def test_a_run_whose_partitions_the_backfill_has_put_elsewhere_is_not_retried(
 
 def test_a_run_of_a_backfill_that_is_being_canceled_is_not_retried(desk: Desk, alice: User) -> None:
     first, _ = desk.run_some()
-    attempts.fail(first.row, Failure(error="ValueError: no"))
+    ending.fail(first.row, Failure(error="ValueError: no"))
     cancel_backfill(desk.backfill, user=alice)
     with pytest.raises(ConflictingRequest, match="which is being canceled"):
         retry_run(first.run, user=alice)

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
@@ -58,7 +58,7 @@ def run_all(worker: Gateway, *, failing: tuple[str, ...] = ()) -> None:
             attempt = attempts.begin(run_id, worker)
             assert attempt is not None
             if set(attempt.keys) & set(failing):
-                attempts.fail(attempt.row, Failure(error="ValueError: no"))
+                ending.fail(attempt.row, Failure(error="ValueError: no"))
             else:
                 publish(attempt)
         advance()
@@ -250,7 +250,7 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
     assert running is not None
     assert cancel_backfill(backfill, user=alice).state == "canceling"
     assert counts_of(backfill) == {"active": 1, "canceled": 30}
-    attempts.cancel(running.row)
+    ending.cancel(running.row)
     assert (state_of(backfill), counts_of(backfill)) == ("canceled", {"canceled": 31})
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
     with pytest.raises(ConflictingRequest, match="canceled already"):

@@ -10,10 +10,10 @@ from django.db import OperationalError
 import slicewise
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Asset, AssetPartition, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill
@@ -169,7 +169,7 @@ def test_a_run_of_one_that_was_given_up_can_be_tried_again(
     attempt = attempts.begin(failed.pk, worker)
     assert attempt is not None
     redefine("airports", None)
-    attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    ending.fail(attempt.row, Failure(error="ValueError: no"))
     advance()
     assert state_of(backfill) == "failed"
     assert outcomes(backfill, "raw_flights") == {"failed": 1, "canceled": 30}

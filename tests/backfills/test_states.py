@@ -21,9 +21,9 @@ from hypothesis.stateful import (
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.retrying import RETRYABLE_STATES, retry_run
 from assets_app.models import (
     ACTIVE_STATES,
@@ -197,14 +197,14 @@ class Backfills(RuleBasedStateMachine):
     def _end(self, attempt: RunAttempt, well: bool) -> None:
         run = Run.objects.get(pk=attempt.run_id)
         if run.state == RunState.CANCELING:
-            assert attempts.cancel(attempt)
+            assert ending.cancel(attempt)
         elif not well:
-            attempts.fail(attempt, Failure(error="ValueError: no"))
+            ending.fail(attempt, Failure(error="ValueError: no"))
         else:
             keys = list(run.partitions.order_by("position").values_list("slice__key", flat=True))
             at_work = attempts.Attempt(run=run, row=attempt, keys=keys, unstopped=[])
             assert attempts.intend_to_publish(attempt, [outlet_of(at_work, staged(at_work))])
-            assert attempts.succeed(attempt)
+            assert ending.succeed(attempt)
 
     def _all_comes_to_its_end(self) -> None:
         for attempt in RunAttempt.objects.filter(ended_at=None).order_by("id"):

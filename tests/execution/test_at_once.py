@@ -11,9 +11,9 @@ import pytest
 from django.db import connections, transaction
 from django.utils import timezone
 
-from assets_app.execution import attempts, control, transitions, worker
-from assets_app.execution.attempts import Failure
+from assets_app.execution import control, ending, transitions, worker
 from assets_app.execution.control import cancel_group
+from assets_app.execution.ending import Failure
 from assets_app.models import FailureKind, Run, RunAttempt, RunState
 from tests.cast import DAILY_2013, asset, person
 from tests.execution.conftest import make_gateway
@@ -42,7 +42,7 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
     others: list[threading.Thread] = []
 
     def fail() -> None:
-        attempts.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+        ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
 
     def move_all(run_ids: list[int], old: RunState, new: RunState, **fields: Any) -> list[int]:
         moved = transitions.move_all(run_ids, old, new, **fields)

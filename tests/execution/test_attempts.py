@@ -11,10 +11,11 @@ from django.utils import timezone
 import slicewise
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -50,7 +51,7 @@ def staged(attempt: Attempt) -> list[dict[str, Any]]:
 
 def publish(attempt: Attempt) -> None:
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
 
 
 def counts_agree_with_slices() -> bool:
@@ -74,7 +75,7 @@ def test_what_is_published_is_recorded_once(alice: User, gateway: Gateway) -> No
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
     publish(attempt)
-    assert not attempts.succeed(attempt.row)
+    assert not ending.succeed(attempt.row)
     slices = AssetPartition.objects.filter(asset=flights)
     assert [(s.state, s.version, s.rows, s.held_by_id) for s in slices] == [
         ("materialized", 1, 5, None)
@@ -143,7 +144,7 @@ def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway)
-    assert attempts.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
+    assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
     run, piece = Run.objects.get(), AssetPartition.objects.get()
     assert (run.state, run.error, run.error_kind) == ("failed", "ValueError: no", "code")
     assert (piece.state, piece.held_by_id, piece.version) == ("failed", None, 0)
@@ -153,7 +154,7 @@ def test_a_failure_without_retries_fails_the_run_and_frees_its_slices(
 def test_an_error_that_the_database_cannot_hold_is_not_lost(alice: User, gateway: Gateway) -> None:
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     said = Failure(error="ValueError: 'a\0b' and '\ud800'", traceback="line 3: '\0' \udcff")
-    assert attempts.fail(attempt.row, said)
+    assert ending.fail(attempt.row, said)
     attempt.row.refresh_from_db()
     assert Run.objects.get().error == "ValueError: 'a\N{REPLACEMENT CHARACTER}b' and '\\ud800'"
     assert attempt.row.traceback == "line 3: '\N{REPLACEMENT CHARACTER}' \\udcff"
@@ -164,10 +165,10 @@ def test_a_failure_of_the_platform_is_tried_again_and_not_without_end(
 ) -> None:
     flights = asset("raw_flights", DAILY_2013)
     attempt: Attempt | None = begun(flights, alice, gateway)
-    for number in range(1, attempts.PLATFORM_RETRIES + 2):
+    for number in range(1, ending.PLATFORM_RETRIES + 2):
         assert attempt is not None
         assert attempt.row.number == number
-        attempts.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+        ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
         Run.objects.update(not_before=None)
         dispatch()
         attempt = attempts.begin(attempt.run.pk, gateway)
@@ -178,7 +179,7 @@ def test_a_failure_of_the_platform_is_tried_again_and_not_without_end(
 def test_a_failed_re_run_shows_as_failed_and_keeps_the_data(alice: User, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway))
-    attempts.fail(begun(flights, alice, gateway).row, Failure(error="no"))
+    ending.fail(begun(flights, alice, gateway).row, Failure(error="no"))
     piece = AssetPartition.objects.get()
     assert (piece.state, piece.version, piece.rows) == ("failed", 1, 5)
     assert counts_agree_with_slices()
@@ -189,7 +190,7 @@ def test_a_canceled_re_run_leaves_the_partition_as_it_was(alice: User, gateway: 
     publish(begun(flights, alice, gateway))
     attempt = begun(flights, alice, gateway)
     assert cancel_run(attempt.run, user=alice).state == RunState.CANCELING
-    assert attempts.cancel(attempt.row)
+    assert ending.cancel(attempt.row)
     assert AssetPartition.objects.get().state == "materialized"
     assert counts_agree_with_slices()
 
@@ -208,7 +209,7 @@ def test_a_queued_run_is_canceled_at_once(alice: User) -> None:
 def test_what_is_not_partitioned_is_counted_as_well(alice: User, gateway: Gateway) -> None:
     carriers = asset("carriers")
     cancel_run(begun(carriers, alice, gateway, "").run, user=alice)
-    attempts.cancel(RunAttempt.objects.get())
+    ending.cancel(RunAttempt.objects.get())
     assert PartitionCount.objects.get(asset=carriers).state == "canceled"
     publish(begun(carriers, alice, gateway, ""))
     assert PartitionCount.objects.get(asset=carriers, count=1).state == "materialized"
@@ -232,8 +233,8 @@ def test_who_has_lost_the_token_changes_nothing(alice: User, gateway: Gateway) -
     attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     RunAttempt.objects.update(token=uuid4())
     assert not attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert not attempts.fail(attempt.row, Failure(error="late"))
-    assert not attempts.hand_back(attempt.row, "late")
+    assert not ending.fail(attempt.row, Failure(error="late"))
+    assert not ending.hand_back(attempt.row, "late")
     assert Run.objects.get().state == RunState.RUNNING
 
 
@@ -257,7 +258,7 @@ def test_a_publication_that_stops_half_way_records_just_what_is_in_place(
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
     attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert attempts.fail_publishing(
+    assert ending.fail_publishing(
         attempt.row,
         Failure(error="a folder is in the way"),
         {flights.pk: ["partition=2013-01-02"]},

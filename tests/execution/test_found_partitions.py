@@ -10,9 +10,10 @@ from django.utils import timezone
 import slicewise
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.intending import FoundKeysHeld
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.outputs import Output
@@ -63,7 +64,7 @@ def discover(
     staged = [{"key": key, "path": key, "rows": 3, "bytes": 30} for key in written]
     outlets = [outlet_of(attempt, staged)] if staged else []
     assert attempts.intend_to_publish(attempt.row, outlets, found(*keys))
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     return Run.objects.get(pk=attempt.run.pk)
 
 
@@ -106,7 +107,7 @@ def test_keys_are_partitions_once_the_run_has_succeeded(
     attempt = discovering(models, alice, gateway)
     assert attempts.intend_to_publish(attempt.row, [], found("globex", "acme"))
     assert known(models) == []
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     assert known(models) == ["acme", "globex"]
     assert states(models) == {"acme": ("materialized", 1), "globex": ("materialized", 1)}
     added = RuntimePartition.objects.get(key="acme")
@@ -119,7 +120,7 @@ def test_keys_are_partitions_once_the_run_has_succeeded(
 
 def test_a_failed_run_adds_none(models: Asset, alice: User, gateway: Gateway) -> None:
     attempt = discovering(models, alice, gateway)
-    assert attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    assert ending.fail(attempt.row, Failure(error="ValueError: no"))
     assert known(models) == []
     assert states(models) == {}
     discover(models, alice, gateway, "acme")
@@ -134,7 +135,7 @@ def test_of_a_publication_that_fails_those_are_added_of_which_data_is_in_place(
     outlet = outlet_of(attempt, staged)
     assert attempts.intend_to_publish(attempt.row, [outlet], found("acme", "globex"))
     in_place = {models.pk: ["acme"]}
-    assert attempts.fail_publishing(attempt.row, Failure(error="in the way"), in_place)
+    assert ending.fail_publishing(attempt.row, Failure(error="in the way"), in_place)
     assert known(models) == ["acme"]
     assert states(models) == {"acme": ("materialized", 1), "globex": ("failed", 0)}
     assert counts_agree_with_slices()
@@ -209,7 +210,7 @@ def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
     assert Run.objects.get(pk=attempt.run.pk).state == "running"
     # Without data it is left to the run that makes it.
     assert attempts.intend_to_publish(attempt.row, [], found("acme", "apex"))
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     assert states(models)["acme"] == ("materialized", 1)
     assert known(models) == ["acme", "apex"]
 
@@ -222,7 +223,7 @@ def test_assets_that_are_made_together_find_partitions_together(
     with pytest.raises(ConflictingRequest):
         materialize(MaterializeRequest(asset=two), user=alice)
     assert attempts.intend_to_publish(attempt.row, [], found("acme"))
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     assert states(one) == states(two) == {"acme": ("materialized", 1)}
 
 
@@ -231,7 +232,7 @@ def test_any_run_may_add_keys_to_a_set(models: Asset, alice: User, gateway: Gate
     staged = [{"key": "", "path": ".", "rows": 1, "bytes": 1}]
     outlet = outlet_of(attempt, staged)
     assert attempts.intend_to_publish(attempt.row, [outlet], found("acme"))
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     assert known(models) == ["acme"]
     assert states(models) == {}
 

@@ -12,10 +12,11 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, calling, hooks, messages, recovery
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, calling, ending, hooks, messages, recovery
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.intending import Partly
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
@@ -119,27 +120,27 @@ def test_a_recorded_run_has_its_success_told_to_its_workers(
 
 
 def test_nothing_is_left_to_call_where_nothing_is_declared(alice: User, gateway: Gateway) -> None:
-    attempts.fail(begun(asset("raw_flights", DAILY_2013), alice, gateway).row, NO)
+    ending.fail(begun(asset("raw_flights", DAILY_2013), alice, gateway).row, NO)
     assert Run.objects.get().state == RunState.FAILED
     assert left() == []
 
 
 def test_a_failure_is_told_after_the_last_attempt_alone(alice: User, gateway: Gateway) -> None:
     first = begin(alice, gateway, retries=1)
-    assert attempts.fail(first.row, NO)
+    assert ending.fail(first.row, NO)
     assert left() == []
-    assert attempts.fail(begin_again(first.run, gateway).row, NO)
+    assert ending.fail(begin_again(first.run, gateway).row, NO)
     assert left() == [(2, "on_failure")]
 
 
 def test_an_attempt_that_is_told_to_fail_twice_leaves_one_call(attempt: Attempt) -> None:
-    assert [attempts.fail(attempt.row, NO), attempts.fail(attempt.row, NO)] == [True, False]
+    assert [ending.fail(attempt.row, NO), ending.fail(attempt.row, NO)] == [True, False]
     assert left() == [(1, "on_failure")]
 
 
 def test_nothing_is_called_after_a_cancellation(attempt: Attempt, alice: User) -> None:
     cancel_run(attempt.run, user=alice)
-    assert attempts.cancel(attempt.row)
+    assert ending.cancel(attempt.row)
     assert Run.objects.get().state == RunState.CANCELED
     assert left() == []
 
@@ -149,26 +150,26 @@ def test_a_run_that_keeps_a_part_of_what_it_made_has_failed(attempt: Attempt) ->
     made = [one for one in staged(attempt) if one["key"] != "2013-01-02"]
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, made)], partly=partly)
     published = {attempt.run.asset_id: [one["path"] for one in made]}
-    assert attempts.fail_publishing(attempt.row, NO, published)
+    assert ending.fail_publishing(attempt.row, NO, published)
     assert left() == [(1, "on_failure")]
 
 
 def test_a_run_that_loses_its_worker_too_often_has_its_failure_told(attempt: Attempt) -> None:
-    Run.objects.update(platform_failures=attempts.PLATFORM_RETRIES)
+    Run.objects.update(platform_failures=ending.PLATFORM_RETRIES)
     RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     assert recovery.recover() == 1
     assert left() == [(1, "on_failure")]
 
 
 def test_each_end_of_a_retried_run_is_told(attempt: Attempt, alice: User, gateway: Gateway) -> None:
-    attempts.fail(attempt.row, NO)
+    ending.fail(attempt.row, NO)
     retry_run(Run.objects.get(), user=alice)
     publish(begin_again(attempt.run, gateway))
     assert left() == [(1, "on_failure"), (2, "on_success")]
 
 
 def test_it_is_called_once_whatever_it_is_told(attempt: Attempt, worker: Worker) -> None:
-    attempts.fail(attempt.row, NO)
+    ending.fail(attempt.row, NO)
     hook = RunHook.objects.get()
     calling.call_hook(hook.pk)
     calling.call_hook(hook.pk)

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
-from assets_app.execution import attempts, publishing
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending, publishing
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
+from assets_app.execution.ending import Failure
 from assets_app.execution.outputs import Output
 from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
@@ -182,7 +183,7 @@ def test_what_stopped_between_swap_and_record_is_recorded_once(
     staged: Staged, gateway: Gateway
 ) -> None:
     with (
-        patch.object(attempts, "succeed", side_effect=KeyboardInterrupt),
+        patch.object(ending, "succeed", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         staged.publish()
@@ -223,7 +224,7 @@ def test_a_failure_and_a_cancellation_let_all_of_them_go(
     alice: User, gateway: Gateway, split: Pair
 ) -> None:
     failed = begun(split[0], alice, gateway, "2013-01-01")
-    assert attempts.fail(failed.row, Failure(error="ValueError: no"))
+    assert ending.fail(failed.row, Failure(error="ValueError: no"))
     canceled = materialize(MaterializeRequest(asset=split[1], selection="2013-01-02"), user=alice)
     cancel_run(canceled.runs.get(), user=alice)
     assert (

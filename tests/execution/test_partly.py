@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts
+from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.outputs import kept_outlets
 from assets_app.execution.retrying import rerun, retry_run
@@ -125,7 +125,7 @@ def test_a_retry_makes_the_rest_only(
     assert attempt is not None
     assert list(attempt.keys) == ["2013-01-02"]
     assert RunPartition.objects.get(run=three, state="pending").error == ""
-    attempts.fail(attempt.row, attempts.Failure(error="again"))
+    ending.fail(attempt.row, ending.Failure(error="again"))
     assert list(states(three).values()) == ["succeeded", "failed", "succeeded"]
     assert Materialization.objects.count() == 2
     assert counts_agree_with_slices()

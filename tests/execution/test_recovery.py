@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, messages, recovery
+from assets_app.execution import attempts, ending, messages, recovery
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.recovery import recover
@@ -81,14 +81,14 @@ def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
     odd = begun(flights, alice, gateway, "2013-01-01")
     other = begun(flights, alice, gateway, "2013-01-02")
     lose_the_worker()
-    real = attempts.hand_back
+    real = ending.hand_back
 
     def hand_back(attempt: RunAttempt, reason: str, *, counts: bool = False) -> bool:
         if attempt.pk == odd.row.pk:
             raise ValueError("no")
         return real(attempt, reason, counts=counts)
 
-    with patch.object(attempts, "hand_back", hand_back):
+    with patch.object(ending, "hand_back", hand_back):
         assert recover() == 2
     assert Run.objects.get(pk=odd.run.pk).state == RunState.RUNNING
     assert Run.objects.get(pk=other.run.pk).state == RunState.QUEUED
@@ -96,7 +96,7 @@ def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
 
 def test_a_run_that_loses_every_worker_fails_in_the_end(alice: User, gateway: Gateway) -> None:
     lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
-    for _ in range(attempts.PLATFORM_RETRIES + 1):
+    for _ in range(ending.PLATFORM_RETRIES + 1):
         lose_the_worker()
         recover()
         dispatch()

@@ -13,10 +13,11 @@ import slicewise
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution import attempts, messages
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending, messages
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import rerun, retry_group, retry_run, retry_runs
 from assets_app.models import (
@@ -48,7 +49,7 @@ def failed(
 ) -> Run:
     """A run that has failed for good."""
     attempt = begun(flights, alice, gateway, selection, strategy="range", **more)
-    assert attempts.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
+    assert ending.fail(attempt.row, Failure(error="ValueError: no", traceback="…"))
     return Run.objects.get(pk=attempt.run.pk)
 
 
@@ -98,7 +99,7 @@ def test_a_retry_that_fails_leaves_counts_and_slices_right(
 ) -> None:
     run = retry_run(failed(flights, alice, gateway), user=alice)
     assert counts_agree_with_slices()
-    attempts.fail(begun_again(run, gateway).row, Failure(error="ValueError: no again"))
+    ending.fail(begun_again(run, gateway).row, Failure(error="ValueError: no again"))
     assert set(AssetPartition.objects.values_list("state", flat=True)) == {"failed"}
     assert not AssetPartition.objects.filter(held_by__isnull=False).exists()
     assert counts_agree_with_slices()
@@ -118,11 +119,11 @@ def test_a_canceled_run_is_retried_and_may_be_canceled_again(
 def test_retries_of_the_code_begin_anew(alice: User, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013, options={"retries": 1, "retry_delay": 0})
     attempt = begun(flights, alice, gateway)
-    attempts.fail(attempt.row, Failure(error="ValueError: no"))
+    ending.fail(attempt.row, Failure(error="ValueError: no"))
     Run.objects.update(not_before=None)
-    attempts.fail(begun_again(attempt.run, gateway).row, Failure(error="ValueError: no"))
+    ending.fail(begun_again(attempt.run, gateway).row, Failure(error="ValueError: no"))
     run = retry_run(Run.objects.get(), user=alice)
-    attempts.fail(begun_again(run, gateway).row, Failure(error="ValueError: no"))
+    ending.fail(begun_again(run, gateway).row, Failure(error="ValueError: no"))
     run.refresh_from_db()
     assert (run.state, run.attempt_count, run.code_failures) == (RunState.QUEUED, 3, 1)
 
@@ -282,7 +283,7 @@ def test_the_failed_runs_of_a_request_are_retried_at_once(
     first, second, third = group.runs.order_by("id")
     cancel_run(third, user=alice)
     for run in (first, second):
-        attempts.fail(begun_again(run, gateway).row, Failure(error="no"))
+        ending.fail(begun_again(run, gateway).row, Failure(error="no"))
     assert retry_group(group, user=alice).runs == [first.pk, second.pk]
     with pytest.raises(ConflictingRequest, match="none of them has failed"):
         retry_group(group, user=alice)
@@ -311,7 +312,7 @@ def test_a_run_that_lost_its_worker_too_often_is_tried_again_after_clearing_up(
     attempt = begun(flights, alice, gateway)
     RunAttempt.objects.update(application_id="app-1")
     Run.objects.update(platform_failures=5)
-    attempts.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+    ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
     run = retry_run(Run.objects.get(), user=alice)
     assert [one.number for one in begun_again(run, gateway).unstopped] == [1]
 

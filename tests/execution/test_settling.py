@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from accounts_app.models import User
-from assets_app.execution import attempts
+from assets_app.execution import attempts, ending
 from assets_app.models import Gateway, Materialization, RunPartition
 from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import begun, staged
@@ -20,7 +20,7 @@ def test_each_slice_is_recorded_with_what_was_staged_of_it(alice: User, gateway:
     ]
     assert attempts.intend_to_publish(first.row, [outlet_of(first, pieces)])
     assert attempts.intend_to_publish(other.row, [outlet_of(other, staged(other))])
-    assert attempts.succeed(first.row)
+    assert ending.succeed(first.row)
     made = Materialization.objects.order_by("slice__window_start").values_list(
         "slice__key", "version", "run", "attempt", "producer_version", "rows", "bytes"
     )
@@ -46,7 +46,7 @@ def test_a_recorded_run_and_its_slices_cannot_be_removed_below_the_record(
     flights = asset("flights", DAILY_2013)
     attempt = begun(flights, alice, gateway)
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     for table in ("assets_app_run", "assets_app_assetpartition"):
         with pytest.raises(IntegrityError), transaction.atomic():
             remove_all(table)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, clearing, messages, recovery, supervision
+from assets_app.execution import attempts, clearing, ending, messages, recovery, supervision
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.inputs import UpstreamInput
@@ -300,7 +300,7 @@ def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
 ) -> None:
     lost = begin(run, worker)
     staging = stage(root, lost)
-    Run.objects.update(platform_failures=attempts.PLATFORM_RETRIES)
+    Run.objects.update(platform_failures=ending.PLATFORM_RETRIES)
     lose_the_worker()
     with django_capture_on_commit_callbacks(execute=True):
         recover()
@@ -318,7 +318,7 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
     worker.said = [{"type": "finished"}, ENDED]
     held = FoundKeysHeld("Another run is making raw_flights acme.")
     with patch.object(attempts, "intend_to_publish", side_effect=held):
-        for _ in range(attempts.PLATFORM_RETRIES + 2):
+        for _ in range(ending.PLATFORM_RETRIES + 2):
             assert execute(run).state == RunState.QUEUED
         assert (run.platform_failures, run.code_failures) == (0, 0)
         assert run.error == str(held)
@@ -326,7 +326,7 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
         assert run.not_before > timezone.now() + timedelta(seconds=3)
         Run.objects.update(
             started_at=timezone.now() - timedelta(hours=7),
-            platform_failures=attempts.PLATFORM_RETRIES,
+            platform_failures=ending.PLATFORM_RETRIES,
         )
         assert execute(run).state == RunState.FAILED
 

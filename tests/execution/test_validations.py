@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Attempt, Failure
+from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.inputs import read_inputs
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.validations import MOST_RESULTS, ResultKeeper
@@ -48,7 +49,7 @@ def test_results_are_kept_in_order_also_when_the_attempt_fails(attempt: Attempt)
     keeper = ResultKeeper(attempt)
     keeper.hear(said(RESULT | {"passed": True, "severity": "warn"}, asset="raw", when="inlet"))
     keeper.hear(said(RESULT))
-    attempts.fail(attempt.row, Failure(error="sales does not pass row_count"))
+    ending.fail(attempt.row, Failure(error="sales does not pass row_count"))
     first, second = ValidationResult.objects.select_related("asset")
     assert (first.asset.name, first.when, first.passed) == ("raw", "inlet", True)
     assert (second.asset.name, second.when, second.outcome) == ("sales", "outlet", "failed")

@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending
 from assets_app.execution.claims import RunTerms, claim
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import retry_run
 from assets_app.execution.waiting import wake_waiting
@@ -56,14 +56,14 @@ def make(run: Run, gateway: Gateway) -> None:
     attempt = attempts.begin(run.pk, gateway)
     assert attempt is not None
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
 
 
 def fail(run: Run, gateway: Gateway) -> None:
     dispatch()
     attempt = attempts.begin(run.pk, gateway)
     assert attempt is not None
-    assert attempts.fail(attempt.row, Failure(error="no"))
+    assert ending.fail(attempt.row, Failure(error="no"))
 
 
 def states() -> list[str]:

@@ -9,8 +9,8 @@ import slicewise
 from accounts_app.models import User
 from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.timetables import store_schedules
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import attempts, ending
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
@@ -90,12 +90,12 @@ def make(run: Run, gateway: Gateway) -> None:
     attempt = begin(run, gateway)
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
 
 
 def fail(run: Run, gateway: Gateway) -> None:
     """Bring a queued run to its failure."""
-    assert attempts.fail(begin(run, gateway).row, Failure(error="ValueError: no"))
+    assert ending.fail(begin(run, gateway).row, Failure(error="ValueError: no"))
 
 
 def begin(run: Run, gateway: Gateway) -> attempts.Attempt:

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from accounts_app.models import User
-from assets_app.execution import attempts
+from assets_app.execution import attempts, ending
 from assets_app.models import (
     DISCOVERY,
     Asset,
@@ -45,7 +45,7 @@ def finish(of: Asset, gateway: Gateway, *keys: object, when: datetime | None = N
     """Bring the one waiting run of an asset to its success, with what it has found."""
     attempt = begin(Run.objects.get(asset=of, state=RunState.QUEUED), gateway)
     assert attempts.intend_to_publish(attempt.row, [], found(*keys))
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     if when is not None:
         AssetPartition.objects.filter(identity=DISCOVERY).update(materialized_at=when)
 
@@ -123,7 +123,7 @@ def test_another_set_upstream_is_of_another_kind(alice: User, gateway: Gateway) 
     assert waiting(models) == [], "nothing was found"
     attempt = discovering(sites, alice, gateway)
     assert attempts.intend_to_publish(attempt.row, [], [{"set": "sites", "key": "berlin"}])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     tick(at(2024, 7, 1))
     assert waiting(models) == [""]
 
@@ -193,7 +193,7 @@ def test_one_of_several_that_are_made_together_is_followed_by_its_name(
     run = Run.objects.get(state=RunState.QUEUED)
     attempt = begin(run, gateway)
     assert attempts.intend_to_publish(attempt.row, [])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)
     assert AssetPartition.objects.get(asset=test).version == 1
     tick(at(2024, 7, 2))
     assert waiting(model) == ["2024-07-01"]

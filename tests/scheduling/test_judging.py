@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
-from assets_app.execution import attempts
+from assets_app.execution import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, LeftOut, Outbox, Run, Trigger
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
@@ -429,4 +429,4 @@ def _made_at(of: Asset, moment: datetime, version: int = 1) -> None:
 def _finish(attempt: attempts.Attempt) -> None:
     staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
-    assert attempts.succeed(attempt.row)
+    assert ending.succeed(attempt.row)

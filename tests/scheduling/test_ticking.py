@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
 from assets_app.catalogue.timetables import store_schedules
-from assets_app.execution import attempts
-from assets_app.execution.attempts import Failure
+from assets_app.execution import ending
+from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -209,7 +209,7 @@ def test_what_comes_due_while_a_run_holds_it_is_made_when_that_run_fails(
     assert waiting(daily) == []
     assert ticks(daily) == [(TickReason.IN_FLIGHT, 1, 0)]
     assert queue_again(at(2024, 7, 2)) == 0
-    assert attempts.fail(begun.row, Failure(error="ValueError: no"))
+    assert ending.fail(begun.row, Failure(error="ValueError: no"))
     assert queue_again(at(2024, 7, 2)) == 1
     assert waiting(daily) == ["2024-07-01"]
 
