@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, models
 from django.db.models import Count, Prefetch
 
-from assets_app.models import ProducerVersion, SkipReason
+from assets_app.models import ProducerVersion, Run, SkipReason
 
 if TYPE_CHECKING:
     from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
@@ -90,17 +90,20 @@ class PartitionsPage:
 
 def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsPage:
     """The next partitions from that position on; positions leave gaps. Two stretches of one index,
-    however many partitions there are.
+    however many partitions there are, and the runs of one.
     """
-    named = part.partitions.values_list("position", "key", "state", "run__state", "reason")
+    named = part.partitions.values_list("position", "key", "state", "run_id", "reason")
     rows = list(named.filter(position__gte=first).order_by("position")[: size + 1])
+    # Joined, all of a million are read first: the planner knows nothing of what was just written.
+    runs = Run.objects.filter(pk__in={row[3] for row in rows if row[3] is not None})
+    run_states = dict(runs.values_list("pk", "state"))
     earlier = part.partitions.filter(position__lt=first).order_by("-position")
     before = list(earlier.values_list("position", flat=True)[:size])
     reasons = dict(SkipReason.choices)
     return PartitionsPage(
         tuple(
-            PartitionRow(key, state, run_state, reasons.get(reason, ""))
-            for _, key, state, run_state, reason in rows[:size]
+            PartitionRow(key, state, run_states.get(run_id), reasons.get(reason, ""))
+            for _, key, state, run_id, reason in rows[:size]
         ),
         before[-1] if before else None,
         rows[size][0] if len(rows) > size else None,
