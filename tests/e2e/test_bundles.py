@@ -6,7 +6,7 @@ import pytest
 
 from config.demo.client import Client
 from config.stack import Stack
-from tests.e2e.conftest import ended, log_of, run_of
+from tests.e2e.conftest import ended, eventually, log_of, run_of
 
 GOOD = '''
 from slicewise import asset
@@ -15,6 +15,17 @@ from slicewise import asset
 def greeting():
     """Says hello."""
     print("hello from version {version}")
+'''
+TIDES = '''
+import time
+
+from slicewise import PartitionByInterval, asset
+
+@asset(partition=PartitionByInterval("@daily", start="2024-01-01", end="{end}"))
+def tides(context):
+    """Come one after the other."""
+    print("tide of", context["partition"], "by version {version}")
+    time.sleep(0.2)
 '''
 BROKEN = GOOD.format(version=3) + "\nthis is no Python\n"
 
@@ -51,3 +62,34 @@ def test_a_broken_file_leaves_the_last_good_version_in_force(
     file.unlink()
     stack.manage("sync")
     assert api.get("/assets/greeting/")["active"] is False
+
+
+def test_a_backfill_goes_on_with_its_code_and_without_partitions_that_are_gone(
+    stack: Stack, api: Client, file: Path
+) -> None:
+    file.write_text(TIDES.format(version=1, end="2024-02-20"))
+    stack.manage("sync")
+    asked = api.post(
+        "/backfills/", asset="tides", selection="2024-01-01..2024-02-19", max_active_runs=2
+    )
+    address = f"/backfills/{asked['id']}/"
+    eventually(lambda: api.get(address)["counts"]["succeeded"] > 1)
+    file.write_text(TIDES.format(version=2, end="2024-02-15"))
+    stack.manage("sync")
+    made_by_then = api.get(address)["counts"]["succeeded"]
+    assert made_by_then < 40
+
+    done = ended(api, address)
+    assert (done["state"], done["counts"]["succeeded"]) == ("partially_failed", 45)
+    skipped = api.every(f"{address}partitions/?state=skipped")
+    assert [(one["key"], one["reason"]) for one in skipped] == [
+        (f"2024-02-{day}", "no_such_partition") for day in range(15, 20)
+    ]
+    made = api.every(f"{address}partitions/?state=succeeded")
+    last = max(made, key=lambda one: one["key"])
+    assert "tide of 2024-02-14 by version 1" in log_of(api, f"/runs/{last['run']}/")
+    newest = run_of(api, "tides", selection="2024-02-14")
+    assert ended(api, newest)["state"] == "succeeded"
+    assert "tide of 2024-02-14 by version 2" in log_of(api, newest)
+    file.unlink()
+    stack.manage("sync")
