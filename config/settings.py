@@ -15,6 +15,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
+from config.intervals import AtMultiples
 from config.pairs import pairs
 
 # Lets `ModelAdmin[User]` and the like be written; at run time Django's classes are not generic.
@@ -270,7 +271,7 @@ CELERY_BEAT_SCHEDULER = "config.beat:SteadyScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "assets_app.scheduling.tasks.tick",
-        "schedule": 0.2,
+        "schedule": AtMultiples(0.2),
         "options": {"queue": "control", "expires": 1},
     },
     "advance backfills": {

@@ -11,6 +11,7 @@ import pytest
 from celery import Celery
 
 from config.beat import SteadyScheduler
+from config.intervals import AtMultiples
 
 EVERY = 0.05
 RARELY = 0.2
@@ -80,3 +81,35 @@ def test_a_broker_that_is_away_does_not_end_it(beat: Beat, wall: Wall) -> None:
     with patch.object(Beat, "apply_async", side_effect=OSError("refused")):
         run(beat, wall, 0.3)
     assert run(beat, wall, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("sent_at", "now", "expected"),
+    [
+        (10.005, 10.100, (False, 0.105)),
+        (10.005, 10.204, (False, 0.001)),
+        (10.005, 10.206, (True, 0.199)),
+        # One that was late does not make the next one late.
+        (10.090, 10.204, (False, 0.001)),
+        (10.005, 17.300, (True, 0.105)),
+        # Sent in the first moment after a multiple, it is not sent for that once more.
+        (10.2051, 10.3, (False, 0.105)),
+    ],
+)
+def test_a_tick_comes_a_moment_after_what_ends_with_a_whole_second(
+    sent_at: float, now: float, expected: tuple[bool, float]
+) -> None:
+    interval = AtMultiples(0.2, nowfun=lambda: datetime.fromtimestamp(now, UTC))
+    is_due, seconds = interval.is_due(datetime.fromtimestamp(sent_at, UTC))
+    assert is_due is expected[0]
+    assert seconds == pytest.approx(expected[1], abs=1e-5)
+
+
+def test_ticks_by_the_wall_keep_their_number_when_it_is_set(wall: Wall) -> None:
+    app = Celery("aligned", set_as_current=False, broker="memory://")
+    app.conf.beat_schedule = {"tick": {"task": "tick", "schedule": AtMultiples(0.05)}}
+    Beat.sent = []
+    beat = Beat(app=app, wall=wall, max_interval=1)
+    for hours in (0, -1, 1):
+        wall.ahead = hours * 3600.0
+        assert 10 <= len(run(beat, wall, 1.0)) <= 22
