@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 
 log = structlog.get_logger(__name__)
 
-TICK = "assets_app.scheduling.tasks.tick"
+SEND_QUEUED = "assets_app.scheduling.tasks.send_queued"
 JUDGE = "assets_app.scheduling.tasks.judge"
 EXECUTE = "assets_app.execution.tasks.execute"
 FINISH_PUBLISHING = "assets_app.execution.tasks.finish_publishing"
@@ -38,4 +38,4 @@ def nudge_dispatch() -> None:
     """Once the present transaction is committed, have the queue looked at without waiting for the
     next tick.
     """
-    transaction.on_commit(lambda: send(TICK, queue="control", expires=1), robust=True)
+    transaction.on_commit(lambda: send(SEND_QUEUED, queue="control", expires=1), robust=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 import slicewise
 from assets_app.execution.claims import claim_all
@@ -19,7 +19,6 @@ from slicewise.rows import PartitionRow
 _AT_ONCE = 1_000
 
 
-@transaction.atomic
 def queue_again(now: datetime) -> int:
     """Queue those that are still due; how many there were to look at.
 
@@ -27,10 +26,17 @@ def queue_again(now: datetime) -> int:
     later tick than the one that its run was for, and is made once more. By assets, it is judged
     anew. Without any it is one look at an index.
     """
+    due = AssetPartition.objects.filter(
+        Q(due_at=None) | Q(due_at__lte=now), due_again=True, held_by__isnull=True
+    )
+    return _queue_released(due, now) if due.exists() else 0
+
+
+@transaction.atomic
+def _queue_released(due: QuerySet[AssetPartition], now: datetime) -> int:
     released = list(
-        AssetPartition.objects.select_for_update(of=("self",), skip_locked=True)
+        due.select_for_update(of=("self",), skip_locked=True)
         .select_related("asset__partition_definition")
-        .filter(Q(due_at=None) | Q(due_at__lte=now), due_again=True, held_by__isnull=True)
         .order_by("asset_id", "identity", "key")[:_AT_ONCE]
     )
     if not released:

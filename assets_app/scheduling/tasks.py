@@ -23,15 +23,17 @@ log = structlog.get_logger(__name__)
 def tick() -> None:
     """Look at the schedules, at the queue, and at what has not been heard of."""
     now = database_now()
-    steps: list[Callable[[], object]] = [
+    _each(
         *(partial(look, now) for look in (handle_ticks, judge_outbox, queue_again, wake_waiting)),
         *(recovery.recover, resend_unheard, resend_hooks, dispatch),
-    ]
-    for step in steps:
-        try:
-            step()
-        except Exception:  # whatever is wrong with one keeps the others, and all runs, from nothing
-            log.exception("part of a tick failed")
+    )
+
+
+@shared_task(name="assets_app.scheduling.tasks.send_queued")
+def send_queued() -> None:
+    """A run was queued or has ended: send what there is room for now, and what waited for it."""
+    now = database_now()
+    _each(partial(queue_again, now), partial(wake_waiting, now), dispatch)
 
 
 @shared_task(name="assets_app.scheduling.tasks.judge")
@@ -45,3 +47,11 @@ def judge() -> None:
 def forget() -> None:
     """Delete the records of ticks that nobody is to look at any more."""
     forget_ticks(database_now())
+
+
+def _each(*steps: Callable[[], object]) -> None:
+    for step in steps:
+        try:
+            step()
+        except Exception:  # whatever is wrong with one keeps the others, and all runs, from nothing
+            log.exception("part of a tick failed")

@@ -269,7 +269,7 @@ def test_a_resumed_one_is_seen_to_at_once(
     pause_backfill(desk.backfill, user=alice)
     sent.clear()
     resume_backfill(desk.backfill, user=alice)
-    assert {task for task, *_ in sent} == {"backfills_app.tasks.advance", messages.TICK}
+    assert {task for task, *_ in sent} == {"backfills_app.tasks.advance", messages.SEND_QUEUED}
 
 
 def test_failed_and_canceled_partitions_are_retried_in_the_same_backfill(desk: Desk) -> None:

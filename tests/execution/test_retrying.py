@@ -370,7 +370,7 @@ def test_dispatch_is_told_of_a_retry(
     run = failed(flights, alice, gateway)
     sent.clear()
     retry_run(run, user=alice)
-    assert messages.TICK in [task for task, *_ in sent]
+    assert messages.SEND_QUEUED in [task for task, *_ in sent]
     assert run.queued_at
     assert run.queued_at <= timezone.now()
 
