@@ -16,7 +16,7 @@ from assets_app.models import (
     RunGroup,
     SkipReason,
 )
-from backfills_app.queries import BackfillQuerySet
+from backfills_app.queries.listing import BackfillQuerySet
 
 
 class BackfillState(models.TextChoices):

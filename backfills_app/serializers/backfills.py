@@ -9,7 +9,9 @@ from rest_framework import serializers
 
 from assets_app.serializers import StrategyField
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.queries import Pace, failures_of, paces_of, skipped_by_reason
+from backfills_app.queries.failures import failures_of
+from backfills_app.queries.pace import Pace, paces_of
+from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.serializers.plans import CodeVersionSerializer
 from partitions_app.labels import label_of
 from slicewise.uris import masked_text

@@ -13,14 +13,10 @@ from django.views.decorators.http import require_safe
 from accounts_app.models import AuditEntry
 from assets_app.views.listing import STOP_POLLING, unchanged
 from backfills_app.models import Backfill, BackfillAsset
-from backfills_app.queries import (
-    MOST_RUNS_DRAWN,
-    failures_of,
-    interesting_position,
-    lacks_upstream,
-    partitions_from,
-    skipped_by_reason,
-)
+from backfills_app.queries.failures import failures_of
+from backfills_app.queries.pace import MOST_RUNS_DRAWN
+from backfills_app.queries.partitions import interesting_position, partitions_from
+from backfills_app.queries.skips import lacks_upstream, skipped_by_reason
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import Progress, part_progress, progress_with_pace
 from backfills_app.views.timeline import timeline_of

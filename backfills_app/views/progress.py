@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from backfills_app.models import Backfill, BackfillAsset, BackfillState
-from backfills_app.queries import Pace, paces_of
+from backfills_app.queries.pace import Pace, paces_of
 from partitions_app.templatetags.slicewise_pages import duration
 
 _UNKNOWN = Pace()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from backfills_app.models import Backfill
-from backfills_app.queries import ended_by_time
+from backfills_app.queries.pace import ended_by_time
 from partitions_app.looks import look_of
 
 PIECES = 60

@@ -23,7 +23,7 @@ from assets_app.models import (
     RunNeed,
 )
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.queries import lacks_upstream
+from backfills_app.queries.skips import lacks_upstream
 from backfills_app.services import (
     change_backfill,
     check_backfill,

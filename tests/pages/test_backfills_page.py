@@ -13,7 +13,8 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.models import Run
 from backfills_app.models import Backfill, BackfillAsset
-from backfills_app.queries import ended_by_time, paces_of, skipped_by_reason
+from backfills_app.queries.pace import ended_by_time, paces_of
+from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
 from tests.cast import DAILY_2013, asset

@@ -21,7 +21,7 @@ from assets_app.models import NOTHING_LACKS
 from backfills_app.api.backfills import backfill_numbered, detail_of
 from backfills_app.api.control import bulk_detail
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
-from backfills_app.queries import skipped_by_reason
+from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.serializers import COUNTS, BackfillPlanSerializer, BackfillSerializer, outcome_of
 from backfills_app.services import (
     BulkResult,

@@ -1,0 +1,35 @@
+"""Backfills as lists, pages and programs read them."""
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Prefetch
+
+from assets_app.models import ProducerVersion
+
+if TYPE_CHECKING:
+    from backfills_app.models import Backfill  # noqa: F401
+
+
+class BackfillQuerySet(models.QuerySet["Backfill"]):
+    """Backfills, with what lists and pages show of them."""
+
+    def listed(self) -> "BackfillQuerySet":
+        """Those not deleted, with what a line of a list names: two statements."""
+        return self.recorded().filter(deleted=False)
+
+    def recorded(self) -> "BackfillQuerySet":
+        """All, also those that were deleted, with their assets and counts: two statements."""
+        return (
+            self.select_related("asset__partition_definition", "submitted_by", "group")
+            .defer("asset__partition_definition__spec")
+            .prefetch_related("assets__asset")
+        )
+
+    def told(self) -> "BackfillQuerySet":
+        """The same with the versions of the code, for programs: three statements."""
+        version = Prefetch(
+            "assets__producer_version", ProducerVersion.objects.only("digest", "producer")
+        )
+        rows = self.recorded().select_related("code_version").prefetch_related(version)
+        return rows.defer("asset__partition_definition__spec", "code_version__archive")

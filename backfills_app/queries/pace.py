@@ -1,0 +1,121 @@
+"""How fast backfills go, and when their runs ended."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+
+if TYPE_CHECKING:
+    from backfills_app.models import Backfill
+
+
+# The runs of a group are bounded from both sides rather than equal to it: else the planner takes
+# the latest of all runs to be near, and looks through those of every other backfill.
+_PACES = """
+SELECT groups.id, recent.partitions, recent.first, recent.last,
+    (SELECT count(*) FROM assets_app_run AS run WHERE run.group_id = groups.id
+        -- said twice, for the index on what is unfinished
+        AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
+        AND run.state IN ('dispatched', 'running', 'publishing', 'canceling'))
+FROM unnest(%(groups)s::bigint[]) AS groups(id), LATERAL (
+    SELECT sum(run.partition_count) AS partitions, min(run.started_at) AS first,
+        max(run.ended_at) AS last
+    FROM (
+        SELECT partition_count, started_at, ended_at FROM assets_app_run
+        WHERE group_id >= groups.id AND group_id <= groups.id AND state IN ('succeeded', 'failed')
+        ORDER BY group_id DESC, id DESC LIMIT %(recent)s
+    ) AS run
+) AS recent
+"""
+_RECENT_RUNS = 100
+_FEWEST_FOR_A_RATE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a backfill went of late: partitions that its latest runs made or failed to make, in
+    how many seconds; and how many of its runs are at work.
+    """
+
+    partitions: int = 0
+    seconds: float = 0.0
+    running: int = 0
+
+    @property
+    def per_second(self) -> float | None:
+        """Partitions a second; None where too few were made to tell."""
+        return self.partitions / self.seconds if self.partitions >= _FEWEST_FOR_A_RATE else None
+
+
+def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
+    """The pace of each backfill by its number: one statement for all of them.
+
+    Of one that goes on, the time since its last run ended counts too, so that what stands still
+    slows down.
+    """
+    by_group = {backfill.group_id: backfill for backfill in backfills}
+    with connection.cursor() as cursor:
+        cursor.execute(_PACES, {"groups": list(by_group), "recent": _RECENT_RUNS})
+        rows = cursor.fetchall()
+    paces = {}
+    for group_id, partitions, first, last, running in rows:
+        backfill = by_group[group_id]
+        until = last if backfill.ended or not running else now
+        seconds = max((until - first).total_seconds(), 0.1) if first and last else 0.0
+        paces[backfill.pk] = Pace(partitions or 0, seconds, running)
+    return paces
+
+
+MOST_RUNS_DRAWN = 10_000
+"""Of more runs the latest are drawn: a million must not keep a page waiting."""
+
+_ENDED_BY_TIME = """
+WITH latest AS MATERIALIZED (
+    SELECT state, started_at, ended_at FROM assets_app_run
+    WHERE group_id >= %(group)s AND group_id <= %(group)s
+    ORDER BY group_id DESC, id DESC LIMIT %(most)s
+), span AS (
+    SELECT min(coalesce(started_at, ended_at)) AS first, count(*) AS drawn,
+        CASE WHEN bool_or(ended_at IS NULL) THEN %(now)s ELSE max(ended_at) END AS last
+    FROM latest
+)
+SELECT span.first, span.last, span.drawn, latest.state, count(*),
+    least(greatest(floor(
+        %(pieces)s * extract(epoch FROM latest.ended_at - span.first)
+        / greatest(extract(epoch FROM span.last - span.first), 0.001)
+    ), 0), %(pieces)s - 1)::int AS piece
+FROM latest, span WHERE latest.ended_at IS NOT NULL
+GROUP BY 1, 2, 3, 4, 6 ORDER BY 6
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRuns:
+    """How many runs ended, by piece of time and state; ``drawn`` is of how many runs that tells."""
+
+    first: datetime
+    last: datetime
+    drawn: int
+    pieces: Mapping[int, Mapping[str, int]]
+
+
+def ended_by_time(backfill: "Backfill", pieces: int, now: datetime) -> EndedRuns | None:
+    """When the runs of a backfill ended, in so many pieces of the time that they took: one
+    statement, and one that reads no more than the latest MOST_RUNS_DRAWN runs. None before the
+    first has ended.
+    """
+    asked: dict[str, Any] = {
+        "group": backfill.group_id, "pieces": pieces, "now": now, "most": MOST_RUNS_DRAWN,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_ENDED_BY_TIME, asked)
+        rows = cursor.fetchall()
+    if not rows:
+        return None
+    by_piece: dict[int, dict[str, int]] = {}
+    for _, _, _, state, number, piece in rows:
+        by_piece.setdefault(piece, {})[state] = number
+    first, last, drawn = rows[0][:3]
+    return EndedRuns(first, last, drawn, by_piece)
