@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
@@ -19,7 +20,7 @@ from slicewise.storage.layout import (
 )
 
 LINKS_PREFIX = "_slicewise-links-"
-_JOINED_PREFIX = "_joined-"
+_JOINED_PREFIX, _TAKEN_PREFIX = "_joined-", "_taken-"
 # File systems that know no hard links, or no more of them for one file.
 _NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 
@@ -161,9 +162,15 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _take_from_others(staging: Path) -> None:
-    """Removes what others have joined and not put in place: it lacks what is put there now."""
+    """Removes what others have joined and not put in place: it lacks what is put there now.
+
+    Who joins to it still must not find its folder any more: half of it would be put in place.
+    """
     for other in staging.parent.glob(f"{STAGING_PREFIX}*/{_JOINED_PREFIX}*"):
-        shutil.rmtree(other, ignore_errors=True)
+        taken = other.with_name(f"{_TAKEN_PREFIX}{uuid4().hex}")
+        with suppress(FileNotFoundError):  # put in place, or taken by another one
+            os.rename(other, taken)
+            shutil.rmtree(taken, ignore_errors=True)
 
 
 class MissingVersionError(ValueError):

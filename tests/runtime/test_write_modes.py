@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,41 @@ def test_one_that_joins_while_another_does_loses_nothing(
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
     lake.publish(staging, 2, token="a")
     assert lake.content() == {"day=1": ["one", "three", "two"]}
+
+
+def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another partition is appended to, which waits no longer for the lock, in mid-join."""
+    lake, beside = (Lake(tmp_path / "a", "append", [path]) for path in DAYS)
+    for number in (1, 2, 3):
+        lake.write(number, f"old {number}")
+    staging, other = lake.stage(4, "new"), beside.stage(5, "beside")
+    real_link, real_remove = os.link, modes.shutil.rmtree
+
+    def asleep(source: Path, target: Path) -> None:
+        real_link(source, target)
+        monkeypatch.setattr(os, "link", real_link)
+
+        def remove(folder: Path, **options: Any) -> None:
+            if not folder.name.startswith(("_joined-", "_taken-")):
+                return real_remove(folder, **options)
+            for entry in os.scandir(folder):
+                os.unlink(entry)
+            with suppress(FileNotFoundError):  # who joins goes on, if it finds its folder
+                (target.parent / "part-late").write_text("late")
+            with suppress(OSError):
+                os.rmdir(folder)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(modes.shutil, "rmtree", remove)
+            beside.publish(other, 5, token="b")
+
+    monkeypatch.setattr(os, "link", asleep)
+    monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
+    lake.publish(staging, 4, token="a")
+    assert lake.content() == {"day=1": ["new", "old 1", "old 2", "old 3"]}
+    assert beside.content() == {"day=2": ["beside"]}
 
 
 def test_where_files_cannot_be_linked_they_are_copied(
