@@ -200,8 +200,7 @@ class _Supervision:
         if attempts.intend_to_publish(self.attempt, outlets, partly=partly):
             publish(self.attempt, outlets)
         else:
-            ending.cancel(self.attempt)
-            discard_staging(self.attempt, self.version)
+            self._discard()
 
     def _publish(self) -> None:
         outlets = self.output.outlets()
@@ -213,10 +212,14 @@ class _Supervision:
         if intended:
             publish(self.attempt, outlets)
         else:
-            # Canceled at the last moment, or taken over. In this order: once it is canceled nobody
-            # comes back to what it has staged.
-            discard_staging(self.attempt, self.version)
-            ending.cancel(self.attempt)
+            self._discard()
+
+    def _discard(self) -> None:
+        """Canceled at the last moment, or taken over. In this order: once it is canceled nobody
+        comes back to what it has staged.
+        """
+        discard_staging(self.attempt, self.version)
+        ending.cancel(self.attempt)
 
     def _hand_back(self) -> None:
         # In any case: what could not be stopped is stopped by the next attempt.
@@ -261,6 +264,12 @@ class _Supervision:
         if time.monotonic() > self.deadline:
             limit = self.attempt.run.producer_version.definition["timeout"]
             return Failure(error=f"It ran longer than its timeout of {limit:g} s and was stopped.")
+        if reason := self.exited.get("error"):
+            # No memory, or no process to be had.
+            return Failure(
+                error=f"No process for the run could be started: {reason}",
+                kind=FailureKind.PLATFORM,
+            )
         number = self.exited.get("signal")
         if number:
             name = signal.Signals(number).name

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode
 
@@ -63,9 +64,13 @@ class RunnerProcess:
 
     def kill(self) -> None:
         """Kills the runner's process group; `messages` then tells of the end."""
+        if self._exited is not None:
+            return  # the parent has killed the group: its number may be another's by now
         if self.pid is None:
-            # Not known yet: the parent kills the group when the worker's interest ends.
-            self._status.shutdown(socket.SHUT_WR)
+            # Not known yet: the parent kills the group when the worker's interest ends, as it has
+            # where nobody listens any more.
+            with suppress(OSError):
+                self._status.shutdown(socket.SHUT_WR)
             return
         try:
             os.killpg(self.pid, signal.SIGKILL)

@@ -244,6 +244,15 @@ def test_a_session_that_the_platform_failed_in_is_stopped_before_the_next_attemp
     assert set(worker.interrupted[:3]) == {sessions()[0]}
 
 
+def test_a_host_without_memory_for_a_process_is_no_failure_of_the_code(
+    run: Run, worker: Worker
+) -> None:
+    worker.said = [{**ENDED, "error": "fork: Cannot allocate memory"}]
+    assert execute(run).state == RunState.QUEUED
+    assert run.error == "No process for the run could be started: fork: Cannot allocate memory"
+    assert (run.platform_failures, run.code_failures) == (1, 0)
+
+
 def test_a_failure_by_code_has_closed_its_session_itself(run: Run, worker: Worker) -> None:
     worker.said = [*SPARK, BY_CODE, ENDED]
     assert execute(run).state == RunState.FAILED

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner.client import WarmParent
+from slicewise.runner.follow import RunnerProcess
+from slicewise.runner.parent import WarmParentLoop
 from tests.runtime.runs import Runs
 
 
@@ -177,6 +180,41 @@ def test_a_hanging_run_can_be_killed_with_what_it_started(runs: Runs) -> None:
     assert [message["type"] for message in stream] == ["exited"]
     for pid in map(int, log.split()):
         assert wait_until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+
+
+def test_what_has_ended_is_not_killed_by_a_number_that_may_be_another_s(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.define("""
+        @asset()
+        def quick():
+            pass
+    """)
+    runner = runs.launch("quick")
+    list(runner.messages(5))
+    killed: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, _: killed.append(group))
+    runner.kill()
+    assert killed == []
+
+
+def test_one_that_could_not_be_forked_says_why_and_may_be_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    (status, theirs), (channel, ours) = socket.socketpair(), socket.socketpair()
+    control, (log, end) = socket.socketpair(), os.pipe()
+    loop = WarmParentLoop(control[0], lambda *_: 0)
+    loop._fork({"op": "run"}, ours.fileno(), end, theirs)
+    ours.close()
+    os.close(end)
+    runner = RunnerProcess(channel=channel, log=log, status=status)
+    (exited,) = runner.messages(5)
+    assert exited["error"] == "fork: [Errno 11] Resource temporarily unavailable"
+    runner.kill()
 
 
 def test_the_end_of_one_run_spares_what_another_has_detached(runs: Runs) -> None:
