@@ -292,3 +292,9 @@ def test_a_viewer_may_not_write(viewer_api: APIClient) -> None:
 @pytest.mark.parametrize("key", ["", "x" * 256, "\u00e9"])
 def test_an_unfit_idempotency_key_is_refused(api: APIClient, key: str) -> None:
     problem(api.post(BACKFILLS, GOOD, format="json", HTTP_IDEMPOTENCY_KEY=key), 400)
+
+
+@pytest.mark.parametrize("name", ["group", "tick"])
+@pytest.mark.parametrize("number", ["-1", "1.5", "-1e999999999", "1e3", "9" * 5000, "x"])
+def test_the_number_of_a_row_is_one(api: APIClient, name: str, number: str) -> None:
+    problem(api.get(f"/api/v1/runs/?{name}={number}"), 400)
