@@ -5,16 +5,20 @@ last good version stays in force, and what else the file declares is put in forc
 """
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
 
-from assets_app.models import Asset, Producer, ProducerVersion
+from assets_app.models import Asset, Bundle, Producer, ProducerVersion
 from slicewise import PartitionDefinition
 from slicewise.io import find_storage
 from slicewise.schedules import cycle_from
 
 Declared = dict[str, Any]
+
+OTHERS = "others"
+"""In an error, if it was one by what other bundles declare: which versions of them that was."""
 
 _NO_MASTER = (
     'engine="submit" needs a Spark master, and this server has none; its setting SPARK_MASTER'
@@ -24,22 +28,37 @@ _NO_MASTER = (
 
 def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
     """File errors for what cannot be put in force, one for each producer or asset."""
-    taken = _taken_names(bundle_id, declared)
+    cycles, taken = _cycles(bundle_id, declared["producers"]), _taken_names(bundle_id, declared)
     reasons = {
-        **_cycles(bundle_id, declared["producers"]),
+        **cycles,
         **{entry["name"]: reason for entry, reason in _not_acted_on(declared)},
         **taken,
     }
+    others = _others_in_force(bundle_id) if cycles or taken else ""
     return [
         error(entry, f"asset {entry['name']!r}: {reasons[entry['name']]}")
+        | ({OTHERS: others} if entry["name"] in {**cycles, **taken} else {})
         for entry in [*declared["producers"], *declared["assets"]]
         if entry["name"] in reasons
     ]
 
 
-def is_outdated(errors: Iterable[dict[str, Any]]) -> bool:
-    """Whether something was refused for want of a setting that is there now."""
-    return bool(settings.SPARK_MASTER) and any(_NO_MASTER in one["message"] for one in errors)
+def is_outdated(bundle_id: int, errors: Iterable[dict[str, Any]]) -> bool:
+    """Whether something was refused for want of a setting that is there now, or for other bundles
+    that are not any more as they were then.
+    """
+    errors = list(errors)
+    if settings.SPARK_MASTER and any(_NO_MASTER in one["message"] for one in errors):
+        return True
+    for_others = {one[OTHERS] for one in errors if OTHERS in one}
+    return bool(for_others) and for_others != {_others_in_force(bundle_id)}
+
+
+def _others_in_force(bundle_id: int) -> str:
+    """The versions of the other bundles, in short."""
+    rows = Bundle.objects.exclude(pk=bundle_id).order_by("name")
+    found = list(rows.values_list("name", "current_version__digest"))
+    return sha256(repr(found).encode()).hexdigest()
 
 
 def error(entry: Declared, message: str) -> dict[str, Any]:

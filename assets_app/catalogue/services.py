@@ -1,6 +1,6 @@
 """Keeps the catalogue in step with what the bundles declare."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +16,9 @@ from django.utils import timezone
 from accounts_app import audit, policy
 from accounts_app.models import User
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle, load, snapshot
-from assets_app.catalogue.refusals import is_outdated
+from assets_app.catalogue.refusals import OTHERS, is_outdated
 from assets_app.catalogue.storing import store
-from assets_app.catalogue.timetables import pause_schedule
+from assets_app.catalogue.timetables import pause_schedule, stop_schedules
 from assets_app.models import Asset, Bundle, BundleVersion
 
 log = structlog.get_logger(__name__)
@@ -52,12 +52,32 @@ def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
     with _alone() as is_alone:
         if not is_alone:
             return []
+        if bundles is None:
+            retire_bundles(settings.BUNDLES)
         for name, path in (settings.BUNDLES if bundles is None else bundles).items():
             try:
                 reports.append(sync_bundle(name, path, hold_off=True))
             except Exception:  # whatever is wrong with one keeps no other waiting
                 log.exception("bundle not synced", bundle=name)
     return reports
+
+
+def retire_bundles(configured: Collection[str]) -> None:
+    """Nobody declares any more what bundles did that the settings name no more: none of it is in
+    force. Should they name one again, it is loaded anew.
+
+    Where they name none at all they are more likely lacking, and nothing is done.
+    """
+    gone = Bundle.objects.exclude(name__in=configured).exclude(current_version=None)
+    for bundle in gone if configured else ():
+        with transaction.atomic():
+            retired = Bundle.objects.select_for_update().get(pk=bundle.pk)
+            retired.assets.filter(active=True).update(active=False)
+            stop_schedules(retired)
+            Bundle.objects.filter(pk=retired.pk).update(
+                current_version=None, error="", checked_at=timezone.now()
+            )
+        log.warning("bundle retired: SLICEWISE_BUNDLES does not name it", bundle=bundle.name)
 
 
 def sync_bundle(
@@ -95,7 +115,7 @@ def sync_bundle(
 
 def _is_settled(bundle: Bundle, current: BundleVersion) -> bool:
     """Whether the same files would be told the same."""
-    return not bundle.error and not is_outdated(current.import_errors)
+    return not bundle.error and not is_outdated(bundle.pk, current.import_errors)
 
 
 def _load_unless_refused(digest: str, archive: bytes) -> LoadedBundle:
@@ -152,7 +172,8 @@ def _in_force(bundle: Bundle) -> BundleVersion | None:
 
 
 def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> SyncReport:
-    errors = list(version.import_errors) if version else []
+    found = version.import_errors if version else []
+    errors = [{name: said for name, said in one.items() if name != OTHERS} for one in found]
     if bundle.error:
         errors.insert(0, {"path": "", "message": bundle.error, "traceback": "", "line": None})
     return SyncReport(

@@ -70,6 +70,9 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     store_schedules(versions.values(), now=timezone.now())
     _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
     _store_dependencies([*producers, *_waiting_for(new, bundle)])
+    # What something else writes now needs nothing here.
+    names_of_external = [entry["name"] for entry in external]
+    AssetDependency.objects.filter(downstream__name__in=names_of_external).delete()
     Bundle.objects.filter(pk=bundle.pk).update(
         current_version=version, error="", checked_at=timezone.now()
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assets_app.catalogue.services import SyncReport, sync_bundle
-from assets_app.models import Asset, AssetDependency
+from assets_app.models import Asset, AssetDependency, Schedule
 from tests.catalogue.conftest import Bundle
 
 pytestmark = pytest.mark.django_db
@@ -149,3 +149,46 @@ def test_a_bundle_that_is_loaded_before_the_one_it_names_is_joined_to_it_later(
     edge = AssetDependency.objects.get()
     assert (edge.upstream.name, edge.downstream.name) == ("raw", "a")
     assert (edge.inlet, edge.scheduling, edge.mapping) == (True, True, {"kind": "all"})
+
+
+def test_an_asset_that_moves_to_another_bundle_is_in_force_there_once_it_is_free(
+    bundle: Bundle,
+) -> None:
+    moved = "@asset(schedule='@daily', partition=PartitionByInterval('@daily'))\n"
+    moved += "def moved(): ...\n"
+    first, second = bundle(a=HEADER + FINE), bundle(b=HEADER + moved)
+    sync_bundle("one", first)
+    sync_bundle("two", second)
+    (first / "a.py").write_text(HEADER + FINE + moved)
+    (second / "b.py").write_text(HEADER)
+    assert told(sync_bundle("one", first)) == [("a.py", 4, "moved")]
+    assert not sync_bundle("one", first).changed
+    sync_bundle("two", second)
+    assert active() == ["fine"]
+    report = sync_bundle("one", first)
+    assert (report.changed, report.errors) == (True, [])
+    assert active() == ["fine", "moved"]
+    assert Asset.objects.get(name="moved").bundle.name == "one"
+    assert Schedule.objects.get(producer__name="moved").next_at is not None
+    assert not sync_bundle("one", first).changed
+
+
+def test_a_circle_that_another_bundle_has_opened_is_one_no_more(bundle: Bundle) -> None:
+    follows = "from slicewise import *\n@asset(schedule=Asset.ref('{0}'))\ndef {1}(): ...\n"
+    one, two = bundle(a=follows.format("b", "a")), bundle(b=follows.format("a", "b"))
+    sync_bundle("one", one)
+    assert told(sync_bundle("two", two)) == [("b.py", 2, "b")]
+    (one / "a.py").write_text("from slicewise import *\n@asset()\ndef a(): ...\n")
+    sync_bundle("one", one)
+    assert sync_bundle("two", two).errors == []
+    assert active() == ["a", "b"]
+
+
+def test_what_is_written_elsewhere_from_now_on_needs_nothing_here(bundle: Bundle) -> None:
+    folder = bundle(a=f"{HEADER}@asset()\ndef raw(): ...\n@asset()\ndef clean(raw): ...\n")
+    sync_bundle("trials", folder)
+    assert AssetDependency.objects.count() == 1
+    (folder / "a.py").write_text(f"{HEADER}@asset()\ndef raw(): ...\nAsset('clean')\n")
+    sync_bundle("trials", folder)
+    assert active() == ["clean", "raw"]
+    assert not AssetDependency.objects.exists()

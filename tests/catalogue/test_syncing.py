@@ -13,8 +13,8 @@ from assets_app.catalogue import services
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle
 from assets_app.catalogue.services import sync_bundle, sync_bundles
 from assets_app.catalogue.storing import store as real_store
+from assets_app.models import Asset, BundleVersion, Schedule
 from assets_app.models import Bundle as BundleRow
-from assets_app.models import BundleVersion
 from tests.catalogue.conftest import Bundle
 
 pytestmark = pytest.mark.django_db
@@ -105,3 +105,32 @@ def test_a_traceback_that_the_database_cannot_hold_is_not_lost(bundle: Bundle) -
     report = sync_bundle("trials", bundle(odd=r"raise ValueError('a\0b and \ud800')"))
     (error,) = report.errors
     assert "a\N{REPLACEMENT CHARACTER}b and \\ud800" in error["message"]
+
+
+def test_a_bundle_that_the_settings_name_no_more_is_not_in_force(
+    bundle: Bundle, settings: Any
+) -> None:
+    timed = "from slicewise import asset\n\n@asset(schedule='@daily')\ndef greeting(): ...\n"
+    folder, other = bundle(good=timed), bundle()
+    settings.BUNDLES = {"old": folder, "other": other}
+    sync_bundles()
+    assert Asset.objects.get().active
+    # Renamed: what it declares is that of the new one.
+    settings.BUNDLES = {"new": folder, "other": other}
+    reports = sync_bundles()
+    assert [report.errors for report in reports] == [[], []]
+    found = Asset.objects.get()
+    assert (found.active, found.bundle.name) == (True, "new")
+    assert Schedule.objects.get().next_at is not None
+    # Taken out, and back again.
+    settings.BUNDLES = {"other": other}
+    sync_bundles()
+    assert not Asset.objects.get().active
+    assert Schedule.objects.get().next_at is None
+    settings.BUNDLES = {"new": folder, "other": other}
+    sync_bundles()
+    assert Asset.objects.get().active
+    # As if the settings were lacking.
+    settings.BUNDLES = {}
+    assert sync_bundles() == []
+    assert Asset.objects.get().active

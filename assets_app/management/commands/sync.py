@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from accounts_app.management.command import Failed, Refused, SlicewiseCommand
-from assets_app.catalogue.services import SyncReport, sync_bundle
+from assets_app.catalogue.services import SyncReport, retire_bundles, sync_bundle
 
 
 class Command(SlicewiseCommand):
@@ -20,6 +20,8 @@ class Command(SlicewiseCommand):
             known = ", ".join(sorted(settings.BUNDLES)) or "none"
             raise Refused(f"No such bundle: {', '.join(unknown)}. SLICEWISE_BUNDLES has: {known}.")
         # Nobody has to be there yet: the first sync may come before the first account.
+        if not bundle:
+            retire_bundles(settings.BUNDLES)
         reports = [
             sync_bundle(name, settings.BUNDLES[name], user=self.user)
             for name in bundle or settings.BUNDLES
