@@ -11,6 +11,7 @@ from accounts_app.policy import Action, reach
 from assets_app.admin import acting
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
+from slicewise.uris import masked_text
 
 _MOST_SAID = 10
 
@@ -42,6 +43,8 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     )  # fmt: skip
     list_select_related = ("asset", "submitted_by", "group")
     inlines = (AssetsInline,)
+    exclude = ("origin_code",)
+    readonly_fields = ("code_without_passwords",)
     actions = ("pause", "resume", "cancel", "retry", "delete")
     date_hierarchy = "submitted_at"
 
@@ -49,6 +52,10 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
         # An archive may have megabytes, and nobody reads it here.
         rows = super().get_queryset(request).prefetch_related("assets")
         return rows.defer("code_version__archive")
+
+    @admin.display(description="Origin code")
+    def code_without_passwords(self, backfill: Backfill) -> str:
+        return masked_text(backfill.origin_code)
 
     @admin.display(description="made / all")
     def made(self, backfill: Backfill) -> str:

@@ -35,6 +35,7 @@ def test_neither_pages_nor_api_nor_admin_show_a_password(browser: Client, uri: s
             f"/assets/{kept.name}/?tab=definition",
             f"/backfills/{backfill.pk}/",
             f"/admin/assets_app/asset/{kept.pk}/change/",
+            f"/admin/backfills_app/backfill/{backfill.pk}/change/",
             "/api/v1/assets/",
             f"/api/v1/assets/{kept.name}/",
             f"/api/v1/backfills/{backfill.pk}/",
