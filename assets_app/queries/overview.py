@@ -19,6 +19,7 @@ from assets_app.models import (
     WriteReport,
 )
 from assets_app.queries.grid import expected_count
+from assets_app.queries.slices import present_identity
 from partitions_app.looks import Look, look_of_partition
 
 STRIP_LENGTH = 30
@@ -109,7 +110,9 @@ def _counts(assets: Sequence[Asset]) -> dict[int, dict[str, int]]:
 
 
 def _held(assets: Sequence[Asset]) -> dict[int, int]:
-    rows = AssetPartition.objects.filter(asset__in=assets, held_by__isnull=False)
+    rows = AssetPartition.objects.filter(
+        asset__in=assets, identity=present_identity("asset"), held_by__isnull=False
+    )
     return dict(rows.order_by().values_list("asset").annotate(number=Count("pk")))
 
 

@@ -4,10 +4,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Count, Min
+from django.db.models import Count, F, Min, Value
+from django.db.models.functions import Coalesce
+
+from partitions_app.rules import identity_of
 
 if TYPE_CHECKING:
     from assets_app.models import Asset, AssetPartition  # noqa: F401
+
+
+def present_identity(asset: str) -> Coalesce:
+    """What slices and counts of assets, by that name of theirs, are kept under as they are cut now.
+
+    Those of a definition that an asset had before are kept, and not counted.
+    """
+    return Coalesce(F(f"{asset}__partition_definition__identity"), Value(identity_of(None)))
 
 
 class AssetPartitionQuerySet(models.QuerySet["AssetPartition"]):

@@ -148,6 +148,10 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     failed = next((one for one in reversed(attempts) if one.traceback), None)
     validations = pages.validations_of(run, MOST_VALIDATIONS + 1)
     last = attempts[-1].pk if attempts else None
+    application = next((one for one in reversed(attempts) if one.application_id), None)
+    # What changes with none of these is not told to who looks already.
+    marks = [run.state, run.attempt_count, len(attempts), len(validations)]
+    marks.append(application.number if application else 0)
     return {
         "run": run,
         "attempts": attempts,
@@ -160,9 +164,9 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "validations_tried": len({one.attempt_id for one in validations}) > 1,
         "stopped_by_data": any(one.blocks and one.attempt_id == last for one in validations),
         "traceback": failed.traceback if failed else "",
-        "application": next((one for one in reversed(attempts) if one.application_id), None),
+        "application": application,
         "ended": run.state in TERMINAL_STATES,
-        "version": f"{run.state}-{run.attempt_count}-{len(attempts)}-{len(validations)}",
+        "version": "-".join(map(str, marks)),
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
         **_once_more(request, run),
     }

@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.models import Asset, Run, RunAttempt, RunGroup, RunLog, RunState
 from backfills_app.models import Backfill
+from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
 from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.shelf import record
@@ -136,6 +137,17 @@ def test_a_list_of_assets_is_searched_filtered_and_sorted_by_its_address(browser
     assert "broken_one" in browser.get("/assets/?show=failed&sort=group").content.decode()
     assert "fine_one" not in browser.get("/assets/?q=broken").content.decode()
     assert "No asset matches" in browser.get("/assets/?q=nothing").content.decode()
+
+
+def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: Client) -> None:
+    cut_anew = asset("cut_anew", DAILY_2013)
+    record(cut_anew, "2013-01-01", lambda n: "failed")
+    for address in ("/", "/assets/?show=failed"):
+        assert "cut_anew" in browser.get(address).content.decode()
+    hourly = PartitionDefinition.of(hours(date(2013, 1, 1), date(2014, 1, 1)).to_json())
+    Asset.objects.filter(pk=cut_anew.pk).update(partition_definition=hourly)
+    assert "No asset matches" in browser.get("/assets/?show=failed").content.decode()
+    assert "no partition has failed" in browser.get("/").content.decode()
 
 
 @pytest.mark.parametrize("key", ["2013-01-05", "2013-12-31"])
@@ -339,3 +351,13 @@ def test_polling_ends_when_the_run_has(browser: Client, talking_run: Run) -> Non
 def test_the_whole_log_can_be_downloaded(browser: Client, talking_run: Run) -> None:
     answer = browser.get(f"/runs/{talking_run.pk}/log/file/")
     assert b"".join(answer.streaming_content) == b"one <b>\ntwo\nthree\n"  # type: ignore[attr-defined]
+
+
+def test_a_page_that_is_open_learns_of_the_application_on_spark(
+    browser: Client, talking_run: Run
+) -> None:
+    address = f"/runs/{talking_run.pk}/status/"
+    version = browser.get(address).context["version"]
+    assert browser.get(f"{address}?version={version}").status_code == 204
+    RunAttempt.objects.update(application_id="app-7", application_ui="http://spark/app-7")
+    assert "http://spark/app-7" in browser.get(f"{address}?version={version}").content.decode()

@@ -1,6 +1,7 @@
 """Appending, and keeping versions: each attempt's data is there once, whatever happens between."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -214,7 +215,7 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
     for number in (1, 2, 3):
         lake.write(number, f"old {number}")
     staging, other = lake.stage(4, "new"), beside.stage(5, "beside")
-    real_link, real_remove = os.link, modes.shutil.rmtree
+    real_link, real_remove = os.link, shutil.rmtree
 
     def asleep(source: Path, target: Path) -> None:
         real_link(source, target)
@@ -231,7 +232,7 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
                 os.rmdir(folder)
 
         with monkeypatch.context() as patched:
-            patched.setattr(modes.shutil, "rmtree", remove)
+            patched.setattr(shutil, "rmtree", remove)
             beside.publish(other, 5, token="b")
 
     monkeypatch.setattr(os, "link", asleep)
