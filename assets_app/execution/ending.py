@@ -31,8 +31,9 @@ from assets_app.models import (
 )
 from assets_app.queries.clock import database_now
 
-# Failures of the platform are retried beside what the asset says of its own.
-PLATFORM_RETRIES = 5
+# Failures of the platform are retried beside what the asset says of its own: for some two minutes,
+# so that a Spark server has time to come back.
+PLATFORM_RETRIES = 7
 _PLATFORM_RETRY_DELAY = timedelta(seconds=1)
 # A run that finds others in its way looks again after as long as it has been at it, within these.
 _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)

@@ -67,7 +67,7 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     crew.kill("spark")
     killed_at = time.monotonic()
 
-    assert crew.await_run(run, seconds=120) == "succeeded"
+    assert crew.await_run(run, seconds=120) == "succeeded", crew.rows(_SAID, run)
     recovered(
         "kill -9 of the Spark Connect server in a run of a range", time.monotonic() - killed_at
     )
@@ -90,4 +90,5 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     crew.assert_sound()
 
 
+_SAID = "SELECT outcome, error, traceback FROM assets_app_runattempt WHERE run_id = %s"
 _FAILURES = "SELECT platform_failures, code_failures FROM assets_app_run WHERE id = %s"
