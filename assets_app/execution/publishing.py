@@ -4,7 +4,8 @@ Whoever finds a run half published finishes it here.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 
@@ -66,22 +67,42 @@ def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Excep
     """What keeps the data from its place for good, if anything does; raises OSError for what may
     pass.
     """
-    wanted = [outlet for outlet in outlets if outlet.partitions]
+    wanted = [(outlet, _writer(attempt, outlet)) for outlet in outlets if outlet.partitions]
     try:
-        if len(wanted) > 1:
-            for outlet in wanted:
-                _kept(outlet).check(outlet.staging, outlet.partitions, _writer(attempt, outlet))
-        for outlet in wanted:
-            _kept(outlet).publish(outlet.staging, outlet.partitions, _writer(attempt, outlet))
+        with _where_data_is_kept():
+            if len(wanted) > 1:
+                for outlet, writer in wanted:
+                    _kept(outlet).check(outlet.staging, outlet.partitions, writer)
+            for outlet, writer in wanted:
+                _kept(outlet).publish(outlet.staging, outlet.partitions, writer)
+    except StorageError as error:
+        log.warning("could not be published", run=attempt.run_id, exc_info=error)
+        return error
+    return None
+
+
+@contextmanager
+def _where_data_is_kept() -> Iterator[None]:
+    """Whatever goes wrong there is an OSError where it may pass, and a StorageError else.
+
+    A storage may be a package's, and raises what it likes: what nobody catches would leave the run
+    in ``publishing`` for whoever takes it over, and they would fare no better. Slicewise's own
+    database is not asked in here, since what goes wrong with that says nothing of the data.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
     except ConnectionsError as error:
         raise TryAgainError(str(error)) from error  # it is being written, or will be mended
-    except (StorageError, NoStorageError) as error:
-        return error
+    except NoStorageError as error:
+        raise StorageError(str(error)) from error
     except OSError as error:
         if error.errno in _PASSING:
             raise
-        return error
-    return None
+        raise StorageError(str(error)) from error
+    except Exception as error:
+        raise StorageError(f"{type(error).__name__}: {error}") from error
 
 
 def _kept(outlet: StagedOutlet) -> Storage:
@@ -107,14 +128,13 @@ def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
 
 def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
     """The folders in which the attempt's data is. One that may not be looked at counts as none."""
-    writer, kept = _writer(attempt, outlet), _kept(outlet)
-    published = []
+    writer = _writer(attempt, outlet)
+    published: list[str] = []
     for piece in outlet.partitions:
         try:
-            published += kept.published([piece["path"]], writer)
-        except OSError as error:
-            if error.errno in _PASSING:
-                raise
+            with _where_data_is_kept():
+                published += _kept(outlet).published([piece["path"]], writer)
+        except StorageError as error:
             log.warning("not looked at", run=attempt.run_id, path=piece["path"], error=str(error))
     return published
 
@@ -145,7 +165,9 @@ def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> None:
 
 
 def _discard(attempt: RunAttempt, outlet: StagedOutlet) -> None:
+    writer = _writer(attempt, outlet)
     try:
-        _kept(outlet).discard(_writer(attempt, outlet))
-    except (OSError, ValueError, StorageError) as error:
+        with _where_data_is_kept():
+            _kept(outlet).discard(writer)
+    except (OSError, StorageError) as error:
         log.warning("staging not removed", run=attempt.run_id, uri=outlet.root, error=str(error))

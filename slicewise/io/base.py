@@ -162,7 +162,7 @@ class Storage(ABC):
         """Puts staged partitions (``key``, ``path``) in place; facts for the record, by path.
 
         Raises `slicewise.storage.StorageError` for what will never succeed, OSError for what may
-        when it is tried again.
+        when it is tried again. Anything else that it raises counts as the former.
         """
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:

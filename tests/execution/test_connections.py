@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import publishing
-from assets_app.execution.attempts import intend_to_publish
+from assets_app.execution.attempts import Attempt, intend_to_publish
 from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution.outputs import StagedOutlet
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from tests.cast import DAILY_2013, asset, outlet_of
@@ -68,20 +69,31 @@ def test_without_a_file_nothing_is_known(settings: Any) -> None:
     assert connection_of("postgres://db:5432/shop/public/sales") == {}
 
 
-def test_a_table_is_published_by_whoever_finishes_and_recorded_once(
-    alice: User, gateway: Gateway, known: Path
-) -> None:
+def own_database() -> tuple[str, dict[str, Any]]:
+    """Where the tests' own database is, and who may use it."""
     own = connection.get_connection_params()
     place = f"postgres://{own['host']}:{own['port']}/{own['dbname']}"
+    return place, {"user": own["user"], "password": own["password"]}
+
+
+def two_days(alice: User, gateway: Gateway, place: str) -> tuple[Attempt, StagedOutlet]:
+    """A run of a table of that place, which has made two days of it."""
     sales = asset("sales", DAILY_2013, uri=f"{place}/shop/sales")
     attempt = begun(sales, alice, gateway, "2013-01-01..2013-01-02", strategy="range")
     pieces = [
         {"key": key, "path": f"partition={key}", "rows": 1, "bytes": 1} for key in attempt.keys
     ]
-    outlet = outlet_of(attempt, pieces, root=f"{place}/shop/sales", staging="")
+    return attempt, outlet_of(attempt, pieces, root=f"{place}/shop/sales", staging="")
+
+
+def test_a_table_is_published_by_whoever_finishes_and_recorded_once(
+    alice: User, gateway: Gateway, known: Path
+) -> None:
+    own = connection.get_connection_params()
+    place, login = own_database()
+    attempt, outlet = two_days(alice, gateway, place)
     plain = f"{attempt.run.pk}_{attempt.row.name_on_disk}".replace("-", "_")
     address = {"host": own["host"], "port": own["port"], "dbname": own["dbname"]}
-    login = {"user": own["user"], "password": own["password"]}
     with psycopg.connect(**address, **login, autocommit=True) as shop:
         shop.execute("CREATE SCHEMA shop")
         try:
@@ -102,3 +114,24 @@ def test_a_table_is_published_by_whoever_finishes_and_recorded_once(
             shop.execute("DROP SCHEMA shop CASCADE")
     assert Run.objects.get().state == RunState.SUCCEEDED
     assert set(AssetPartition.objects.values_list("state", flat=True)) == {"materialized"}
+
+
+@pytest.mark.parametrize(
+    ("libpq", "reason"),
+    [
+        ({"sslmod": "require"}, 'invalid connection option "sslmod"'),
+        ({"connect_timeout": "soon"}, "connect_timeout"),
+    ],
+)
+def test_a_connection_that_is_written_wrongly_ends_the_run_and_says_so(
+    alice: User, gateway: Gateway, known: Path, libpq: dict[str, str], reason: str
+) -> None:
+    place, login = own_database()
+    attempt, outlet = two_days(alice, gateway, place)
+    known.write_text(json.dumps({place: {**login, "libpq": libpq}}))
+    assert intend_to_publish(attempt.row, [outlet])
+    publishing.publish(attempt.row, [outlet])
+    run = Run.objects.get()
+    assert run.state == RunState.FAILED
+    assert reason in run.error
+    assert login["password"] not in run.error

@@ -3,12 +3,14 @@
 import errno
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from accounts_app.models import User
@@ -94,6 +96,45 @@ def test_an_error_that_will_not_pass_ends_the_run(ready: Ready, number: int) -> 
         ready.publish()
     assert Run.objects.get().state == RunState.FAILED
     assert set(states().values()) == {"failed"}
+
+
+@pytest.mark.parametrize("names", [["publish"], ["publish", "published", "discard"]])
+def test_an_error_that_nobody_foresaw_ends_the_run_and_says_which(
+    ready: Ready, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprise(*args: Any, **more: Any) -> None:
+        raise KeyError("surprise")
+
+    for name in names:
+        monkeypatch.setattr(storage, name, surprise)
+    ready.publish()
+    run = Run.objects.get()
+    assert (run.state, run.error_kind) == (RunState.FAILED, "platform")
+    assert run.error == "It could not be published: KeyError: 'surprise'."
+    assert set(states().values()) == {"failed"}
+
+
+def test_a_scheme_that_nothing_here_keeps_any_more_ends_the_run(ready: Ready) -> None:
+    ready.outlet = replace(ready.outlet, root="pos://mitte/till-3")
+    ready.publish()
+    run = Run.objects.get()
+    assert run.state == RunState.FAILED
+    assert "nothing here reads and writes pos: URIs" in run.error
+
+
+@pytest.mark.parametrize("mode", ["replace", "append"])
+def test_an_error_of_slicewises_own_database_does_not_end_the_run(
+    ready: Ready, mode: Any, gateway: Gateway
+) -> None:
+    def lost(*query: Any) -> None:
+        raise OperationalError("the connection is lost")
+
+    ready.outlet = replace(ready.outlet, write_mode=mode)
+    with connection.execute_wrapper(lost), pytest.raises(OperationalError):
+        ready.publish()
+    assert Run.objects.get().state == RunState.PUBLISHING
+    ready.finish(gateway)
+    assert set(states().values()) == {"materialized"}
 
 
 def test_an_error_that_may_pass_is_tried_again(ready: Ready, gateway: Gateway) -> None:
