@@ -18,7 +18,8 @@ from slicewise.frames import (
     text_columns,
 )
 from slicewise.io.base import Session, Staged, Storage, Writer
-from slicewise.io.publishing_sql import Table, Tables, staged_apart
+from slicewise.io.publishing_sql import Tables, staged_apart
+from slicewise.io.session_sql import Table
 from slicewise.keys import PartitionKey
 from slicewise.storage.errors import StorageError, TryAgainError
 

@@ -1,43 +1,17 @@
 """What a worker does in the database of a ``postgres:`` asset, in one transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
+from slicewise.io.session_sql import Table, open_session
 from slicewise.storage.errors import StagingLostError, StorageError, TryAgainError
 from slicewise.storage.layout import UNPARTITIONED, unescape
 
 if TYPE_CHECKING:
-    from psycopg import Connection
     from psycopg.sql import Composed, Identifier
 
 _MARKERS = "_slicewise_published"
-_PATIENCE = "10s"
-_CONNECT_SECONDS = 10
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table, and the server that it is on."""
-
-    host: str
-    port: int
-    database: str
-    schema: str
-    name: str
-
-    def __str__(self) -> str:
-        return self.beside(self.name)
-
-    @property
-    def server(self) -> str:
-        """Host, port and database."""
-        return f"{self.host}:{self.port}/{self.database}"
-
-    def beside(self, name: str) -> str:
-        """Another table of the schema, as SQL names it."""
-        return ".".join('"' + part.replace('"', '""') + '"' for part in (self.schema, name))
 
 
 class Tables:
@@ -50,23 +24,7 @@ class Tables:
         self._table, self._facts, self._attempt = table, connection, attempt
 
     def __enter__(self) -> Self:
-        import psycopg
-
-        try:
-            self._connection: Connection[Any] = psycopg.connect(
-                host=self._table.host,
-                port=self._table.port,
-                dbname=self._table.database,
-                user=self._facts.get("user"),
-                password=self._facts.get("password"),
-                connect_timeout=_CONNECT_SECONDS,
-                application_name=self._session_name,
-                options=f"-c lock_timeout={_PATIENCE}",
-                autocommit=True,
-                **(self._facts.get("libpq") or {}),
-            )
-        except psycopg.OperationalError as error:
-            raise TryAgainError(f"{self._table.server}: {error}") from error
+        self._connection = open_session(self._table, self._facts, self._session_name)
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from config.stack import Services
+from config.stack.machine import jdbc_jars
 from slicewise.runner.client import WarmParent
 from tests.runtime.cluster import Cluster, running_cluster, submission
 from tests.runtime.runs import Runs
+from tests.runtime.shop import Shop
 
 _START_SECONDS = 90
 
@@ -59,3 +62,19 @@ def engine_runs(request: pytest.FixtureRequest, warm_parent: WarmParent, tmp_pat
         return Runs(warm_parent, tmp_path, submit=submission("local[2]"))
     cluster: Cluster = request.getfixturevalue("cluster")
     return Runs(warm_parent, tmp_path, submit=submission(cluster.master))
+
+
+@pytest.fixture
+def shop(services: Services) -> Iterator[Shop]:
+    """A schema of its own on a real PostgreSQL."""
+    found = Shop(services.environment()["DATABASE_URL"])
+    yield found
+    found.database.execute("DROP SCHEMA shop CASCADE")
+    found.database.close()
+
+
+@pytest.fixture
+def jdbc_driver() -> None:
+    """Spark's way to PostgreSQL; without it the test is left out."""
+    if not jdbc_jars(os.environ):
+        pytest.skip("no JDBC driver of PostgreSQL on this machine: see bin/ensure-jdbc")

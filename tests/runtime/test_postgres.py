@@ -1,70 +1,14 @@
 """Tables of PostgreSQL: a run's partitions change in one transaction, once, whoever does it."""
 
 import json
-import os
-from collections.abc import Iterator
 from threading import Thread
-from typing import Any
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
-from config.stack import Services
-from config.stack.machine import jdbc_jars
-from slicewise.io import Place, Writer, storage_at
+from slicewise.io import Writer
 from slicewise.storage import StagingLostError, StorageError, TryAgainError
 from tests.runtime.runs import Runs
-
-PATHS = {"mon": "day=mon", "tue": "day=tue"}
-
-
-class Shop:
-    """A schema of its own, in which the tests are runs that have staged their rows."""
-
-    def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
-        self.database = psycopg.connect(address, autocommit=True)
-        self.database.execute("DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop")
-        self.server = f"postgres://{parts.hostname}:{parts.port}{parts.path}"
-        self.uri = f"{self.server}/shop/sales"
-        self.connection = {"user": parts.username, "password": parts.password}
-
-    def storage(self, mode: Any = "replace") -> Any:
-        place = Place(uri=self.uri, write_mode=mode, connection=self.connection)
-        return storage_at(place)
-
-    def stage(self, run_id: int, rows: list[tuple[str, int]], attempt: str = "1-a") -> Writer:
-        writer = Writer(run_id=run_id, attempt=attempt, token="t")
-        name = self.storage().staging(writer, partitioned=True)
-        self.database.execute(f'CREATE TABLE shop."{name}" (day text, n int)')
-        for row in rows:
-            self.database.execute(f'INSERT INTO shop."{name}" VALUES (%s, %s)', row)
-        return writer
-
-    def publish(self, writer: Writer, *keys: str, mode: str = "replace") -> None:
-        pieces = [{"key": key, "path": PATHS[key]} for key in keys]
-        self.storage(mode).publish("", pieces, writer)
-
-    def write(self, run_id: int, rows: list[tuple[str, int]], *keys: str, **more: Any) -> Writer:
-        writer = self.stage(run_id, rows)
-        self.publish(writer, *keys, **more)
-        return writer
-
-    def rows(self) -> list[tuple[str, int]]:
-        return sorted(self.database.execute("SELECT day, n FROM shop.sales").fetchall())
-
-    def tables(self) -> set[str]:
-        found = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
-        return {name for (name,) in found}
-
-
-@pytest.fixture
-def shop(services: Services) -> Iterator[Shop]:
-    found = Shop(services.environment()["DATABASE_URL"])
-    yield found
-    found.database.execute("DROP SCHEMA shop CASCADE")
-    found.database.close()
+from tests.runtime.shop import PATHS, Shop
 
 
 def test_a_run_replaces_its_own_partitions_and_no_others(shop: Shop) -> None:
@@ -145,6 +89,27 @@ def test_a_server_that_does_not_answer_is_tried_again(shop: Shop) -> None:
         shop.publish(writer, "mon")
 
 
+def test_options_of_the_connection_are_the_users_to_say(shop: Shop) -> None:
+    shop.connection["libpq"] = {
+        "connect_timeout": 5,
+        "options": "-c search_path=shop",
+        "application_name": "mine",
+    }
+    shop.database.execute("CREATE FUNCTION shop.found() RETURNS text RETURN current_schema()")
+    shop.database.execute("CREATE TABLE shop.sales (day text, n int, by text DEFAULT shop.found())")
+    writer = shop.write(1, [("mon", 1)], "mon")
+    assert shop.rows("n, by") == [(1, "shop")]
+    with shop.storage()._tables(writer) as session:
+        name = session._connection.execute("SHOW application_name").fetchone()
+    assert name == ("slicewise 1-1-a",), "whoever takes over would not find it"
+
+
+def test_an_option_that_there_is_not_is_refused_with_its_name(shop: Shop) -> None:
+    shop.connection["libpq"] = {"sslmod": "require"}
+    with pytest.raises(StorageError, match='invalid connection option "sslmod"'):
+        shop.write(1, [("mon", 1)], "mon")
+
+
 def test_two_that_publish_at_once_are_done_one_after_the_other(shop: Shop) -> None:
     writers = [shop.stage(run_id, [("mon", run_id), ("tue", run_id)]) for run_id in range(1, 5)]
     threads = [Thread(target=shop.publish, args=(one, "mon", "tue")) for one in writers]
@@ -194,10 +159,9 @@ ASSETS = """
 """
 
 
+@pytest.mark.usefixtures("jdbc_driver")
 @pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
 def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, shop: Shop) -> None:
-    if not jdbc_jars(os.environ):
-        pytest.skip("no JDBC driver of PostgreSQL on this machine: see bin/ensure-jdbc")
     for runs in (engine_runs, spark_runs):
         runs.connections = {shop.server: shop.connection}
         runs.define(ASSETS.format(uri=shop.uri))
@@ -225,9 +189,8 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, sho
     assert str(shop.connection["password"]) not in told
 
 
+@pytest.mark.usefixtures("jdbc_driver")
 def test_nothing_is_kept_of_rows_that_were_refused(spark_runs: Runs, shop: Shop) -> None:
-    if not jdbc_jars(os.environ):
-        pytest.skip("no JDBC driver of PostgreSQL on this machine: see bin/ensure-jdbc")
     spark_runs.connections = {shop.server: shop.connection}
     spark_runs.define(ASSETS.format(uri=shop.uri))
     made = spark_runs.make("careful", ["mon", "tue"])

@@ -1,0 +1,75 @@
+"""A schema of PostgreSQL, in which the tests are runs that have staged their rows."""
+
+from collections.abc import Sequence
+from time import monotonic, sleep
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+from slicewise.io import Place, Writer, storage_at
+from slicewise.io.publishing_sql import staged_apart
+
+PATHS = {"mon": "day=mon", "tue": "day=tue"}
+
+
+class Shop:
+    """The schema, and what its assets are written by: `sales`, unless another is named."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.database = psycopg.connect(address, autocommit=True)
+        self.database.execute("DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop")
+        self.server = f"postgres://{parts.hostname}:{parts.port}{parts.path}"
+        self.uri = f"{self.server}/shop/sales"
+        self.connection: dict[str, Any] = {"user": parts.username, "password": parts.password}
+
+    def storage(self, mode: Any = "replace", *, table: str = "") -> Any:
+        uri = f"{self.server}/shop/{table}" if table else self.uri
+        return storage_at(Place(uri=uri, write_mode=mode, connection=self.connection))
+
+    def stage(
+        self,
+        run_id: int,
+        rows: Sequence[tuple[Any, ...]],
+        attempt: str = "1-a",
+        *,
+        columns: str = "day text, n int",
+        apart: str = "",
+    ) -> Writer:
+        """Rows that wait; ``apart``: those of one key, by themselves."""
+        writer = Writer(run_id=run_id, attempt=attempt, token="t")
+        name = self.storage().staging(writer, partitioned=True)
+        if apart:
+            name = staged_apart(name, PATHS[apart])
+        self.database.execute(f'CREATE TABLE shop."{name}" ({columns})')
+        for row in rows:
+            values = ", ".join(["%s"] * len(row))
+            self.database.execute(f'INSERT INTO shop."{name}" VALUES ({values})', row)
+        return writer
+
+    def publish(self, writer: Writer, *keys: str, mode: str = "replace", table: str = "") -> None:
+        pieces = [{"key": key, "path": PATHS[key]} for key in keys]
+        self.storage(mode, table=table).publish("", pieces, writer)
+
+    def write(
+        self, run_id: int, rows: Sequence[tuple[Any, ...]], *keys: str, **more: Any
+    ) -> Writer:
+        writer = self.stage(run_id, rows)
+        self.publish(writer, *keys, **more)
+        return writer
+
+    def rows(self, columns: str = "day, n", table: str = "sales") -> list[tuple[Any, ...]]:
+        return sorted(self.database.execute(f"SELECT {columns} FROM shop.{table}").fetchall())
+
+    def wait_for_locks(self, sessions: int) -> None:
+        """Until so many sessions wait for a lock."""
+        waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+        until = monotonic() + 8
+        while self.database.execute(waiting).fetchone() != (sessions,):
+            assert monotonic() < until, "nobody waits for a lock"
+            sleep(0.02)
+
+    def tables(self) -> set[str]:
+        found = self.database.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'shop'")
+        return {name for (name,) in found}
