@@ -1,6 +1,7 @@
 """What a worker does in the database of a ``postgres:`` asset, in one transaction."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,6 +53,7 @@ class Tables:
         With ``adds`` the rows that are there stay, and what an ``earlier`` attempt at the same run
         has added is not added again.
         """
+        self._make_markers()
         with self._connection.transaction():
             self._lock()
             done = self.published(paths)
@@ -126,13 +128,24 @@ class Tables:
         )
         return {path for (path,) in rows.fetchall()}
 
+    def _make_markers(self) -> None:
+        """Before the transaction in which rows are moved: as long as one has made the table and not
+        committed it, the other assets of the schema wait.
+        """
+        from psycopg.errors import UniqueViolation
+
+        if self._has(_MARKERS):
+            return
+        # IF NOT EXISTS sees none that is just being made. By the time that is said it is there.
+        with suppress(UniqueViolation):
+            self._run(
+                "CREATE TABLE IF NOT EXISTS {} (asset text NOT NULL,"
+                ' "partition" text NOT NULL, attempt text NOT NULL, published_at timestamptz'
+                ' NOT NULL DEFAULT now(), PRIMARY KEY (asset, "partition", attempt))',
+                self._named(_MARKERS),
+            )
+
     def _make_table(self, like: str, paths: Sequence[str]) -> None:
-        self._run(
-            "CREATE TABLE IF NOT EXISTS {} (asset text NOT NULL,"
-            ' "partition" text NOT NULL, attempt text NOT NULL, published_at timestamptz NOT NULL'
-            ' DEFAULT now(), PRIMARY KEY (asset, "partition", attempt))',
-            self._named(_MARKERS),
-        )
         if self._has(self._table.name):
             self._refuse_other_columns(like, paths)
             return

@@ -1,6 +1,7 @@
 """Tables of PostgreSQL: a run's partitions change in one transaction, once, whoever does it."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 
 import pytest
@@ -108,6 +109,41 @@ def test_an_option_that_there_is_not_is_refused_with_its_name(shop: Shop) -> Non
     shop.connection["libpq"] = {"sslmod": "require"}
     with pytest.raises(StorageError, match='invalid connection option "sslmod"'):
         shop.write(1, [("mon", 1)], "mon")
+
+
+def test_first_publications_of_two_tables_of_a_schema_do_not_wait_for_each_other(
+    shop: Shop,
+) -> None:
+    first, second = shop.stage(1, [("mon", 1)]), shop.stage(2, [("tue", 2)])
+    staged = shop.storage().staging(first, partitioned=True)
+    publishing = Thread(target=shop.publish, args=(first, "mon"), kwargs={"table": "sales"})
+    with shop.database.transaction():
+        shop.database.execute(f'LOCK TABLE shop."{staged}" IN ACCESS EXCLUSIVE MODE')
+        publishing.start()
+        shop.wait_for_locks(1)
+        other = Thread(target=shop.publish, args=(second, "tue"), kwargs={"table": "returns"})
+        other.start()
+        other.join(5)
+        assert not other.is_alive(), "it waits for the other table's publication"
+    publishing.join()
+    assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("tue", 2)])
+
+
+def test_what_tables_of_a_schema_share_is_made_by_one_of_them(shop: Shop) -> None:
+    writers = {"sales": shop.stage(1, [("mon", 1)]), "returns": shop.stage(2, [("mon", 2)])}
+    with ThreadPoolExecutor() as pool:
+        with shop.database.transaction():
+            shop.database.execute(
+                "CREATE TABLE shop._slicewise_published (asset text, partition text, attempt text)"
+            )
+            publishing = [
+                pool.submit(shop.publish, writer, "mon", table=table)
+                for table, writer in writers.items()
+            ]
+            shop.wait_for_locks(2)
+        for one in publishing:
+            one.result()
+    assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("mon", 2)])
 
 
 def test_two_that_publish_at_once_are_done_one_after_the_other(shop: Shop) -> None:
