@@ -5,6 +5,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
+from slicewise.io.columns_sql import Kind, kinds_of
 from slicewise.io.session_sql import Table, open_session
 from slicewise.storage.errors import StagingLostError, StorageError, TryAgainError
 from slicewise.storage.layout import UNPARTITIONED, unescape
@@ -56,12 +57,15 @@ class Tables:
         self._make_markers()
         with self._connection.transaction():
             self._lock()
+            # Instants are UTC in columns without a zone too, whatever zone the server, its user or
+            # the environment of this process is in.
+            self._run("SET LOCAL TimeZone TO 'UTC'")
             done = self.published(paths)
             todo = [path for path in paths if path not in done]
             if not todo:
                 return
             waiting = self.waiting(staging, todo)
-            self._make_table(waiting[0], todo)
+            self._make_table(waiting[:1], todo)
             added = self._made_by(todo, earlier) if adds else set()
             fresh = [path for path in todo if path not in added]
             if not adds:
@@ -145,37 +149,39 @@ class Tables:
                 self._named(_MARKERS),
             )
 
-    def _make_table(self, like: str, paths: Sequence[str]) -> None:
-        if self._has(self._table.name):
-            self._refuse_other_columns(like, paths)
-            return
-        self._run("CREATE TABLE {} (LIKE {})", self._named(self._table.name), self._named(like))
-        names = list(_values(paths[0]))
-        if names:
-            from psycopg import sql
+    def _make_table(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
+        """The asset's table, where it is not there, like the first that waits. The others are held
+        against it as against one that is there.
+        """
+        if not self._has(self._table.name):
+            like = self._named(waiting[0])
+            self._run("CREATE TABLE {} (LIKE {})", self._named(self._table.name), like)
+            self._make_index(list(_values(paths[0])))
+        self._refuse_other_columns(waiting, paths)
 
+    def _make_index(self, names: Sequence[str]) -> None:
+        from psycopg import sql
+
+        if names:
             columns = sql.SQL(", ").join(map(sql.Identifier, names))
             self._run("CREATE INDEX ON {} ({})", self._named(self._table.name), columns)
 
-    def _refuse_other_columns(self, like: str, paths: Sequence[str]) -> None:
-        own, there = self._columns(like), self._columns(self._table.name)
-        missing = [name for name in own if name not in there]
-        if missing:
-            raise StorageError(f"{self._table} has no column {missing[0]!r}, and the frame has one")
-        for name in _values(paths[0]):
-            if there[name] not in ("text", "character varying"):
+    def _refuse_other_columns(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
+        there = self._kinds(self._table.name)
+        for own in map(self._kinds, waiting):
+            if missing := [name for name in own if name not in there]:
                 raise StorageError(
-                    f"the column {name!r} of {self._table} is of type {there[name]}; the texts of"
-                    " partition keys need a column of texts"
+                    f"{self._table} has no column {missing[0]!r}, and the frame has one"
+                )
+        for name in _values(paths[0]):
+            if there[name].plain not in ("text", "character varying"):
+                raise StorageError(
+                    f"the column {name!r} of {self._table} is of type {there[name].declared}; the"
+                    " texts of partition keys need a column of texts"
                 )
 
-    def _columns(self, name: str) -> dict[str, str]:
-        rows = self._connection.execute(
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
-            " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-            [self._table.beside(name)],
-        )
-        return dict(rows.fetchall())
+    def _kinds(self, name: str) -> dict[str, Kind]:
+        return kinds_of(self._connection, self._table.beside(name))
 
     def _remove(self, paths: Sequence[str]) -> None:
         condition, values = self._within(paths)
@@ -186,10 +192,12 @@ class Tables:
 
         if not paths:
             return
-        there = self._columns(self._table.name)
-        own = list(self._columns(name))
-        # A cast as an assignment would do it, and such as jsonb and uuid that it would not.
-        casts = [sql.SQL("{}::{}").format(sql.Identifier(one), sql.SQL(there[one])) for one in own]
+        there, own = self._kinds(self._table.name), list(self._kinds(name))
+        # For jsonb, uuid and others that an assignment would not make of a text. The length is left
+        # to the assignment: it refuses what is too long, which a cast cuts off without a word.
+        casts = [
+            sql.SQL("{}::{}").format(sql.Identifier(one), sql.SQL(there[one].plain)) for one in own
+        ]
         condition, values = self._within(paths)
         self._run(
             "INSERT INTO {} ({}) SELECT {} FROM {}{}",

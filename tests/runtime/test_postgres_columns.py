@@ -1,0 +1,94 @@
+"""Tables of PostgreSQL with columns of their own: what fits is converted, what does not is refused,
+and nothing is changed on the way.
+"""
+
+from datetime import date, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from slicewise.storage import StorageError
+from tests.runtime.shop import Shop
+
+IN_BERLIN = datetime.fromisoformat("2024-01-01T00:30:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("column", "staged", "value"),
+    [
+        ("varchar(3)", "text", "four"),
+        ("char(3)", "text", "four"),
+        ("bit(3)", "text", "1010"),
+        ("varchar(3)[]", "text[]", ["one", "four"]),
+        ("shop.brief", "text", "four"),
+        ("numeric(3,1)", "numeric(9,1)", 1234.5),
+        ("smallint", "int", 70_000),
+    ],
+)
+def test_what_is_too_long_for_a_column_fails_the_run(
+    shop: Shop, column: str, staged: str, value: Any
+) -> None:
+    shop.database.execute("CREATE DOMAIN shop.brief AS varchar(3)")
+    shop.database.execute(f"CREATE TABLE shop.sales (day text, one {column})")
+    shop.database.execute("INSERT INTO shop.sales VALUES ('mon', NULL)")
+    writer = shop.stage(1, [("mon", value)], columns=f"day text, one {staged}")
+    with pytest.raises(StorageError, match=r"too long|does not match|overflow|out of range"):
+        shop.publish(writer, "mon")
+    assert shop.rows("day, one") == [("mon", None)]
+
+
+@pytest.mark.parametrize(
+    ("column", "staged", "value", "then"),
+    [
+        ("varchar(4)", "text", "four", "four"),
+        ("char(5)", "text", "four", "four "),
+        ("shop.brief", "text", "one", "one"),
+        ("jsonb", "text", '{"a":  1}', '{"a": 1}'),
+        (
+            "uuid",
+            "text",
+            "6B0F1A9C4F4C4B3C9D8E0A1B2C3D4E5F",
+            "6b0f1a9c-4f4c-4b3c-9d8e-0a1b2c3d4e5f",
+        ),
+        ("numeric(3,1)", "numeric(9,2)", 12.34, "12.3"),
+        ("int", "boolean", True, "1"),
+    ],
+)
+def test_what_fits_becomes_what_the_column_holds(
+    shop: Shop, column: str, staged: str, value: Any, then: str
+) -> None:
+    shop.database.execute("CREATE DOMAIN shop.brief AS varchar(3)")
+    shop.database.execute(f"CREATE TABLE shop.sales (day varchar(20), one {column})")
+    shop.publish(shop.stage(1, [("mon", value)], columns=f"day text, one {staged}"), "mon")
+    assert shop.rows("day, format('%s', one)") == [("mon", then)]
+
+
+@pytest.mark.parametrize("said_by", ["server", "environment"])
+def test_instants_are_utc_whatever_zone_the_server_or_the_worker_is_in(
+    shop: Shop, said_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.database.execute(
+        "CREATE TABLE shop.sales (day text, at timestamp, of date, told text, exactly timestamptz)"
+    )
+    columns = "day text, at timestamptz, of timestamptz, told timestamptz, exactly timestamptz"
+    writer = shop.stage(1, [("mon", *[IN_BERLIN] * 4)], columns=columns)
+    database = urlsplit(shop.server).path[1:]
+    zone = f'ALTER ROLE CURRENT_USER IN DATABASE "{database}" SET TimeZone TO'
+    if said_by == "environment":
+        monkeypatch.setenv("PGTZ", "Europe/Berlin")
+    else:
+        shop.database.execute(f"{zone} 'Europe/Berlin'")
+    try:
+        shop.publish(writer, "mon")
+    finally:
+        shop.database.execute(f"{zone} DEFAULT")
+    assert shop.rows("at, of, told, exactly") == [
+        (datetime(2023, 12, 31, 23, 30), date(2023, 12, 31), "2023-12-31 23:30:00+00", IN_BERLIN)
+    ]
+
+
+def test_a_table_of_which_a_dimension_has_no_column_is_refused(shop: Shop) -> None:
+    shop.database.execute("CREATE TABLE shop.sales (day date, n int)")
+    with pytest.raises(StorageError, match=r"'day' of .* is of type date"):
+        shop.write(1, [("mon", 1)], "mon")
