@@ -65,7 +65,7 @@ class Tables:
             if not todo:
                 return
             waiting = self.waiting(staging, todo)
-            self._make_table(waiting[:1], todo)
+            self._make_table(waiting, todo)
             added = self._made_by(todo, earlier) if adds else set()
             fresh = [path for path in todo if path not in added]
             if not adds:
