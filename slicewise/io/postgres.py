@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from slicewise.definitions import PartitionDefinition
-from slicewise.folders import column_text, dimension_names, key_folder, key_parts
+from slicewise.folders import column_text, key_folder, key_parts
 from slicewise.frames import (
     Frame,
     RowsError,
@@ -18,7 +18,8 @@ from slicewise.frames import (
     text_columns,
 )
 from slicewise.io.base import Session, Staged, Storage, Writer
-from slicewise.io.publishing_sql import Tables, staged_apart
+from slicewise.io.publishing_sql import Tables, staged_apart, texts_of
+from slicewise.io.reading_sql import Part, quoted, select_together, select_within
 from slicewise.io.session_sql import Table
 from slicewise.keys import PartitionKey
 from slicewise.storage.errors import StorageError, TryAgainError
@@ -107,13 +108,8 @@ class PostgresStorage(Storage, kind="postgres"):
         *,
         version: int | None = None,
     ) -> Frame:
-        names = dimension_names(definition)
-        query = f"SELECT * FROM {self.table}"  # noqa: S608 -- names and texts are quoted
-        if names:
-            columns = ", ".join(map(quoted, names))
-            values = ", ".join(f"({', '.join(map(literal, _texts(key)))})" for key in keys)
-            query += f" WHERE ({columns}) IN (VALUES {values})"
-        return self._query(session, query)
+        partitions = [texts_of(key_folder(definition, key)) for key in keys]
+        return self._query(session, select_within(str(self.table), partitions))
 
     def read_staged(
         self,
@@ -124,9 +120,11 @@ class PostgresStorage(Storage, kind="postgres"):
     ) -> Frame:
         name = self.staging(writer, partitioned=definition is not None)
         with Tables(self.table, self.place.connection, name) as tables:
-            names = tables.waiting(name, [one.path for one in staged])
-        parts = [f"SELECT * FROM {self.table.beside(one)}" for one in names]  # noqa: S608
-        return self._query(session, " UNION ALL ".join(parts))
+            parts = [
+                Part(self.table.beside(one), tables.columns(one), list(map(texts_of, paths)))
+                for one, paths in tables.waiting(name, [one.path for one in staged]).items()
+            ]
+        return self._query(session, select_together(parts))
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         with self._tables(writer) as tables:
@@ -188,16 +186,6 @@ class PostgresStorage(Storage, kind="postgres"):
         )
         rows = self._query(session, query).collect()
         return {tuple(row[: len(columns)]): (row["rows"], row["bytes"]) for row in rows}
-
-
-def quoted(name: str) -> str:
-    """An identifier of SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text of SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _texts(key: PartitionKey) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class Tables:
             if not todo:
                 return
             waiting = self.waiting(staging, todo)
-            self._make_table(waiting, todo)
+            self._make_table(list(waiting), todo)
             added = self._made_by(todo, earlier) if adds else set()
             fresh = [path for path in todo if path not in added]
             if not adds:
@@ -85,8 +85,8 @@ class Tables:
         """Those of the partitions that are of this attempt."""
         return self._made_by(paths, [self._attempt])
 
-    def waiting(self, staging: str, paths: Sequence[str]) -> list[str]:
-        """The tables in which partitions wait. Raises StagingLostError."""
+    def waiting(self, staging: str, paths: Sequence[str]) -> dict[str, list[str]]:
+        """The tables in which partitions wait, and which of them. Raises StagingLostError."""
         names = {staging: list(paths)} if self._has(staging) else {}
         for path in () if names else paths:
             apart = staged_apart(staging, path)
@@ -95,7 +95,11 @@ class Tables:
                     f"{self._table} {path} was not published, and what was staged is gone"
                 )
             names[apart] = [path]
-        return list(names)
+        return names
+
+    def columns(self, name: str) -> dict[str, str]:
+        """The columns of a table of the schema, and their types."""
+        return {column: kind.declared for column, kind in self._kinds(name).items()}
 
     def discard(self, staging: str) -> None:
         """Removes the tables in which an attempt's rows wait."""
@@ -156,7 +160,7 @@ class Tables:
         if not self._has(self._table.name):
             like = self._named(waiting[0])
             self._run("CREATE TABLE {} (LIKE {})", self._named(self._table.name), like)
-            self._make_index(list(_values(paths[0])))
+            self._make_index(list(texts_of(paths[0])))
         self._refuse_other_columns(waiting, paths)
 
     def _make_index(self, names: Sequence[str]) -> None:
@@ -173,7 +177,7 @@ class Tables:
                 raise StorageError(
                     f"{self._table} has no column {missing[0]!r}, and the frame has one"
                 )
-        for name in _values(paths[0]):
+        for name in texts_of(paths[0]):
             if there[name].plain not in ("text", "character varying"):
                 raise StorageError(
                     f"the column {name!r} of {self._table} is of type {there[name].declared}; the"
@@ -228,7 +232,7 @@ class Tables:
 
         if list(paths) == [UNPARTITIONED]:
             return sql.SQL("").format(), []
-        values = [_values(path) for path in paths]
+        values = [texts_of(path) for path in paths]
         names = list(values[0])
         arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(names))
         condition = sql.SQL(" WHERE ({}) IN (SELECT * FROM unnest({}))").format(
@@ -258,7 +262,7 @@ def staged_apart(name: str, path: str) -> str:
     return f"{name}_{sha256(path.encode()).hexdigest()[:8]}"
 
 
-def _values(path: str) -> dict[str, str]:
+def texts_of(path: str) -> dict[str, str]:
     """The texts of the dimensions' columns that a partition's path stands for."""
     if path == UNPARTITIONED:
         return {}

@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from slicewise.storage import StorageError
+from tests.runtime.runs import Runs
 from tests.runtime.shop import Shop
+from tests.runtime.test_parts import unmade
 
 IN_BERLIN = datetime.fromisoformat("2024-01-01T00:30:00+01:00")
 
@@ -102,3 +104,51 @@ def test_a_table_of_which_a_dimension_has_no_column_is_refused(shop: Shop) -> No
     shop.database.execute("CREATE TABLE shop.sales (day date, n int)")
     with pytest.raises(StorageError, match=r"'day' of .* is of type date"):
         shop.write(1, [("mon", 1)], "mon")
+
+
+APART = """
+    DAYS = PartitionBySequence(["mon", "tue", "it's"], name="day")
+
+    @validation
+    def told_apart(frame):
+        "Prices are in hundreds, counts are not."
+        assert frame.where("price < 100 OR n > 9").count() == 0
+
+    @asset(uri="{uri}", partition=DAYS, strategy="range", on_partial="publish",
+           outlet_validations=[AssetValidation.not_null("n"), AssetValidation.row_count(min=1)])
+    def returned(spark):
+        return spark.sql("VALUES ('mon', 1), ('tue', NULL), (\\"it's\\", 3) AS rows(day, n)")
+
+    @asset(uri="{uri}", partition=DAYS, strategy="range", outlet_validations=[told_apart])
+    def written(self, spark):
+        self.write(spark.sql("SELECT 100 AS price, 1 AS n"), partition="mon")
+        self.write(spark.sql("SELECT 2 AS n, 'few' AS how, 200 AS price"), partition="tue")
+        self.write(spark.sql("SELECT 300 AS price, 3 AS n"), partition="it's")
+"""
+
+
+@pytest.mark.usefixtures("jdbc_driver")
+def test_a_day_that_does_not_pass_keeps_no_other_from_being_published(
+    spark_runs: Runs, shop: Shop
+) -> None:
+    spark_runs.connections = {shop.server: shop.connection}
+    spark_runs.define(APART.format(uri=shop.uri))
+    outcome = spark_runs.run("returned", ["mon", "tue", "it%27s"])
+    assert list(outcome.staged) == ["mon", "it%27s"], outcome.log
+    assert list(unmade(outcome)) == ["tue"]
+    assert "does not pass not_null(n)" in unmade(outcome)["tue"]
+
+
+@pytest.mark.usefixtures("jdbc_driver")
+def test_frames_written_apart_are_read_together_by_the_names_of_their_columns(
+    spark_runs: Runs, shop: Shop
+) -> None:
+    spark_runs.connections = {shop.server: shop.connection}
+    shop.database.execute("CREATE TABLE shop.sales (day text, n int, price int, how text)")
+    spark_runs.define(APART.format(uri=shop.uri))
+    spark_runs.make("written", ["mon", "tue", "it%27s"])
+    assert shop.rows("day, n, price, how") == [
+        ("it's", 3, 300, None),
+        ("mon", 1, 100, None),
+        ("tue", 2, 200, "few"),
+    ]
