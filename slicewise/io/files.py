@@ -59,9 +59,9 @@ class Files:
         files = [one for one in infos if one.type == FileType.File and is_data(one.base_name)]
         return sorted(files, key=_path)
 
-    def rows(self, files: Sequence["FileInfo"], first_column: str | None) -> int:
+    def rows(self, files: Sequence["FileInfo"]) -> int:
         """How many rows these files hold."""
-        return sum(count_rows(self.form, self.system, one.path, first_column) for one in files)
+        return sum(count_rows(self.form, self.system, one.path) for one in files)
 
     def get(self, name: str) -> bytes | None:
         """What a file of this folder holds; None if there is none."""

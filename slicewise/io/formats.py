@@ -1,6 +1,6 @@
 """Formats of data files: how Spark is told, and how their rows are counted without it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -66,6 +66,7 @@ FORMATS = {
 }
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
 _COMPRESSED = {".gz", ".bz2", ".zst", ".zstd", ".snappy", ".lz4", ".deflate", ".xz"}
+_CHUNK = 1 << 20
 
 
 def checked_format(said: object, uri: str, known: Sequence[str]) -> str:
@@ -96,7 +97,7 @@ def format_of(path: str) -> Format | None:
     return _BY_SUFFIX.get(suffixes[-1].lower()) if suffixes else None
 
 
-def count_rows(form: Format, files: Any, path: str, first_column: str | None) -> int:
+def count_rows(form: Format, files: Any, path: str) -> int:
     """The rows of one file that Slicewise has written; ``files`` is a pyarrow file system."""
     with files.open_input_file(path) as source:
         if form.name == "parquet":
@@ -108,29 +109,23 @@ def count_rows(form: Format, files: Any, path: str, first_column: str | None) ->
 
             return int(orc.ORCFile(source).nrows)
         if form.name == "csv":
-            return _csv_rows(source, first_column)
-        return _lines(source)
+            return _csv_rows(source)
+        return sum(chunk.count(b"\n") for chunk in _chunks(source))
 
 
-def _csv_rows(source: Any, first_column: str | None) -> int:
-    import pyarrow
-    from pyarrow import csv
+def _csv_rows(source: Any) -> int:
+    """Line ends outside of quotes, but for the header's; values may be of any size.
 
-    if first_column is None or not source.size():
-        return 0
-    batches = csv.open_csv(
-        source,
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        # One column is enough, and bytes take any value.
-        convert_options=csv.ConvertOptions(
-            include_columns=[first_column], column_types={first_column: pyarrow.binary()}
-        ),
-    )
-    return sum(batch.num_rows for batch in batches)
+    Spark quotes a value that holds a quote or a line end, and doubles its quotes.
+    """
+    ends, is_quoted = 0, False
+    for chunk in _chunks(source):
+        pieces = chunk.split(b'"')
+        ends += b"".join(pieces[is_quoted::2]).count(b"\n")
+        is_quoted ^= len(pieces) % 2 == 0
+    return max(ends - 1, 0)
 
 
-def _lines(source: Any) -> int:
-    found = 0
-    while chunk := source.read(1 << 20):
-        found += chunk.count(b"\n")
-    return found
+def _chunks(source: Any) -> Iterator[bytes]:
+    while chunk := source.read(_CHUNK):
+        yield chunk

@@ -86,8 +86,7 @@ def _write_by_key(frame: Frame, target: Target) -> None:
         folder: infos for folder, infos in target.files.tree().items() if folder not in expected
     }
     if wrong:
-        first = next((name for name in frame.columns if name not in texts), None)
-        rows = sum(target.files.rows(infos, first) for infos in wrong.values())
+        rows = sum(target.files.rows(infos) for infos in wrong.values())
         found = [_values(folder) for folder in wrong]
         raise RowsError(outside_sentence(rows, found, frame, texts, len(target.keys)))
 
@@ -138,7 +137,6 @@ def _finished(frame: Frame, target: Target) -> list[Staged]:
         there = {path: files.below(path).data()}
     else:
         there = files.tree()
-    first = frame.columns[0] if frame.columns else None
     keeps_schema = target.keeps_schema or files.form.name != "parquet"
     staged = []
     for key in target.keys:
@@ -149,7 +147,7 @@ def _finished(frame: Frame, target: Target) -> list[Staged]:
         if not infos:  # a format that writes no file for no rows; Spark looks for one
             folder.put(_empty_name(files), b"")
         size = sum(info.size for info in infos)
-        staged.append(Staged(key.text, path, files.rows(infos, first), size))
+        staged.append(Staged(key.text, path, files.rows(infos), size))
     return staged
 
 

@@ -87,6 +87,27 @@ def test_what_is_written_in_any_format_and_mode_is_read_as_it_was(
     assert len(schemas) == 2
 
 
+def test_rows_of_csv_are_counted_whatever_is_in_them(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        TEXTS = ['two\\nlines, "said"' * 100_000, '"' * 1_500_000, "\\n", '"', "", None, "\\r", "x"]
+        NAMES = 'text string, ` say "a,\\nb" ` int'
+        @asset(uri=f"{LAKE}/texts", format="csv")
+        def texts(spark):
+            return spark.createDataFrame([(text, 1) for text in TEXTS], NAMES)
+        @asset(uri=f"{LAKE}/none", format="csv")
+        def none(spark):
+            return spark.createDataFrame([], "text string")
+        @asset()
+        def reads(texts, none):
+            found = sorted(repr(row.text) for row in texts.read().collect())
+            print("same:", found == sorted(map(repr, TEXTS)), none.read().count())
+    """)
+    assert spark_runs.make("texts").staged[""]["rows"] == 8
+    assert spark_runs.make("none").staged[""]["rows"] == 0
+    read = spark_runs.run("reads", upstream={"texts": [""], "none": [""]})
+    assert read.log == "same: True 0\n", read.messages
+
+
 def test_rows_whose_columns_do_not_fit_are_not_appended(spark_runs: Runs) -> None:
     spark_runs.define("""
         @asset(uri=f"{LAKE}/log", write_mode="append", params={"sql": ""})
