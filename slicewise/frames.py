@@ -28,9 +28,11 @@ def says_nothing(
 ) -> bool:
     """Whether the frame is all of one partition, and has no column that says so.
 
-    Raises RowsError where there are several partitions and a column is missing.
+    Raises RowsError where there are several partitions and a column is missing, and for a column
+    that is a dimension's but for upper and lower case.
     """
     names = dimension_names(definition)
+    _refuse_other_case(frame, names)
     missing = [name for name in names if name not in frame.columns]
     if missing and len(keys) > 1:
         columns = " and ".join(repr(name) for name in missing)
@@ -44,9 +46,13 @@ def says_nothing(
 def text_columns(
     frame: Frame, definition: PartitionDefinition | None, keys: Sequence[PartitionKey]
 ) -> dict[str, Column]:
-    """The column that says each dimension: the text of a key of the run, null, or `OUTSIDE`."""
+    """The column that says each dimension: the text of a key of the run, null, or `OUTSIDE`.
+
+    Raises RowsError for a column that is a dimension's but for upper and lower case.
+    """
     functions = spark.functions()
     names = dimension_names(definition)
+    _refuse_other_case(frame, names)
     parts = zip(*(key_parts(key) for key in keys), strict=True)
     columns = {}
     for name, own in zip(names, parts, strict=True):
@@ -75,6 +81,18 @@ def outside_sentence(
         f"{rows} rows lie outside the run's {count} partitions:"
         f" {'; '.join(list(reasons)[:_EXAMPLES])}"
     )
+
+
+def _refuse_other_case(frame: Frame, names: Sequence[str]) -> None:
+    """Spark takes such a column for the dimension's own, and its rows would not be looked at."""
+    own = {name.casefold(): name for name in names}
+    for column in frame.columns:
+        name = own.get(column.casefold())
+        if name is not None and column not in names:
+            raise RowsError(
+                f"the frame has a column {column!r}, and the dimension is called {name!r}: Spark"
+                " does not tell upper from lower case; rename the column"
+            )
 
 
 def _reasons(

@@ -185,6 +185,10 @@ ASSETS = """
                 of_day = frame.filter(frame.day == key).filter("n > 0")
                 self.write(of_day, partition=key)
 
+    @asset(uri="{uri}", partition=DAYS)
+    def loud(spark):
+        return spark.sql("values ('mon', 1), ('tue', 2) as rows(DAY, n)")
+
     @asset(partition=DAYS)
     def reads(sales):
         print("read:", sorted(map(tuple, sales.read().collect())))
@@ -233,4 +237,6 @@ def test_nothing_is_kept_of_rows_that_were_refused(spark_runs: Runs, shop: Shop)
     assert {key: one["rows"] for key, one in made.staged.items()} == {"mon": 1, "tue": 0}, made.log
     assert shop.rows() == [("mon", 1)]
     spark_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
+    loud = spark_runs.run("loud", ["mon"])
+    assert "a column 'DAY', and the dimension is called 'day'" in loud.failure["error"]
     assert shop.tables() == {"sales", "_slicewise_published"}

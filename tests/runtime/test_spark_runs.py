@@ -169,6 +169,8 @@ def test_partitions_without_rows_are_published_empty(spark_runs: Runs) -> None:
         ("sql(\"select timestamp'2013-01-03 00:00' partition, 1 n\")", 2, "2013-01-03 00:00:00"),
         ("range(3)", 2, "no column 'partition'"),
         ("sql('select 1.5 partition, 1 n')", 2, "decimal"),
+        ("sql(\"select date'2013-01-02' PARTITION, 1 n\")", 1, "has a column 'PARTITION'"),
+        ("sql(\"select date'2013-01-02' PARTITION, 1 n\")", 2, "has a column 'PARTITION'"),
     ],
 )
 def test_rows_outside_the_run_fail_it_before_anything_is_published(
