@@ -30,8 +30,6 @@ SESSION_CONF: dict[str, str | int | bool] = {
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }
 
-_SCHEMA_IN_FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
-
 _PRELOADED = (
     "pyarrow.fs",
     "pyarrow.parquet",
@@ -254,19 +252,6 @@ def as_text(frame: "DataFrame", column: str) -> Any:
         whole = value.try_cast("bigint")
         return functions.when(value == whole, whole.cast("string")).otherwise(value.cast("string"))
     return value.cast("string")
-
-
-def parquet_schema(files: Any, path: str) -> "StructType | None":
-    """The schema that Spark left in a Parquet file of a pyarrow file system; None if it left none.
-
-    It is the one that Spark would infer, which costs the server a job when a read is planned, and
-    another one when it runs.
-    """
-    from pyarrow import parquet
-
-    with files.open_input_file(path) as source:
-        text = (parquet.read_metadata(source).metadata or {}).get(_SCHEMA_IN_FOOTER)
-    return None if text is None else schema_of(text)
 
 
 def schema_of(text: str | bytes) -> "StructType":

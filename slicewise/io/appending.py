@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+from slicewise import spark
 from slicewise.definitions import PartitionDefinition
 from slicewise.folders import dimension_names
 from slicewise.frames import Frame, RowsError
 from slicewise.io.base import Place
-from slicewise.io.files import Files, parquet_columns
+from slicewise.io.columns import known_schema
+from slicewise.io.files import Files
 
 
 def refuse_other_columns(
@@ -25,9 +27,9 @@ def refuse_other_columns(
     """
     own = frame.drop(*dimension_names(definition)).schema
     for path, folder in there:
-        columns = folder.kept_schema() or parquet_columns(folder)
-        if columns is not None:
-            _compare(own, columns, path, folder.form.name, place.asset)
+        schema = known_schema(folder)
+        if schema is not None:
+            _compare(own, spark.schema_of(schema), path, folder.form.name, place.asset)
 
 
 def _compare(own: Any, there: Any, path: str, form: str, asset: str) -> None:

@@ -12,8 +12,9 @@ from slicewise.definitions import PartitionDefinition
 from slicewise.folders import key_folder
 from slicewise.io.appending import refuse_other_columns
 from slicewise.io.base import Frame, Session, Staged, Storage, Writer
-from slicewise.io.files import Files, read
+from slicewise.io.files import Files
 from slicewise.io.formats import FORMATS, checked_format
+from slicewise.io.reading import read
 from slicewise.io.staging import Target, stage
 from slicewise.keys import PartitionKey
 from slicewise.storage.layout import marker_name, staging_path

@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from slicewise import spark
-from slicewise.io.formats import FORMATS, SCHEMA_FILE, Format, count_rows, format_of
+from slicewise.io.formats import SCHEMA_FILE, Format, count_rows
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 Frame = Any  # of pyspark, which is not imported for the sake of a type
-Session = Any
 Schema = Any
 
 _NO_SUCCESS_FILES = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
@@ -50,14 +48,17 @@ class Files:
 
     def data(self) -> list["FileInfo"]:
         """The data files of this folder itself, in the order of names; a file by itself is one."""
+        return [one for one in self.listed() if is_data(one.base_name)]
+
+    def listed(self) -> list["FileInfo"]:
+        """As `data`, and with the files that are hidden."""
         from pyarrow.fs import FileSelector, FileType
 
         itself = self.system.get_file_info(self.path)
         if itself.type == FileType.File:
             return [itself]
         infos = self.system.get_file_info(FileSelector(self.path, allow_not_found=True))
-        files = [one for one in infos if one.type == FileType.File and is_data(one.base_name)]
-        return sorted(files, key=_path)
+        return sorted((one for one in infos if one.type == FileType.File), key=_path)
 
     def rows(self, files: Sequence["FileInfo"]) -> int:
         """How many rows these files hold."""
@@ -109,68 +110,10 @@ class Files:
         """Writes down the columns of the data beside it."""
         self.put(SCHEMA_FILE, schema.json().encode())
 
-    def kept_schema(self) -> "Schema | None":
-        """The columns of the data in this folder, as far as it says them itself."""
+    def kept_schema(self) -> str | None:
+        """The columns of the data in this folder, as JSON; None where they lie not beside it."""
         text = self.get(SCHEMA_FILE)
-        return None if text is None else spark.schema_of(text.decode())
-
-
-def read(
-    session: Session, root: Files, folders: Sequence[str], columns: Sequence[Mapping[str, Any]]
-) -> Frame:
-    """The data of some folders, whose names below the root say the partitions.
-
-    A partition that was made before the asset's format was changed is read as it was written.
-    """
-    groups: dict[str, list[str]] = {}
-    for folder in folders:
-        found = next((format_of(one.base_name) for one in root.below(folder).data()), None)
-        groups.setdefault((found or root.form).name, []).append(folder)
-    frames = [
-        _read(session, replace(root, form=FORMATS[name]), group, columns)
-        for name, group in groups.items()
-    ]
-    first, *others = frames
-    for other in others:
-        first = first.unionByName(other, allowMissingColumns=True)
-    return first
-
-
-def _read(
-    session: Session, root: Files, folders: Sequence[str], columns: Sequence[Mapping[str, Any]]
-) -> Frame:
-    first = root.below(min(folders))  # as Spark itself does it: by the first file
-    kept = first.kept_schema()
-    of_format = root.form.reading if kept is not None else root.form.foreign
-    options = {**root.options, **of_format}
-    schema = kept or parquet_columns(first) or _declared(root, columns)
-    reader = session.read.format(root.form.name).options(**options)
-    if schema is not None:
-        reader = reader.schema(schema)
-    if list(folders) == ["."]:
-        return reader.load(root.url)
-    urls = [root.below(folder).url for folder in folders]
-    return reader.option("basePath", root.url).load(urls)
-
-
-def parquet_columns(folder: Files) -> "Schema | None":
-    """The columns that the first Parquet file of a folder says; None of other formats."""
-    if folder.form.name != "parquet":
-        return None
-    files = folder.data()
-    return spark.parquet_schema(folder.system, files[0].path) if files else None
-
-
-def _declared(root: Files, columns: Sequence[Mapping[str, Any]]) -> "Schema | None":
-    """The declared columns as a schema, where the files themselves do not say theirs."""
-    if root.form.says_columns:
-        return None
-    if not columns:
-        raise ValueError(
-            f"nothing says which columns the {root.form.name} files in {root.path} have: declare"
-            ' them with the asset, columns={"name": "string", "at": "timestamp"}'
-        )
-    return spark.schema_from(columns)
+        return None if text is None else text.decode()
 
 
 def is_data(name: str) -> bool:

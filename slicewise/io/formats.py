@@ -41,6 +41,8 @@ class Format:
     foreign: Mapping[str, str] = field(default_factory=dict)
     says_columns: bool = False
     """Whether its files say their columns and types themselves."""
+    by_place: bool = False
+    """Whether a column is known by its place, not by its name."""
 
 
 FORMATS = {
@@ -51,8 +53,10 @@ FORMATS = {
             name="csv",
             suffixes=[".csv"],
             writing={**_CSV, **_TIMES},
-            reading={**_CSV, **_TIMES, **_STRICT, "multiLine": "true"},
+            # Files that have taken the place of those whose columns are kept are not read by them.
+            reading={**_CSV, **_TIMES, **_STRICT, "multiLine": "true", "enforceSchema": "false"},
             foreign={**_FOREIGN_CSV, **_STRICT},
+            by_place=True,
         ),
         Format(
             name="json",

@@ -16,8 +16,9 @@ from slicewise.definitions import PartitionDefinition
 from slicewise.folders import key_folder
 from slicewise.io.appending import refuse_other_columns
 from slicewise.io.base import Frame, Session, Staged, Storage, Writer
-from slicewise.io.files import Files, read
+from slicewise.io.files import Files
 from slicewise.io.formats import FORMATS, checked_format
+from slicewise.io.reading import read
 from slicewise.io.staging import Target, stage, stage_one
 from slicewise.keys import PartitionKey
 from slicewise.storage.errors import StagingLostError, TryAgainError

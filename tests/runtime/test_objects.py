@@ -135,9 +135,10 @@ def test_another_attempt_at_a_run_does_not_add_its_rows_again(bucket: Bucket) ->
 
 
 ASSETS = """
-    DAYS = PartitionBySequence(["mon", "a/b"], name="day")
+    DAYS = PartitionBySequence(["mon", "a/b", "tue"], name="day")
+    COLUMNS = {"n": "int", "t": "string"}
 
-    @asset(uri="s3://lake/sales", format="csv", partition=DAYS, strategy="range")
+    @asset(uri="s3://lake/sales", format="csv", partition=DAYS, strategy="range", columns=COLUMNS)
     def sales(spark, context):
         rows = [("mon", context["run_id"], "x y")]
         return spark.createDataFrame(rows, "day string, n int, t string")
@@ -150,10 +151,25 @@ ASSETS = """
     def reads(sales, everything):
         print("sales:", sorted(map(tuple, sales.read().collect())), sales.read().columns)
         print("everything:", sorted(row.n for row in everything.read().collect()))
+
+    @asset()
+    def reads_sales(sales):
+        print("sales:", *map(tuple, sales.read().select("day", "t").orderBy("day").collect()))
+
+    @asset(uri="s3://lake/grows", format="json", write_mode="append", params={"sql": ""})
+    def grows(spark, context):
+        return spark.sql(context["params"]["sql"])
+
+    @asset()
+    def reads_grown(grows):
+        print(*map(tuple, grows.read().orderBy("n").collect()))
+        grows.read().explain()
 """
 
 
-def test_spark_writes_and_reads_what_the_log_says(spark_runs: Runs, tmp_path: Path) -> None:
+@pytest.fixture
+def bucket_runs(spark_runs: Runs, tmp_path: Path) -> Runs:
+    """Runs whose buckets, of both stores, are the folder ``bucket``."""
     folder = tmp_path / "bucket"
     folder.mkdir()
     overlay = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
@@ -162,6 +178,7 @@ def test_spark_writes_and_reads_what_the_log_says(spark_runs: Runs, tmp_path: Pa
         # Spark lowers the names of a reader's options, so that "linkFallback" would not do.
         "fs.viewfs.mounttable.lake.link./sales": f"file://{folder}/sales",
         "fs.viewfs.mounttable.lake.link./all": f"file://{folder}/all",
+        "fs.viewfs.mounttable.lake.link./grows": f"file://{folder}/grows",
         "fs.viewfs.overload.scheme.target.file.impl": local,
         # Hadoop's default for s3a is one of the connector's own.
         "mapreduce.outputcommitter.factory.scheme.s3a": (
@@ -173,14 +190,26 @@ def test_spark_writes_and_reads_what_the_log_says(spark_runs: Runs, tmp_path: Pa
         connection = {"arrow": f"file://{folder}", "hadoop": {**hadoop, **own}}
         spark_runs.connections = {**spark_runs.connections, place: connection}
     spark_runs.define(ASSETS)
+    return spark_runs
+
+
+def test_spark_writes_and_reads_what_the_log_says(bucket_runs: Runs, tmp_path: Path) -> None:
     keys = ["mon", "a%2Fb"]
-    spark_runs.make("sales", keys)
-    latest = spark_runs.make("sales", keys).request["run_id"]
-    assert len(list((folder / "sales").rglob("part-*"))) == 2
-    added = [spark_runs.make("everything").request["run_id"] for _ in range(2)]
-    read = spark_runs.run("reads", upstream={"sales": keys, "everything": [""]})
+    bucket_runs.make("sales", keys)
+    latest = bucket_runs.make("sales", keys).request["run_id"]
+    assert len(list((tmp_path / "bucket/sales").rglob("part-*"))) == 2
+    added = [bucket_runs.make("everything").request["run_id"] for _ in range(2)]
+    read = bucket_runs.run("reads", upstream={"sales": keys, "everything": [""]})
     assert f"sales: [({latest}, 'x y', 'mon')] ['n', 't', 'day']\n" in read.log, read.messages
     assert f"everything: {added}\n" in read.log
+
+
+def test_columns_that_appended_rows_have_more_are_read(bucket_runs: Runs) -> None:
+    for sql in ("select 1 as n", "select 2 as n, 'x' as late", "select 3 as n, null as late"):
+        bucket_runs.make("grows", params={"sql": sql.replace("null", "cast(null as string)")})
+    read = bucket_runs.make("reads_grown", upstream={"grows": [""]})
+    assert "(1, None) (2, 'x') (3, None)\n" in read.log
+    assert read.log.count("FileScan json ") == 1, "each append is read by itself"
 
 
 def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:

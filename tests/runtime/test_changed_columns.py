@@ -1,0 +1,159 @@
+"""An asset whose columns have changed: each partition is read by those that it was written with."""
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from slicewise.io.columns import merged
+from tests.runtime.runs import Runs
+
+FORMATS = ("parquet", "csv", "json", "orc")
+# The code was edited from day to day.
+DAYS = {
+    "mon": "select 'a' as left, 'b' as right, 1 as n",
+    "tue": "select 'b' as right, 'a' as left, 2 as n",
+    "wed": "select 'a' as left, 'b' as right, 3 as n, 'late' as extra",
+    "thu": "select 'a' as left, 'b' as right, 4L as n",
+}
+ASSETS = """
+    DAYS = PartitionBySequence(["mon", "tue", "wed", "thu"], name="day")
+
+    @asset.multi(outlets=[Asset(f"as_{one}", uri=f"{LAKE}/as.{one}") for one in {formats}],
+                 partition=DAYS, params={"sql": ""})
+    def tables(spark, context):
+        frame = spark.sql(context["params"]["sql"])
+        return {f"as_{one}": frame for one in {formats}}
+
+    @asset()
+    def reads(as_parquet, as_csv, as_json, as_orc):
+        for handle in (as_parquet, as_csv, as_json, as_orc):
+            frame = handle.read()
+            frame = frame.select("day", "left", "right", "n", *{more}).orderBy("n")
+            print("rows:", *map(tuple, frame.collect()), dict(frame.dtypes)["n"])
+            frame.explain()
+            print("rows:", frame.count(), handle.read().count())
+""".replace("{formats}", str(FORMATS))
+
+
+@pytest.mark.parametrize(
+    ("days", "scans"),
+    [
+        # What is known by name is one scan, however many there are; CSV is known by place.
+        (["mon", "tue", "wed"], {"parquet": 1, "csv": 3, "json": 1, "orc": 1}),
+        (["mon", "thu"], dict.fromkeys(FORMATS, 2)),
+    ],
+)
+def test_each_partition_is_read_by_its_own_columns(
+    spark_runs: Runs, days: list[str], scans: dict[str, int]
+) -> None:
+    is_late = "wed" in days
+    spark_runs.define(ASSETS.replace("{more}", str(["extra"] if is_late else [])))
+    for day in days:
+        spark_runs.make("tables", [day], params={"sql": DAYS[day]})
+    upstream = {f"as_{one}": days for one in FORMATS}
+    said = spark_runs.make("reads", upstream=upstream).log
+    late = {"mon": (None,), "tue": (None,), "wed": ("late",)} if is_late else {}
+    numbers = {day: number for number, day in enumerate(DAYS, start=1)}
+    rows = [(day, "a", "b", numbers[day], *late.get(day, ())) for day in days]
+    kind = "int" if is_late else "bigint"
+    expected = [f"rows: {' '.join(map(str, rows))} {kind}", f"rows: {len(days)} {len(days)}"]
+    assert [line for line in said.splitlines() if line.startswith("rows:")] == expected * 4
+    assert {one: said.count(f"FileScan {one} ") for one in FORMATS} == scans
+
+
+def test_what_something_else_has_written_stands_beside_ones_own(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        DAYS = PartitionBySequence(["fri", "mon", "tue"], name="day")
+        @asset(uri=f"{LAKE}/notes", format="csv", partition=DAYS, columns={"note": "string"})
+        def notes(spark):
+            return spark.sql("values (null), (' kept ') as rows(note)")
+        @asset(uri=f"{LAKE}/counts", partition=DAYS)
+        def counts(spark):
+            return spark.sql("select 3 as n, 'x' as own")
+        @asset()
+        def reads(notes, counts):
+            print("notes:", *sorted(map(repr, (row.note for row in notes.read().collect()))))
+            frame = counts.read().select("day", "n", "late", "own").orderBy("n")
+            print("counts:", *map(tuple, frame.collect()))
+    """)
+    lake = spark_runs.lake
+    for folder in ("notes/day=fri", "counts/day=fri", "counts/day=mon"):
+        lake.joinpath(folder).mkdir(parents=True)
+    lake.joinpath("notes/day=fri/part-0.csv").write_text("note\n\\N\n")
+    for day, columns in (("fri", {"n": [1]}), ("mon", {"n": [2], "late": ["y"]})):
+        parquet.write_table(pyarrow.table(columns), lake / f"counts/day={day}/part-0.parquet")
+    spark_runs.make("notes", ["tue"])
+    spark_runs.make("counts", ["tue"])
+    upstream = {"notes": ["fri", "tue"], "counts": ["fri", "mon", "tue"]}
+    said = spark_runs.make("reads", upstream=upstream).log
+    assert "notes: ' kept ' '\\\\N' None\n" in said
+    assert "counts: ('fri', 1, None, None) ('mon', 2, 'y', None) ('tue', 3, None, 'x')\n" in said
+
+
+def test_a_csv_file_is_not_read_by_columns_that_are_not_its_own(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/pairs", format="csv")
+        def pairs(spark):
+            return spark.sql("select 'a' as left, 'b' as right")
+        @asset()
+        def reads(pairs):
+            print(pairs.read().collect())
+    """)
+    spark_runs.make("pairs")
+    (file,) = spark_runs.lake.glob("pairs/*.csv")
+    file.write_text("right,left\nb,a\n")
+    read = spark_runs.run("reads", upstream={"pairs": [""]})
+    assert "FAILED_READ_FILE" in read.failure["error"]
+
+
+def test_a_partition_of_many_columns_says_them_in_its_footer(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        DAYS = PartitionBySequence(["mon", "tue"], name="day")
+        @asset(uri=f"{LAKE}/wide", partition=DAYS, params={"columns": 0})
+        def wide(spark, context):
+            count = context["params"]["columns"]
+            return spark.sql("select " + ", ".join(f"{n} as column_{n}" for n in range(count)))
+        @asset()
+        def reads(wide):
+            frame = wide.read()
+            frame.explain()
+            print("columns:", len(frame.columns), [row.column_799 for row in frame.collect()])
+    """)
+    for day, count in (("mon", 600), ("tue", 800)):
+        spark_runs.make("wide", [day], params={"columns": count})
+    (file,) = spark_runs.lake.glob("wide/day=tue/*.parquet")
+    assert parquet.read_metadata(file).serialized_size > 1 << 16
+    said = spark_runs.make("reads", upstream={"wide": ["mon", "tue"]}).log
+    assert said.count("FileScan parquet ") == 1
+    assert "columns: 801 [799, None]" in said or "columns: 801 [None, 799]" in said
+
+
+def struct(**types: object) -> dict[str, object]:
+    fields = [{"name": name, "type": kind, "nullable": True} for name, kind in types.items()]
+    return {"type": "struct", "fields": fields}
+
+
+def array(kind: object) -> dict[str, object]:
+    return {"type": "array", "elementType": kind, "containsNull": True}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (struct(a="long"), struct(b="string"), struct(a="long", b="string")),
+        (struct(a="long", b="string"), struct(b="string"), struct(a="long", b="string")),
+        (struct(a="long"), struct(a="integer"), None),
+        (struct(a="long"), struct(A="long"), None),
+        (struct(a="long"), struct(a=struct(b="long")), None),
+        (
+            struct(a=array(struct(x="long"))),
+            struct(a=array(struct(y="date"))),
+            struct(a=array(struct(x="long", y="date"))),
+        ),
+        (struct(a=array("long")), struct(a=array("string")), None),
+    ],
+)
+def test_columns_are_put_together_where_none_has_two_types(
+    one: object, other: object, both: object
+) -> None:
+    assert merged(one, other) == both
