@@ -18,7 +18,7 @@ from slicewise.io.appending import refuse_other_columns
 from slicewise.io.base import Frame, Session, Staged, Storage, Writer
 from slicewise.io.files import Files
 from slicewise.io.formats import FORMATS, checked_format
-from slicewise.io.reading import read
+from slicewise.io.reading import by_name, read
 from slicewise.io.staging import Target, stage, stage_one
 from slicewise.keys import PartitionKey
 from slicewise.storage.errors import StagingLostError, TryAgainError
@@ -88,16 +88,21 @@ class ObjectStorage(Storage):
         paths = [key_folder(definition, key) for key in keys]
         with _answering(self.place.uri), ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
             logs = dict(zip(paths, pool.map(self._log, paths), strict=True))
-        if version is None and not any(logs.values()):
-            # Something else has written it, in folders like Spark's.
-            return read(session, self._files(UNPARTITIONED), paths, self.place.columns)
-        folders = [
-            _folder(entry, path)
-            for path, log in logs.items()
-            for entry in (_counting(log) if version is None else [_version(log, version, path)])
-        ]
-        frame = read(session, self._files(_DATA), folders, self.place.columns)
-        return frame.drop(_COLUMN)
+            if version is None:
+                counting = {path: _counting(log) for path, log in logs.items()}
+            else:
+                counting = {path: [_version(log, version, path)] for path, log in logs.items()}
+            own = [_folder(one, path) for path, entries in counting.items() for one in entries]
+            # What something else has written has no log; it lies in folders like Spark's.
+            others = [path for path, entries in counting.items() if not entries]
+            frames = []
+            if own:
+                frame = read(session, self._files(_DATA), own, self.place.columns)
+                frames.append(frame.drop(_COLUMN))
+            if others:
+                home = self._files(UNPARTITIONED)
+                frames.append(read(session, home, others, self.place.columns))
+        return by_name(frames)
 
     def read_staged(
         self,

@@ -212,6 +212,20 @@ def test_columns_that_appended_rows_have_more_are_read(bucket_runs: Runs) -> Non
     assert read.log.count("FileScan json ") == 1, "each append is read by itself"
 
 
+def test_days_that_something_else_has_written_are_read_beside_those_of_runs(
+    bucket_runs: Runs, tmp_path: Path
+) -> None:
+    home = tmp_path / "bucket/sales/day=a%2Fb"
+    home.mkdir(parents=True)
+    (home / "part-0.csv").write_text("n,t\n7,y\n")
+    bucket_runs.make("sales", ["mon"])
+    read = bucket_runs.run("reads_sales", upstream={"sales": ["a%2Fb", "mon"]})
+    assert "sales: ('a/b', 'y') ('mon', 'x y')\n" in read.log, read.messages
+    missing = bucket_runs.run("reads_sales", upstream={"sales": ["a%2Fb", "mon", "tue"]})
+    assert "PATH_NOT_FOUND" in missing.failure["error"]
+    assert "day=tue" in missing.failure["error"]
+
+
 def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:
     nobody = "s3://key:secret@lake?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
     storage = storage_at(
