@@ -93,8 +93,8 @@ class ObjectStorage(Storage):
             else:
                 counting = {path: [_version(log, version, path)] for path, log in logs.items()}
             own = [_folder(one, path) for path, entries in counting.items() for one in entries]
-            # What something else has written has no log; it lies in folders like Spark's.
-            others = [path for path, entries in counting.items() if not entries]
+            are_outside = pool.map(self._began_outside, counting, counting.values())
+            others = [path for path, is_so in zip(counting, are_outside, strict=True) if is_so]
             frames = []
             if own:
                 frame = read(session, self._files(_DATA), own, self.place.columns)
@@ -170,6 +170,15 @@ class ObjectStorage(Storage):
         for path in (key_folder(definition, key) for key in keys):
             for entry in _counting(self._log(path))[-1:]:
                 yield path, self._files(_DATA).below(_folder(entry, path))
+
+    def _began_outside(self, path: str, entries: Sequence[_Entry]) -> bool:
+        """Whether something else has written a partition's first rows, in a folder like Spark's.
+
+        There is no log until a run has added some.
+        """
+        if any(one.mode != "append" for one in entries):
+            return False
+        return not entries or bool(self._files(UNPARTITIONED).below(path).data())
 
     def _files(self, folder: str) -> Files:
         parts = urlsplit(self.place.uri)

@@ -7,7 +7,9 @@ that it reads and writes ``s3a://`` paths.
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from slicewise.io import Place, Writer, storage_at
 from slicewise.storage import MissingVersionError, StagingLostError, TryAgainError
@@ -148,8 +150,11 @@ ASSETS = """
         return spark.sql("select %d as n" % context["run_id"])
 
     @asset()
-    def reads(sales, everything):
+    def reads(sales):
         print("sales:", sorted(map(tuple, sales.read().collect())), sales.read().columns)
+
+    @asset()
+    def reads_all(everything):
         print("everything:", sorted(row.n for row in everything.read().collect()))
 
     @asset()
@@ -199,9 +204,10 @@ def test_spark_writes_and_reads_what_the_log_says(bucket_runs: Runs, tmp_path: P
     latest = bucket_runs.make("sales", keys).request["run_id"]
     assert len(list((tmp_path / "bucket/sales").rglob("part-*"))) == 2
     added = [bucket_runs.make("everything").request["run_id"] for _ in range(2)]
-    read = bucket_runs.run("reads", upstream={"sales": keys, "everything": [""]})
+    read = bucket_runs.run("reads", upstream={"sales": keys})
     assert f"sales: [({latest}, 'x y', 'mon')] ['n', 't', 'day']\n" in read.log, read.messages
-    assert f"everything: {added}\n" in read.log
+    read = bucket_runs.run("reads_all", upstream={"everything": [""]})
+    assert f"everything: {added}\n" in read.log, read.messages
 
 
 def test_columns_that_appended_rows_have_more_are_read(bucket_runs: Runs) -> None:
@@ -210,6 +216,17 @@ def test_columns_that_appended_rows_have_more_are_read(bucket_runs: Runs) -> Non
     read = bucket_runs.make("reads_grown", upstream={"grows": [""]})
     assert "(1, None) (2, 'x') (3, None)\n" in read.log
     assert read.log.count("FileScan json ") == 1, "each append is read by itself"
+
+
+def test_rows_are_added_to_those_that_something_else_has_written(
+    bucket_runs: Runs, tmp_path: Path
+) -> None:
+    home = tmp_path / "bucket/all"
+    home.mkdir(parents=True)
+    parquet.write_table(pyarrow.table({"n": [0]}), home / "part-0.parquet")
+    added = [bucket_runs.make("everything").request["run_id"] for _ in range(2)]
+    read = bucket_runs.make("reads_all", upstream={"everything": [""]})
+    assert f"everything: {[0, *added]}\n" in read.log
 
 
 def test_days_that_something_else_has_written_are_read_beside_those_of_runs(
