@@ -311,7 +311,7 @@ def test_a_run_that_lost_its_worker_too_often_is_tried_again_after_clearing_up(
 ) -> None:
     attempt = begun(flights, alice, gateway)
     RunAttempt.objects.update(application_id="app-1")
-    Run.objects.update(platform_failures=5)
+    Run.objects.update(platform_failures=ending.PLATFORM_RETRIES)
     ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
     run = retry_run(Run.objects.get(), user=alice)
     assert [one.number for one in begun_again(run, gateway).unstopped] == [1]
