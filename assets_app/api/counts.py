@@ -14,24 +14,15 @@ class StateCounts:
     """Counts of the given assets under the definitions they have now."""
 
     def __init__(self, assets: Iterable[Asset]) -> None:
-        # Slices of a definition that the asset had before are kept, and not counted.
-        present = {asset.pk: asset.identity for asset in assets}
-        ours = {"asset__in": present, "identity__in": set(present.values())}
+        ours = list(assets)
         self._settled: dict[int, dict[str, int]] = defaultdict(dict)
-        counts = PartitionCount.objects.filter(count__gt=0, **ours).order_by()
-        for asset, identity, state, count in counts.values_list(
-            "asset", "identity", "state"
-        ).annotate(Sum("count")):
-            if present[asset] == identity:
-                self._settled[asset][state] = count
-        held = AssetPartition.objects.filter(held_by__isnull=False, **ours).order_by()
-        self._held: dict[int, int] = {
-            asset: count
-            for asset, identity, count in held.values_list("asset", "identity").annotate(
-                Count("id")
-            )
-            if present[asset] == identity
-        }
+        counts = PartitionCount.objects.filter(asset__in=ours, count__gt=0).as_cut_now().order_by()
+        for asset, state, count in counts.values_list("asset", "state").annotate(Sum("count")):
+            self._settled[asset][state] = count
+        held = AssetPartition.objects.filter(asset__in=ours, held_by__isnull=False).as_cut_now()
+        self._held: dict[int, int] = dict(
+            held.order_by().values_list("asset").annotate(Count("id"))
+        )
 
     def settled(self, asset: Asset) -> dict[str, int]:
         """Partitions by what last became of them; those never touched are not counted."""

@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from assets_app.models.catalogue import Asset, ProducerVersion
 from assets_app.models.states import PartitionState
-from assets_app.queries.slices import AssetPartitionQuerySet
+from assets_app.queries.slices import AssetPartitionQuerySet, CutQuerySet
 
 
 class AssetPartition(models.Model):
@@ -204,6 +204,8 @@ class PartitionCount(models.Model):
     segment = models.CharField(max_length=1000, db_collation="C", blank=True, default="")
     state = models.CharField(max_length=12, choices=PartitionState, db_collation="C")
     count = models.BigIntegerField(default=0)
+
+    objects = CutQuerySet.as_manager()
 
     class Meta:
         constraints = (

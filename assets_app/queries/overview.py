@@ -19,7 +19,6 @@ from assets_app.models import (
     WriteReport,
 )
 from assets_app.queries.grid import expected_count
-from assets_app.queries.slices import present_identity
 from partitions_app.looks import Look, look_of_partition
 
 STRIP_LENGTH = 30
@@ -95,25 +94,22 @@ def standings(assets: Sequence[Asset]) -> list[Standing]:
 
 
 def _counts(assets: Sequence[Asset]) -> dict[int, dict[str, int]]:
-    identities = {asset.pk: asset.identity for asset in assets}
     rows = (
-        PartitionCount.objects.filter(asset__in=identities, identity__in=set(identities.values()))
-        .values_list("asset", "identity", "state")
+        PartitionCount.objects.filter(asset__in=assets)
+        .as_cut_now()
+        .values_list("asset", "state")
         .annotate(number=Sum("count"))
         .order_by()
     )
     counts: dict[int, dict[str, int]] = {}
-    for asset, identity, state, number in rows:
-        if identities[asset] == identity:
-            counts.setdefault(asset, {})[state] = number
+    for asset, state, number in rows:
+        counts.setdefault(asset, {})[state] = number
     return counts
 
 
 def _held(assets: Sequence[Asset]) -> dict[int, int]:
-    rows = AssetPartition.objects.filter(
-        asset__in=assets, identity=present_identity("asset"), held_by__isnull=False
-    )
-    return dict(rows.order_by().values_list("asset").annotate(number=Count("pk")))
+    rows = AssetPartition.objects.filter(asset__in=assets, held_by__isnull=False)
+    return dict(rows.as_cut_now().order_by().values_list("asset").annotate(number=Count("pk")))
 
 
 def _moments(

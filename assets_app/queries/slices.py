@@ -1,7 +1,7 @@
 """Shapes in which slices are read."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from django.db import models
 from django.db.models import Count, F, Min, Value
@@ -12,16 +12,23 @@ from partitions_app.rules import identity_of
 if TYPE_CHECKING:
     from assets_app.models import Asset, AssetPartition  # noqa: F401
 
-
-def present_identity(asset: str) -> Coalesce:
-    """What slices and counts of assets, by that name of theirs, are kept under as they are cut now.
-
-    Those of a definition that an asset had before are kept, and not counted.
-    """
-    return Coalesce(F(f"{asset}__partition_definition__identity"), Value(identity_of(None)))
+Row = TypeVar("Row", bound=models.Model)
 
 
-class AssetPartitionQuerySet(models.QuerySet["AssetPartition"]):
+class CutQuerySet(models.QuerySet[Row]):
+    """What is kept of assets under the identity of a definition."""
+
+    def as_cut_now(self) -> Self:
+        """What is kept under the definition that the asset has now; that of one which it had before
+        is kept, and not counted.
+        """
+        present = Coalesce(F("asset__partition_definition__identity"), Value(identity_of(None)))
+        # In the filter itself it would leave out all assets that have no definition: the join for
+        # what a filter compares with is an inner one.
+        return self.alias(present_identity=present).filter(identity=F("present_identity"))
+
+
+class AssetPartitionQuerySet(CutQuerySet["AssetPartition"]):
     """Slices of assets."""
 
     def made_of(self, asset: "Asset") -> "AssetPartitionQuerySet":

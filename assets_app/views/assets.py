@@ -14,7 +14,6 @@ from assets_app.models import Asset, PartitionCount, Run
 from assets_app.queries.grid import grid_page
 from assets_app.queries.overview import standings
 from assets_app.queries.pages import import_error_of, neighbours
-from assets_app.queries.slices import present_identity
 from assets_app.views.listing import page_number, paged
 from assets_app.views.schedules import schedule_tab
 from partitions_app.grid import GridRequest
@@ -106,10 +105,8 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
     if show == "paused":
         rows = rows.filter(paused=True)
     if show == "failed":
-        failed = PartitionCount.objects.filter(
-            asset=OuterRef("pk"), identity=present_identity("asset"), state="failed", count__gt=0
-        )
-        rows = rows.filter(Exists(failed))
+        failed = PartitionCount.objects.filter(asset=OuterRef("pk"), state="failed", count__gt=0)
+        rows = rows.filter(Exists(failed.as_cut_now()))
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(
             Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_safe
 
 from assets_app.models import TERMINAL_STATES, Asset, Gateway, PartitionCount, Run, RunState
 from assets_app.queries.pages import broken_bundles
-from assets_app.queries.slices import present_identity
 from assets_app.queries.ticks import left_out_lately
 from assets_app.views.listing import unchanged
 from backfills_app.models import ENDED_STATES, Backfill
@@ -46,10 +45,10 @@ def _standing() -> dict[str, Any]:
 
 
 def _needs_a_person() -> dict[str, Any]:
-    failed = PartitionCount.objects.filter(
-        state="failed", count__gt=0, asset__active=True, identity=present_identity("asset")
+    failed = PartitionCount.objects.filter(state="failed", count__gt=0, asset__active=True)
+    by_asset = (
+        failed.as_cut_now().values("asset__name").annotate(number=Sum("count")).order_by("-number")
     )
-    by_asset = failed.values("asset__name").annotate(number=Sum("count")).order_by("-number")
     runs = Run.objects.listed().filter(state=RunState.FAILED).order_by("-ended_at")
     failed_by_asset, failed_runs, broken = list(by_asset[:10]), list(runs[:8]), broken_bundles()
     any_asset = Asset.objects.filter(active=True).exists()

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.models import Asset, Run, RunAttempt, RunGroup, RunLog, RunState
+from assets_app.models import Asset, PartitionCount, Run, RunAttempt, RunGroup, RunLog, RunState
 from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
@@ -148,6 +148,15 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
     Asset.objects.filter(pk=cut_anew.pk).update(partition_definition=hourly)
     assert "No asset matches" in browser.get("/assets/?show=failed").content.decode()
     assert "no partition has failed" in browser.get("/").content.decode()
+
+
+def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> None:
+    whole = asset("whole_one")
+    PartitionCount.objects.create(asset=whole, identity=whole.identity, state="failed", count=1)
+    for address in ("/", "/assets/?show=failed"):
+        assert "whole_one" in browser.get(address).content.decode()
+    browser.post("/assets/whole_one/materialize/")
+    assert "1 in progress" in browser.get("/assets/").content.decode()
 
 
 @pytest.mark.parametrize("key", ["2013-01-05", "2013-12-31"])
