@@ -130,10 +130,16 @@ def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
     """The folders in which the attempt's data is. One that may not be looked at counts as none."""
     writer = _writer(attempt, outlet)
     published: list[str] = []
+    try:
+        with _where_data_is_kept():
+            kept = _kept(outlet)
+    except StorageError as error:
+        log.warning("not looked at", run=attempt.run_id, uri=outlet.root, error=str(error))
+        return published
     for piece in outlet.partitions:
         try:
             with _where_data_is_kept():
-                published += _kept(outlet).published([piece["path"]], writer)
+                published += kept.published([piece["path"]], writer)
         except StorageError as error:
             log.warning("not looked at", run=attempt.run_id, path=piece["path"], error=str(error))
     return published
