@@ -69,10 +69,7 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     new = _store_assets(bundle, producers, external, versions)
     store_schedules(versions.values(), now=timezone.now())
     _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
-    _store_dependencies([*producers, *_waiting_for(new, bundle)])
-    # What something else writes now needs nothing here.
-    names_of_external = [entry["name"] for entry in external]
-    AssetDependency.objects.filter(downstream__name__in=names_of_external).delete()
+    _store_dependencies([*producers, *_waiting_for(new, bundle)], external)
     Bundle.objects.filter(pk=bundle.pk).update(
         current_version=version, error="", checked_at=timezone.now()
     )
@@ -248,12 +245,15 @@ def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:
     return [entry for entry in found if entry and names & _upstream_names(entry)]
 
 
-def _store_dependencies(producers: list[dict[str, Any]]) -> None:
-    """The edges into the declared assets, whole: what is not declared any more goes."""
+def _store_dependencies(producers: list[dict[str, Any]], external: list[dict[str, Any]]) -> None:
+    """The edges into the declared assets, whole: what is not declared any more goes. What something
+    else writes has none.
+    """
     downstream = [outlet["name"] for outlet in _outlets(producers)]
     upstream = {name for entry in producers for name in _upstream_names(entry)}
     ids = dict(Asset.objects.filter(name__in=[*downstream, *upstream]).values_list("name", "id"))
-    AssetDependency.objects.filter(downstream__name__in=downstream).delete()
+    declared = [*downstream, *(entry["name"] for entry in external)]
+    AssetDependency.objects.filter(downstream__name__in=declared).delete()
     AssetDependency.objects.bulk_create(
         AssetDependency(
             upstream_id=ids[name],
