@@ -150,8 +150,13 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     last = attempts[-1].pk if attempts else None
     application = next((one for one in reversed(attempts) if one.application_id), None)
     # What changes with none of these is not told to who looks already.
-    marks = [run.state, run.attempt_count, len(attempts), len(validations)]
-    marks.append(application.number if application else 0)
+    marks = [
+        run.state,
+        run.attempt_count,
+        len(attempts),
+        len(validations),
+        application.number if application else 0,
+    ]
     return {
         "run": run,
         "attempts": attempts,

@@ -89,15 +89,6 @@ def _by_mapping(
     if upstream.definition is None:
         return {}
     mapping = mapping_of(dependency.mapping)
-    now = timezone.now()
-    edge = Edge(
-        upstream=upstream,
-        definition=upstream.definition,
-        downstream=part.definition,
-        mapping=mapping,
-        since=now,
-        until=now,
-    )
     changed = labeled(
         upstream.definition,
         _CHANGED,
@@ -110,4 +101,13 @@ def _by_mapping(
     if not goes_by_windows(mapping):
         # Whatever the attempt has read, it has read for all alike.
         return dict.fromkeys(changed, part.whole)
+    now = timezone.now()
+    edge = Edge(
+        upstream=upstream,
+        definition=upstream.definition,
+        downstream=part.definition,
+        mapping=mapping,
+        since=now,
+        until=now,
+    )
     return {attempt: edge.needing(pieces, part.whole) for attempt, pieces in changed.items()}
