@@ -12,7 +12,8 @@ from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from tests import cast
-from tests.backfills.test_life import run_all, worker
+from tests.backfills.conftest import worker
+from tests.backfills.test_life import run_all
 from tests.execution.conftest import sent
 
 __all__ = ["sent", "worker"]

@@ -1,5 +1,14 @@
 """What tests of backfills share: nothing is sent, and runs are brought to their end by hand."""
 
-from tests.execution.conftest import alice, gateway, sent
+import pytest
+
+from assets_app.models import Gateway
+from tests.execution.conftest import alice, gateway, make_gateway, sent
 
 __all__ = ["alice", "gateway", "sent"]
+
+
+@pytest.fixture
+def worker(db: None) -> Gateway:
+    """Has room for all runs of a backfill."""
+    return make_gateway("backfill", slots=100)

@@ -16,7 +16,7 @@ from assets_app.execution.ending import Failure
 from assets_app.execution.waiting import wake_waiting
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.services import create_backfill, request_from_text
+from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from tests.cast import asset, outlet_of, together
 
@@ -55,6 +55,18 @@ def following(
 def ask(user: User, name: str, **fields: Any) -> Backfill:
     """A backfill of an asset."""
     return create_backfill(request_from_text(name, **fields), user=user)
+
+
+def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:
+    """What the preview of a backfill says of each of its assets."""
+    plan = check_backfill(request_from_text(name, **fields), user=user)
+    return {each.asset.name: each for each in plan.assets}
+
+
+def state_of(backfill: Backfill) -> str:
+    """The state it is in by now."""
+    backfill.refresh_from_db()
+    return backfill.state
 
 
 def never(_attempt: Attempt) -> bool:

@@ -1,38 +1,29 @@
 """Assets that follow in a backfill: each by its own mapping, after what comes before it."""
 
-from typing import Any
-
 import pytest
 
 import slicewise
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, Gateway, Run
-from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
-from backfills_app.services import check_backfill, request_from_text, retry_failed
+from backfills_app.models import BackfillAsset, BackfillPartition
+from backfills_app.services import retry_failed
 from backfills_app.services.advancing import advance
-from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes
+from tests.backfills.scenes import (
+    ask,
+    drive,
+    end,
+    failing_keys,
+    following,
+    outcomes,
+    plan_of,
+    state_of,
+)
 from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
-from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 
 WEEKLY = slicewise.PartitionByInterval("@weekly", start="2013-01-01", end="2014-01-01")
 MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
-
-
-@pytest.fixture
-def worker(db: None) -> Gateway:
-    return make_gateway("backfill", slots=100)
-
-
-def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:
-    plan = check_backfill(request_from_text(name, **fields), user=user)
-    return {each.asset.name: each for each in plan.assets}
-
-
-def state_of(backfill: Backfill) -> str:
-    backfill.refresh_from_db()
-    return backfill.state
 
 
 def test_all_that_follow_are_made_after_what_they_need(alice: User, worker: Gateway) -> None:

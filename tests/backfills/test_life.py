@@ -20,23 +20,13 @@ from backfills_app.services import cancel_backfill, create_backfill, request_fro
 from backfills_app.services.admission import AHEAD, admit
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
+from tests.backfills.scenes import state_of
 from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset
-from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
-
-
-@pytest.fixture
-def worker(db: None) -> Gateway:
-    return make_gateway("backfill", slots=100)
 
 
 def start(alice: User, start: str = "2013-01-01", end: str = "2013-01-31", **more: Any) -> Backfill:
     return create_backfill(request_from_text("raw_flights", start, end, **more), user=alice)
-
-
-def state_of(backfill: Backfill) -> str:
-    backfill.refresh_from_db()
-    return backfill.state
 
 
 def counts_of(backfill: Backfill) -> dict[str, int]:

@@ -8,11 +8,9 @@ from accounts_app.models import User
 from assets_app.execution import attempts
 from assets_app.models import Asset, Gateway, Run
 from assets_app.queries.staleness import newer_inputs
-from backfills_app.services import check_backfill, request_from_text
 from slicewise import All, Keys, Latest, PartitionByInterval, PartitionDefinition, PartitionMapping
-from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes
+from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, plan_of
 from tests.cast import DAILY_2013, asset
-from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun, publish
 
 BOUNDED = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
@@ -24,20 +22,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def worker(db: None) -> Gateway:
-    return make_gateway("backfill", slots=100)
-
-
 @pytest.fixture(params=[BOUNDED, OPEN], ids=["bounded", "open"])
 def rates(request: pytest.FixtureRequest, db: None) -> Asset:
     definition: PartitionDefinition = request.param
     return asset("rates", definition)
-
-
-def plan_of(user: User, name: str, **fields: Any) -> dict[str, Any]:
-    plan = check_backfill(request_from_text(name, **fields), user=user)
-    return {each.asset.name: each for each in plan.assets}
 
 
 def test_all_are_made_where_what_they_need_is_there(

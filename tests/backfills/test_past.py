@@ -33,12 +33,9 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
-from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes
-from tests.backfills.test_downstream import state_of, worker
+from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
 from tests.cast import AIRPORTS, DAILY_2013, asset
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
-
-__all__ = ["worker"]
 
 BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
 

@@ -23,12 +23,9 @@ from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
 from slicewise import Keys
-from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes
-from tests.backfills.test_life import state_of, worker
+from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, state_of
 from tests.cast import AIRPORTS, DAILY_2013, asset
 from tests.execution.test_attempts import publish
-
-__all__ = ["worker"]
 
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2013-01-01", end="2014-01-01")
 IN_BERLIN = slicewise.PartitionByInterval(

@@ -8,8 +8,9 @@ from accounts_app.models import AuditEntry, Grant, User
 from assets_app.models import Gateway
 from backfills_app.models import Backfill
 from backfills_app.services.advancing import advance
+from tests.backfills.conftest import worker
 from tests.backfills.scenes import following
-from tests.backfills.test_life import run_all, worker
+from tests.backfills.test_life import run_all
 from tests.cast import DAILY_2013
 from tests.cli.test_commands import refusal, said, told
 from tests.execution.conftest import sent
