@@ -11,11 +11,19 @@ _PLATFORM_CONDITIONS = {
     "INVALID_HANDLE.OPERATION_NOT_FOUND",
     "INVALID_HANDLE.OPERATION_ABANDONED",
     "INVALID_CURSOR.NOT_REATTACHABLE",
+    # The client's own: what it waits for is not known to the server that answers now.
+    "RESPONSE_ALREADY_RECEIVED",
+    # The client has closed the session, because another server answers now. Code cannot close that
+    # of its run: see `slicewise.runner.session`.
+    "NO_ACTIVE_SESSION",
     "CANNOT_LOAD_STATE_STORE",
     # A read planned before a partition was swapped: its files have gone.
     "FAILED_READ_FILE.FILE_NOT_EXIST",
 }
-_PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED"}
+# A server that is being stopped refuses calls, and says no more of it than "unknown".
+_PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED", "UNKNOWN"}
+# What Java says of work that was under way then; it comes with no condition.
+_STOPPING = ("Cannot call methods on a stopped SparkContext", "SparkContext was shut down")
 # By name, since pyspark is imported in one place only. The first: the JVM of an application.
 _BROKEN_OFF = {"Py4JNetworkError", "RetriesExceeded"}
 
@@ -49,6 +57,8 @@ def _is_platform_error(error: BaseException) -> bool:
     if not (_is_of_spark(error) or _is_raised_in_spark(error.__traceback__)):
         return False
     if isinstance(error, ConnectionError) or type(error).__name__ in _BROKEN_OFF:
+        return True
+    if any(sentence in str(error) for sentence in _STOPPING):
         return True
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in _PLATFORM_CONDITIONS:

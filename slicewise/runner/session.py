@@ -1,5 +1,6 @@
 """The Spark session of a run."""
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ SUBMIT = "submit"
 
 class NoSparkError(RuntimeError):
     """Spark was asked for in a run that has none."""
+
+
+def _stop_nothing() -> None:
+    sys.stdout.write("spark.stop() has stopped nothing: the run needs its session to the end.\n")
 
 
 def is_submitted(request: Message) -> bool:
@@ -49,6 +54,8 @@ class LazySession:
             # Said before: whoever ends this run knows then that there may be a session to end.
             self._worker.say({"type": "spark", "application_id": None, "ui": None})
             self._session, ui = self._opened(self._facts)
+            # So a session that is closed during a run was closed by Spark: its server is gone.
+            vars(self._session)["stop"] = _stop_nothing
             application = spark.application_id(self._session)
             self._worker.say({"type": "spark", "application_id": application, "ui": ui})
         return self._session
@@ -56,6 +63,7 @@ class LazySession:
     def close(self) -> None:
         """Gives the session's memory on the server back, or ends the application."""
         if self._session is not None:
+            vars(self._session).pop("stop", None)
             spark.close_session(self._session)
 
     def _opened(

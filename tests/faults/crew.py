@@ -104,10 +104,12 @@ class Crew:
         found: int = until(look, f"{name} has a warm parent")[0]
         return found
 
-    def kill(self, name: str) -> int:
-        """Kill -9; its supervisor starts one of the stack again, a second later. Its id."""
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """Kill -9, or a milder signal; its supervisor starts one of the stack again, a second
+        later. Its id.
+        """
         pid = self.pid(name)
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
         until(lambda: not is_running(pid), f"{name} has ended", every=0.01)
         return pid
 

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from py4j.clientserver import ClientServerConnection, JavaParameters, PythonParameters
 from py4j.protocol import Py4JNetworkError
+from pyspark.errors.exceptions.connect import UnknownException
 
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
@@ -80,6 +81,20 @@ def test_a_java_machine_that_is_gone_is_the_platform(closed_port: int) -> None:
 
 def test_a_call_of_java_that_breaks_off_is_the_platform() -> None:
     assert is_platform_failure(Py4JNetworkError("Error while sending or receiving"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # As a server of Spark 4.3 said it that was being stopped, now and then.
+        "(java.lang.IllegalStateException) Cannot call methods on a stopped SparkContext.\n"
+        "This stopped SparkContext was created at:\n",
+        "(org.apache.spark.SparkException) Job 3 cancelled because SparkContext was shut down",
+    ],
+)
+def test_a_spark_server_that_is_being_stopped_is_the_platform(said: str) -> None:
+    assert is_platform_failure(UnknownException(said, reason=""))
+    assert not is_platform_failure(ValueError(said))
 
 
 def test_a_spark_server_that_is_gone_is_the_platform(

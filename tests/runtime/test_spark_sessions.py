@@ -30,6 +30,19 @@ def test_a_session_conf_of_an_asset_is_set_and_a_static_one_refused(spark_runs: 
     assert 'engine="submit"' in spark_runs.run("refused").failure["error"]
 
 
+def test_code_that_stops_its_session_has_it_all_the_same(spark_runs: Runs) -> None:
+    spark_runs.define("""
+        @asset(uri=f"{LAKE}/stopped")
+        def stopped(spark):
+            frame = spark.range(3)
+            spark.stop()
+            return frame
+    """)
+    outcome = spark_runs.run("stopped")
+    assert outcome.log.startswith("spark.stop() has stopped nothing")
+    assert outcome.types[-2:] == ["finished", "exited"]
+
+
 def test_an_error_of_spark_is_the_codes_failure(spark_runs: Runs) -> None:
     spark_runs.define("""
         @asset()

@@ -1,0 +1,132 @@
+"""A Spark Connect server that is replaced or stopped while a session is in use: whatever the client
+makes of that, it is a failure of the platform.
+"""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from config.stack import Services
+from config.stack.folder import DataFolder
+from config.stack.process import scrubbed, write_private
+from config.stack.pytest_plugin import BRIEF
+from slicewise import spark
+from slicewise.platform_failures import is_platform_failure
+from tests.runtime.door import Door
+
+_SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
+
+
+@pytest.fixture(scope="module")
+def another(tmp_path_factory: pytest.TempPathFactory, spark_remote: str) -> Iterator[Services]:
+    """A second server, which takes the token of the first."""
+    data = tmp_path_factory.mktemp("another")
+    _, _, token = spark_remote.partition("token=")
+    known = replace(DataFolder(data).credentials(), spark_token=token)
+    write_private(data / "credentials.json", json.dumps(asdict(known)))
+    services = Services(data, env={**scrubbed(os.environ), **BRIEF})
+    services.start(["spark"])
+    yield services
+    services.stop()
+
+
+def port_of(remote: str) -> int:
+    port = urlsplit(remote).port
+    assert port is not None
+    return port
+
+
+@pytest.fixture
+def door(spark_remote: str) -> Iterator[Door]:
+    made = Door(port_of(spark_remote))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session(door: Door, spark_remote: str) -> Iterator[Any]:
+    """A session on the first server, which it does not know by its own address."""
+    session_id = str(uuid.uuid4())
+    opened: Any = spark.open_session(
+        spark_remote.replace(f":{port_of(spark_remote)}", f":{door.port}"), session_id
+    )
+    opened.range(1).count()
+    yield opened
+    opened.release_session_on_close = False
+    spark.close_session(opened)
+    spark.interrupt(spark_remote, session_id)
+
+
+def failure_of(work: Callable[[], object]) -> Exception:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it raises is looked at
+        work()
+    return caught.value
+
+
+def a_job(session: Any) -> object:
+    """Some seconds of work on Spark."""
+    return session.range(0, 1, 1, 1).selectExpr(_SLEEP).collect()
+
+
+def test_a_server_that_is_replaced_during_a_job_is_the_platform(
+    session: Any, door: Door, another: Services
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        working = pool.submit(a_job, session)
+        time.sleep(1)
+        assert working.running()
+        door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
+        assert is_platform_failure(failure_of(working.result))
+    assert is_platform_failure(failure_of(session.range(1).count))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session: session.range(1).count(),
+        lambda session: session.range(1).schema,
+        lambda session: session.conf.get("spark.app.id"),
+        lambda session: session.createDataFrame([(1,)], "n int").collect(),
+    ],
+    ids=["count", "schema", "conf", "rows of one's own"],
+)
+def test_a_server_that_was_replaced_between_two_calls_is_the_platform(
+    session: Any, door: Door, another: Services, ask: Callable[[Any], object]
+) -> None:
+    door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
+    assert is_platform_failure(failure_of(lambda: ask(session)))
+    assert is_platform_failure(failure_of(lambda: ask(session)))
+
+
+def many_jobs(session: Any) -> object:
+    """One after the other, without end."""
+    return [session.range(10_000).selectExpr("sum(id)").collect() for _ in count()]
+
+
+def test_a_server_that_is_stopped_in_good_order_is_the_platform(another: Services) -> None:
+    remote = another.environment()["SPARK_REMOTE"]
+    sessions = [spark.open_session(remote, str(uuid.uuid4())) for _ in range(4)]
+    with ThreadPoolExecutor() as pool:
+        working = [pool.submit(many_jobs, session) for session in sessions]
+        time.sleep(2)
+        another.supervisor.halt("spark")
+        for work in working:
+            error = failure_of(work.result)
+            assert is_platform_failure(error), repr(error)
+    for session in sessions:
+        session.release_session_on_close = False
+        spark.close_session(session)
+
+
+def test_an_error_of_the_query_is_the_codes(session: Any) -> None:
+    assert not is_platform_failure(failure_of(session.sql("SELECT 1 / 0").collect))
+    assert not is_platform_failure(failure_of(lambda: session.table("nowhere").collect()))
