@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from bench import arithmetic, database, flights, layers, trivial
+from bench import arithmetic, database, flights, layers, lists, trivial
 from bench.figures import Figure, line, show
 
-IN_DATABASE = {1, 2, 3, 5, 10, 15, 16}
+IN_DATABASE = {1, 2, 3, 5, 10, 14, 15, 16}
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         "--history",
         type=int,
         default=1_000_000,
-        help="materializations on record in rows 4, 8, 9 and 15",
+        help="materializations on record in rows 4, 8, 9, 14 and 15",
     )
     parser.add_argument("--runs", type=int, default=500, help="trivial runs in each turn of row 4")
     options = parser.parse_args()
@@ -35,6 +35,7 @@ def main() -> None:
         ({6, 7, 18}, lambda: flights.measure(times, days)),
         ({8, 9}, lambda: layers.measure(options.history)),
         ({4}, lambda: trivial.measure(times, options.runs, options.history)),
+        ({17}, lists.measure),
         (IN_DATABASE, lambda: database.measure(times, wanted or IN_DATABASE, options.history)),
     ]
     console = Console()

@@ -10,12 +10,13 @@ from config.stack import Services, prepare
 from config.stack.process import scrubbed
 
 _SERVERS = ("postgresql", "redis")
+_OF_ALL_AGES = {14, 15}
 
 
 def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
     """Start the database and the broker, make tables and account, and measure those rows.
 
-    ``history`` is how many materializations are on record for row 15.
+    ``history`` is how many materializations are on record for rows 14 and 15.
     """
     with data_folder() as folder:
         services = Services(folder, env=scrubbed(os.environ))
@@ -31,13 +32,31 @@ def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
             }
             prepare.main()
             # Models can be imported only now: Django reads its settings from the environment.
-            from bench import bookkeeping, bundling, ticks
+            from bench import bookkeeping, bundling
 
             if rows & {1, 2, 3, 5, 10}:
                 yield from bookkeeping.measure(times, password)
             if 16 in rows:
                 yield from bundling.measure(times)
-            if 15 in rows:
-                yield from ticks.measure(history)
+            if rows & _OF_ALL_AGES:
+                yield from _of_all_ages(times, rows, history)
         finally:
             services.stop()
+
+
+def _of_all_ages(times: int, rows: set[int], history: int) -> Iterator[Figure]:
+    """What is measured on an empty record, and again with materializations on it."""
+    from bench import grids, ticks
+    from bench.history import load
+
+    if 14 in rows:
+        grids.declare()
+    if 15 in rows:
+        ticks.declare()
+    for age, record in enumerate(("an empty record", f"{history:,} materializations on record")):
+        if age:
+            load(history)
+        if 14 in rows:
+            yield from grids.measure(times, record)
+        if 15 in rows:
+            yield from ticks.measure(record, age)
