@@ -22,7 +22,7 @@ _LISTS = (
     "/backfills/",
     "/gateways/",
     "/assets/trivial/partitions/",
-    "/assets/trivial/events/",
+    "/assets/trivial/ticks/",
 )
 
 
