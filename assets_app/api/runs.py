@@ -88,7 +88,10 @@ def _checked(position: Any) -> tuple[int, int]:
 class RunsView(ApiList[Run]):
     """Runs of all assets."""
 
-    queryset = Run.objects.listed()
+    # No more than is said of a run: a page holds up to a thousand of them.
+    queryset = Run.objects.select_related("asset", "requested_by").only(
+        *RunSerializer.Meta.fields, "asset__name", "requested_by__username"
+    )
     serializer_class = RunSerializer
     filterset_class = RunFilter
 

@@ -6,7 +6,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import JSONObject, StrictSerializer, Text, json_kind
+from accounts_app.serializers import JSONObject, StrictSerializer, Text, UtcDateTimeField, json_kind
 from assets_app.models import Asset, LeftOut, ScheduleTick
 from assets_app.queries.ticks import left_out_of
 from assets_app.scheduling.words import words_of
@@ -180,15 +180,15 @@ class PartitionSerializer(serializers.Serializer[Any]):
 
     key = serializers.CharField()
     label = serializers.CharField(help_text="What people are shown of the key: `2024-W05`.")  # type: ignore[assignment]
-    start = serializers.DateTimeField(allow_null=True, help_text="Start of its window, in UTC.")
-    end = serializers.DateTimeField(allow_null=True, help_text="End of its window, not included.")
+    start = UtcDateTimeField(allow_null=True, help_text="Start of its window, in UTC.")
+    end = UtcDateTimeField(allow_null=True, help_text="End of its window, not included.")
     segment = serializers.CharField(allow_blank=True)
     state = serializers.CharField()
     version = serializers.IntegerField(help_text="How often it has been materialized.")
     run = serializers.IntegerField(allow_null=True, help_text="The run that holds it, or the last.")
     rows = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
-    materialized_at = serializers.DateTimeField(allow_null=True)
+    materialized_at = UtcDateTimeField(allow_null=True)
     stale = serializers.BooleanField(
         help_text="Whether something it was made from has been made again since."
     )

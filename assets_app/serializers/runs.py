@@ -6,6 +6,7 @@ from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts_app.serializers import MODEL_FIELDS
 from assets_app.models import DISCOVERY, Run, RunAttempt, RunPartition, ValidationResult
 from assets_app.queries.pages import validations_of
 from slicewise.uris import masked_text
@@ -30,6 +31,8 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
 
 class RunSerializer(serializers.ModelSerializer[Run]):
     """A run as lists show it."""
+
+    serializer_field_mapping = MODEL_FIELDS
 
     asset = serializers.CharField(source="asset.name")
     group = serializers.IntegerField(source="group_id")
