@@ -14,6 +14,7 @@ from config.stack import Stack
 from config.stack.process import scrubbed
 
 _CLIENTS, _SECONDS, _WARM_UP_SECONDS = 50, 30, 5
+_WORKERS = 2
 _RUNS = "2024-01-01T00:00Z", "2024-01-01T04:59Z"
 _LISTS = (
     "/assets/",
@@ -33,6 +34,7 @@ def measure() -> Iterator[Figure]:
             **scrubbed(os.environ),
             "LAKE": str(folder / "lake"),
             "SLICEWISE_RUNNER_ENV": "LAKE",
+            "GRANIAN_WORKERS": str(_WORKERS),
         }
         whole = Stack(folder, bundles={"trivial": BUNDLES / "trivial"}, env=env)
         whole.start()
@@ -87,7 +89,8 @@ def _figure(took: list[float]) -> Figure:
     worst = quantiles(took, n=100)[-1]
     return Figure(
         row=17,
-        work=f"list pages of the API, {_CLIENTS} clients at one a second each",
+        work=f"list pages of the API, {_CLIENTS} clients at one a second each,"
+        f" {_WORKERS} web processes",
         measured=f"p99 {duration(worst)}, median {duration(median(took))}, no error",
         seconds=worst,
         reach="p99 200 ms, no error",

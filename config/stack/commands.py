@@ -1,13 +1,14 @@
 """The commands of our own processes, the same in the embedded stack and in docker-compose.yml.
 
 What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT,
-SLICEWISE_SLOTS and the settings. The first word, `python`, is the virtual environment's.
+GRANIAN_WORKERS, SLICEWISE_SLOTS and the settings. The first word, `python`, is the virtual
+environment's.
 """
 
 from __future__ import annotations
 
 WEB = [
-    *["python", "-m", "granian", "--interface", "wsgi", "--workers", "1"],
+    *["python", "-m", "granian", "--interface", "wsgi"],
     *["--blocking-threads", "4", "--respawn-failed-workers", "config.wsgi:application"],
 ]
 BEAT = ["python", "-m", "celery", "-A", "config", "beat"]

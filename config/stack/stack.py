@@ -93,6 +93,8 @@ class Stack:
         }
         if runner_env := env.get("SLICEWISE_RUNNER_ENV"):
             settings["SLICEWISE_RUNNER_ENV"] = runner_env
+        if workers := env.get("GRANIAN_WORKERS"):
+            settings["GRANIAN_WORKERS"] = workers
         if env.get("SPARK_MASTER"):
             settings["SPARK_MASTER"] = env["SPARK_MASTER"]
             settings["JAVA_HOME"] = str(java_home(self.services.folder.path / "spark", env))
