@@ -1,6 +1,6 @@
 """Keys without time: segments in their order, or the one cell of what is not partitioned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from urllib.parse import quote
@@ -34,16 +34,15 @@ def _combination(lists: Sequence[Sequence[PartitionKey]], number: int) -> str:
     return SEPARATOR.join(reversed(parts))
 
 
-def key_text(definition: PartitionDefinition, window: str, segment: str) -> str:
-    """The key text of a window and a segment: dimensions in their order, joined."""
-    if not segment:
-        return window
-    parts = segment.split(SEPARATOR)
-    names = [dimension.name for dimension in definition.dimensions]
-    time = next(n for n, dimension in enumerate(definition.dimensions)
-                if dimension.definition == definition.time_dimension)  # fmt: skip
-    assert len(parts) == len(names) - 1  # noqa: S101
-    return SEPARATOR.join((*parts[:time], window, *parts[time:]))
+def key_texts(
+    definition: PartitionDefinition, window: str, segments: Sequence[str]
+) -> Iterator[str]:
+    """The key text of a window with each of the segments: dimensions in their order, joined."""
+    names, time = definition.space.names, definition.space.time_name
+    place = names.index(time) if time else 0
+    for segment in segments:
+        parts = segment.split(SEPARATOR) if segment else []
+        yield SEPARATOR.join((*parts[:place], window, *parts[place:]))
 
 
 def longest_segment(definition: PartitionDefinition) -> str:

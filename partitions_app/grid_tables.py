@@ -18,7 +18,7 @@ from partitions_app.grid_cells import (
     Zoom,
     address,
 )
-from partitions_app.grid_lists import because_in, key_text, look_in, segment_label
+from partitions_app.grid_lists import because_in, key_texts, look_in, segment_label
 from partitions_app.grid_time import (
     Clock,
     Period,
@@ -80,7 +80,7 @@ def exact_cells(
     windows = list(islice(found, fitting + 1))
     more = windows[fitting].local_start.replace(tzinfo=None) if len(windows) > fitting else None
     cells = [
-        (window, tuple((one, key_text(definition, window.text, one)) for one in segments))
+        (window, tuple(zip(segments, key_texts(definition, window.text, segments), strict=True)))
         for window in windows[:fitting]
     ]
     return cells, more
