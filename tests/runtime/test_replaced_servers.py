@@ -112,9 +112,12 @@ def many_jobs(session: Any) -> object:
     return [session.range(10_000).selectExpr("sum(id)").collect() for _ in count()]
 
 
-def test_a_server_that_is_stopped_in_good_order_is_the_platform(another: Services) -> None:
+def test_a_server_that_is_stopped_in_good_order_is_the_platform(
+    another: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "_MAX_RETRIES", 1)
     remote = another.environment()["SPARK_REMOTE"]
-    sessions = [spark.open_session(remote, str(uuid.uuid4())) for _ in range(4)]
+    sessions = [spark.open_session(remote, str(uuid.uuid4())) for _ in range(2)]
     with ThreadPoolExecutor() as pool:
         working = [pool.submit(many_jobs, session) for session in sessions]
         time.sleep(2)
