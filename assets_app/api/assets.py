@@ -16,10 +16,11 @@ from accounts_app.api.filtering import YesNoFilter, refuse_unknown_parameters
 from accounts_app.api.idempotency import once
 from accounts_app.api.pages import PARAMETERS, page_response, read_cursor, read_page_size
 from accounts_app.api.schema import IDEMPOTENCY_KEY, NOT_FOUND_EXAMPLE, page_of, problems
-from assets_app.api.counts import StateCounts, expected_count
+from assets_app.api.counts import expected_count
 from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, RunGroup
+from assets_app.queries.counts import StateCounts
 from assets_app.serializers import (
     AssetDetailSerializer,
     AssetSerializer,

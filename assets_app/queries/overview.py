@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import connection
-from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Greatest
 
 from assets_app.models import (
     Asset,
     AssetPartition,
     AttemptOutcome,
-    PartitionCount,
     Run,
     RunState,
     ValidationResult,
     WriteReport,
 )
+from assets_app.queries.counts import StateCounts
 from assets_app.queries.grid import expected_count
 from partitions_app.looks import Look, look_of_partition
 
@@ -77,13 +77,13 @@ class Standing:
 def standings(assets: Sequence[Asset]) -> list[Standing]:
     """How each of the assets stands: four statements for all of them."""
     now = datetime.now(UTC)
-    counts, held, strips = _counts(assets), _held(assets), _strips(assets)
+    counts, strips = StateCounts(assets), _strips(assets)
     moments = _moments(assets)
     return [
         Standing(
             asset,
-            counts.get(asset.pk, {}),
-            held.get(asset.pk, 0),
+            counts.settled(asset),
+            counts.held(asset),
             expected_count(asset, now, moments[asset.pk][0]),
             moments[asset.pk][1],
             strips.get(asset.pk, []),
@@ -91,25 +91,6 @@ def standings(assets: Sequence[Asset]) -> list[Standing]:
         )
         for asset in assets
     ]
-
-
-def _counts(assets: Sequence[Asset]) -> dict[int, dict[str, int]]:
-    rows = (
-        PartitionCount.objects.filter(asset__in=assets)
-        .as_cut_now()
-        .values_list("asset", "state")
-        .annotate(number=Sum("count"))
-        .order_by()
-    )
-    counts: dict[int, dict[str, int]] = {}
-    for asset, state, number in rows:
-        counts.setdefault(asset, {})[state] = number
-    return counts
-
-
-def _held(assets: Sequence[Asset]) -> dict[int, int]:
-    rows = AssetPartition.objects.filter(asset__in=assets, held_by__isnull=False)
-    return dict(rows.as_cut_now().order_by().values_list("asset").annotate(number=Count("pk")))
 
 
 def _moments(

@@ -16,13 +16,13 @@ from accounts_app.management.command import (
 )
 from accounts_app.management.progress import Standing, wait_until_ended
 from assets_app.api.assets import asset_detail, asset_named, request_detail
-from assets_app.api.counts import StateCounts
 from assets_app.api.events import report_detail
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState, ScheduleTick
+from assets_app.queries.counts import StateCounts
 from assets_app.queries.ticks import left_out_of, ticks_of
 from assets_app.scheduling.progress import Progress, progress_of
 from assets_app.scheduling.words import ScheduleWords, words_of
