@@ -104,7 +104,7 @@ class UtcDateTimeField(serializers.DateTimeField):
     """An instant, in UTC.
 
     Django's current zone, which is UTC for every request to the API, is not asked for each value:
-    that is a fifth of the work of a page of runs.
+    that is an eighth of the work of a page of runs.
     """
 
     timezone = UTC

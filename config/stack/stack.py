@@ -91,10 +91,8 @@ class Stack:
             "GRANIAN_HOST": ports.HOST,
             "GRANIAN_PORT": str(self._port),
         }
-        if runner_env := env.get("SLICEWISE_RUNNER_ENV"):
-            settings["SLICEWISE_RUNNER_ENV"] = runner_env
-        if workers := env.get("GRANIAN_WORKERS"):
-            settings["GRANIAN_WORKERS"] = workers
+        given = ("SLICEWISE_RUNNER_ENV", "GRANIAN_WORKERS")
+        settings |= {name: env[name] for name in given if env.get(name)}
         if env.get("SPARK_MASTER"):
             settings["SPARK_MASTER"] = env["SPARK_MASTER"]
             settings["JAVA_HOME"] = str(java_home(self.services.folder.path / "spark", env))
