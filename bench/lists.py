@@ -1,17 +1,14 @@
 """Row 17: list pages of the API, asked for by many at once."""
 
-import itertools
-import os
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median, quantiles
 
 from bench.figures import Figure, duration
-from bench.running import BUNDLES, backfill, data_folder, sign_in
+from bench.running import BUNDLES, backfill, data_folder, sign_in, with_lake
 from config.demo.client import Client
 from config.stack import Stack
-from config.stack.process import scrubbed
 
 _CLIENTS, _SECONDS, _WARM_UP_SECONDS = 50, 30, 5
 _WORKERS = 2
@@ -30,59 +27,34 @@ _LISTS = (
 def measure() -> Iterator[Figure]:
     """Fifty clients, each of which asks once a second, on a stack with some hundred runs."""
     with data_folder() as folder:
-        env = {
-            **scrubbed(os.environ),
-            "LAKE": str(folder / "lake"),
-            "SLICEWISE_RUNNER_ENV": "LAKE",
-            "GRANIAN_WORKERS": str(_WORKERS),
-        }
+        env = {**with_lake(folder), "GRANIAN_WORKERS": str(_WORKERS)}
         whole = Stack(folder, bundles={"trivial": BUNDLES / "trivial"}, env=env)
         whole.start()
         try:
             client = sign_in(whole)
             backfill(client, "trivial", *_RUNS, max_active_runs=8)
-            yield _figure(Crowd(client).asks())
+            yield _figure(_waits(client))
         finally:
             whole.stop()
 
 
-class Crowd:
-    """Threads that ask for one list after the other, each at its own moment of the second."""
+def _waits(client: Client) -> list[float]:
+    """How long each answer took, in seconds. Raises ApiError for an answer that is none."""
+    began = time.monotonic()
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._began = time.monotonic()
-        self._took: list[float] = []
+    def ask(number: int) -> list[float]:
+        """One list after the other, at a moment of the second of its own."""
+        took = []
+        for second in range(_WARM_UP_SECONDS + _SECONDS):
+            # From when it was due: who waits for an answer asks no other meanwhile.
+            due = began + second + number / _CLIENTS
+            time.sleep(max(0.0, due - time.monotonic()))
+            client.get(_LISTS[(number + second) % len(_LISTS)])
+            took.append(time.monotonic() - due)
+        return took[_WARM_UP_SECONDS:]
 
-    def asks(self) -> list[float]:
-        """The seconds that each answer took. Raises ApiError for an answer that is none."""
-        failed: list[BaseException] = []
-
-        def ask(number: int) -> None:
-            try:
-                self._ask(number)
-            except BaseException as error:
-                failed.append(error)
-
-        threads = [threading.Thread(target=ask, args=[n]) for n in range(_CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failed:
-            raise failed[0]
-        return self._took
-
-    def _ask(self, number: int) -> None:
-        for second, path in enumerate(itertools.islice(itertools.cycle(_LISTS), number, None)):
-            moment = self._began + second + number / _CLIENTS
-            if moment >= self._began + _WARM_UP_SECONDS + _SECONDS:
-                return
-            time.sleep(max(0.0, moment - time.monotonic()))
-            self._client.get(path)
-            if second >= _WARM_UP_SECONDS:
-                # From when it was due: who waits for an answer asks no other meanwhile.
-                self._took.append(time.monotonic() - moment)
+    with ThreadPoolExecutor(_CLIENTS) as pool:
+        return [each for waits in pool.map(ask, range(_CLIENTS)) for each in waits]
 
 
 def _figure(took: list[float]) -> Figure:

@@ -39,6 +39,12 @@ def data_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def with_lake(folder: Path) -> dict[str, str]:
+    """The environment of a stack whose assets' data lies below ``lake``."""
+    lake = str(folder / "lake")
+    return {**scrubbed(os.environ), "LAKE": lake, "SLICEWISE_RUNNER_ENV": "LAKE"}
+
+
 @contextmanager
 def stack(folder: Path) -> Iterator[Stack]:
     """All of Slicewise on the flights example and one asset more; its data lies below ``lake``.
@@ -48,8 +54,7 @@ def stack(folder: Path) -> Iterator[Stack]:
     definitions = folder / "definitions"
     shutil.copytree(PROJECT / "examples" / "nyc_flights", definitions)
     shutil.copytree(BUNDLES / "flights", definitions, dirs_exist_ok=True)
-    env = {**scrubbed(os.environ), "LAKE": str(folder / "lake"), "SLICEWISE_RUNNER_ENV": "LAKE"}
-    whole = Stack(folder, bundles={"nyc_flights": definitions}, env=env)
+    whole = Stack(folder, bundles={"nyc_flights": definitions}, env=with_lake(folder))
     try:
         yield whole
     finally:

@@ -1,15 +1,13 @@
 """Row 4: trivial runs, each in a process of its own, from the request by the API to the record."""
 
-import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from statistics import median
 
 from bench.figures import Figure
 from bench.history import remember
-from bench.running import BUNDLES, backfill, data_folder, sign_in
+from bench.running import BUNDLES, backfill, data_folder, sign_in, with_lake
 from config.stack import Stack
-from config.stack.process import scrubbed
 
 _SLOTS = 4
 _FIRST = datetime(2024, 1, 1)
@@ -21,13 +19,8 @@ def measure(times: int, runs: int, history: int) -> Iterator[Figure]:
     The ratio is that of the times after to those before.
     """
     with data_folder() as folder:
-        env = {
-            **scrubbed(os.environ),
-            "LAKE": str(folder / "lake"),
-            "SLICEWISE_RUNNER_ENV": "LAKE",
-        }
         bundles = {"trivial": BUNDLES / "trivial"}
-        whole = Stack(folder, bundles=bundles, env=env, slots=_SLOTS)
+        whole = Stack(folder, bundles=bundles, env=with_lake(folder), slots=_SLOTS)
         whole.start()
         try:
             _some(whole, 2 * _SLOTS)  # the first forks of a parent are slower

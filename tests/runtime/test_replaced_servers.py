@@ -22,6 +22,7 @@ from config.stack.pytest_plugin import BRIEF
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
 from tests.runtime.door import Door
+from tests.runtime.test_platform_failures import raised_by
 
 _SLEEP = "reflect('java.lang.Thread', 'sleep', 6000L)"
 
@@ -66,12 +67,6 @@ def session(door: Door, spark_remote: str) -> Iterator[Any]:
     spark.interrupt(spark_remote, session_id)
 
 
-def failure_of(work: Callable[[], object]) -> Exception:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it raises is looked at
-        work()
-    return caught.value
-
-
 def a_job(session: Any) -> object:
     """Some seconds of work on Spark."""
     return session.range(0, 1, 1, 1).selectExpr(_SLEEP).collect()
@@ -85,8 +80,8 @@ def test_a_server_that_is_replaced_during_a_job_is_the_platform(
         time.sleep(1)
         assert working.running()
         door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
-        assert is_platform_failure(failure_of(working.result))
-    assert is_platform_failure(failure_of(session.range(1).count))
+        assert is_platform_failure(raised_by(working.result))
+    assert is_platform_failure(raised_by(session.range(1).count))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +98,8 @@ def test_a_server_that_was_replaced_between_two_calls_is_the_platform(
     session: Any, door: Door, another: Services, ask: Callable[[Any], object]
 ) -> None:
     door.lead_to(port_of(another.environment()["SPARK_REMOTE"]))
-    assert is_platform_failure(failure_of(lambda: ask(session)))
-    assert is_platform_failure(failure_of(lambda: ask(session)))
+    assert is_platform_failure(raised_by(lambda: ask(session)))
+    assert is_platform_failure(raised_by(lambda: ask(session)))
 
 
 def many_jobs(session: Any) -> object:
@@ -123,7 +118,7 @@ def test_a_server_that_is_stopped_in_good_order_is_the_platform(
         time.sleep(2)
         another.supervisor.halt("spark")
         for work in working:
-            error = failure_of(work.result)
+            error = raised_by(work.result)
             assert is_platform_failure(error), repr(error)
     for session in sessions:
         session.release_session_on_close = False
@@ -131,5 +126,5 @@ def test_a_server_that_is_stopped_in_good_order_is_the_platform(
 
 
 def test_an_error_of_the_query_is_the_codes(session: Any) -> None:
-    assert not is_platform_failure(failure_of(session.sql("SELECT 1 / 0").collect))
-    assert not is_platform_failure(failure_of(lambda: session.table("nowhere").collect()))
+    assert not is_platform_failure(raised_by(session.sql("SELECT 1 / 0").collect))
+    assert not is_platform_failure(raised_by(lambda: session.table("nowhere").collect()))
