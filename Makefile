@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test faults soak lint bench help dev lock chromium jdbc reference
+.PHONY: setup demo up test faults soak year lint bench help dev lock chromium jdbc reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,11 +28,16 @@ up: $(STAMP) ## start everything on this machine; Ctrl-C ends it
 test: $(DEV_STAMP) chromium jdbc ## all tests, on real servers and a real browser (ARGS="-k …" for some)
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
+# LONG_RUN_SECONDS, 600 unless told: how long the run lasts in which PostgreSQL is restarted.
 faults: $(DEV_STAMP) ## kill, stop and fill what Slicewise stands on, three times over
 	FAULT_ROUNDS=3 $(BIN)/python -m pytest tests/faults $(ARGS)
 
-soak: $(DEV_STAMP) ## kill processes for ten minutes, and check what was made (ARGS="--seconds 60" for less)
+soak: $(DEV_STAMP) ## kill processes for ten minutes, check what was made (ARGS="--seconds 60" for less), then a year
 	$(BIN)/python -m bench.soak $(ARGS)
+	$(MAKE) year ARGS=
+
+year: $(DEV_STAMP) ## simulate a year of 200 assets, and compare the record with a simple reference (some hours)
+	SIMULATED=year $(BIN)/python -m pytest tests/simulation -s $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
 	$(BIN)/ruff check .

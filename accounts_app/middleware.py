@@ -1,8 +1,8 @@
 """What is done with every request: where it came from is noted, and addresses are checked."""
 
+import logging
 from collections.abc import Callable
 
-import structlog
 from axes.helpers import get_client_ip_address
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +11,7 @@ from django.shortcuts import render
 from accounts_app import audit
 from accounts_app.storable import is_storable
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 _API = "/api/"
 
@@ -61,7 +61,7 @@ class DatabaseAwayMiddleware:
         """Django asks this of an exception that a view raises; None leaves it at 500."""
         if not isinstance(error, OperationalError | InterfaceError):
             return None
-        log.warning("database away", path=request.path_info, error=str(error))
+        log.warning("database away", extra={"path": request.path_info, "error": str(error)})
         answer = render(request, "503.html", status=503, using=None)
         answer["Retry-After"] = "1"
         return answer

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class AssetsConfig(AppConfig):
@@ -7,4 +8,5 @@ class AssetsConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the worker's signals; in any other process nothing sends them."""
-        from assets_app.execution import celery_signals  # noqa: F401
+        if not settings.IS_COMMAND:
+            from assets_app.execution import celery_signals  # noqa: F401

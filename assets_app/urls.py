@@ -32,6 +32,7 @@ urlpatterns = [
     path("runs/retry/", retrying.runs_retry, name="runs-retry"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/status/", runs.run_status, name="run-status"),
+    path("runs/<int:pk>/partitions/", runs.run_partitions, name="run-partitions"),
     path("runs/<int:pk>/log/", runs.run_log, name="run-log"),
     path("runs/<int:pk>/log/file/", runs.run_log_file, name="run-log-file"),
     path("runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),

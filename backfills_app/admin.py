@@ -21,8 +21,8 @@ class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
 
     model = BackfillAsset
     fields = readonly_fields = (
-        "asset", "selection", "strategy", "total", "expanded", "waiting", "active", "succeeded",
-        "failed", "canceled", "skipped",
+        "asset", "role", "selection", "strategy", "total", "expanded", "waiting", "active",
+        "succeeded", "failed", "canceled", "skipped",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BackfillAsset]:

@@ -6,5 +6,5 @@ class BackfillsConfig(AppConfig):
     verbose_name = "Backfills"
 
     def ready(self) -> None:
-        """Have backfills hear of the end of their runs."""
-        from backfills_app.services import following, retrying  # noqa: F401
+        """Have backfills hear of their runs."""
+        from backfills_app import receivers  # noqa: F401

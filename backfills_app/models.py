@@ -16,6 +16,7 @@ from assets_app.models import (
     RunGroup,
     SkipReason,
 )
+from backfills_app.queries.chosen import chosen_text
 from backfills_app.queries.listing import BackfillQuerySet
 
 
@@ -56,6 +57,14 @@ class BackfillOrder(models.TextChoices):
     LISTED = "listed", "As the selection lists them"
 
 
+class AssetRole(models.TextChoices):
+    """Why a backfill makes an asset."""
+
+    CHOSEN = "chosen", "Chosen"
+    UPSTREAM = "upstream", "Upstream"
+    DOWNSTREAM = "downstream", "Downstream"
+
+
 def a_run_for_each() -> str:
     """The strategy of an asset that says nothing of it."""
     return "partition"
@@ -68,7 +77,7 @@ class Backfill(models.Model):
     """
 
     name = models.CharField(max_length=250, unique=True)
-    # The asset asked for; downstream ones that follow are in BackfillAsset too.
+    # The first chosen asset, one with time where there is such a one; all are in BackfillAsset.
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="backfills")
     state = models.CharField(
         max_length=16, choices=BackfillState, default=BackfillState.CREATING, db_collation="C"
@@ -77,8 +86,11 @@ class Backfill(models.Model):
     # Half-open hull of the windows asked for.
     start_date = models.DateTimeField()
     end_date = models.DateTimeField()
-    # The partitions asked for, as text of the selection grammar.
+    # Its partitions, as text of the selection grammar.
     logical_dates = models.TextField()
+    # How assets and partitions were chosen, by the names of the request's fields, where that was
+    # more than partitions of one asset: several assets, a group, a tag, what is upstream.
+    chosen_by = models.JSONField(default=dict)
     params = models.JSONField(default=dict)
     max_active_runs = models.PositiveIntegerField(validators=[MinValueValidator(1)])
     # As the asset has it at submission, or as the request says: "partition", "range" or a number.
@@ -111,6 +123,10 @@ class Backfill(models.Model):
     run_end_date = models.DateTimeField(null=True)
     group = models.OneToOneField(RunGroup, on_delete=models.PROTECT, related_name="backfill")
     error = models.TextField(blank=True)
+    # Why it does not go on at present, and when that is tried again; it may be given up in the end.
+    stalled_since = models.DateTimeField(null=True)
+    stalled_error = models.TextField(blank=True, default="", db_default="")
+    try_again_at = models.DateTimeField(null=True)
 
     objects = BackfillQuerySet.as_manager()
 
@@ -143,6 +159,21 @@ class Backfill(models.Model):
         return self.name
 
     @property
+    def title(self) -> str:
+        """The chosen assets in words, as the person chose them: ``group flights``."""
+        return chosen_text(self.chosen_by, self.asset.name)
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether one asset was chosen by its name."""
+        return self.title == self.asset.name
+
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused it; a cancellation pauses its group and does not count."""
+        return self.group.paused and self.state != BackfillState.CANCELING
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more will happen to it by itself."""
         return self.state in ENDED_STATES
@@ -160,8 +191,11 @@ class BackfillAsset(models.Model):
     producer_version = models.ForeignKey(
         ProducerVersion, on_delete=models.PROTECT, related_name="+"
     )
-    # Upstream before downstream; the asset asked for has 0.
+    # Upstream before downstream.
     position = models.PositiveIntegerField(default=0)
+    role = models.CharField(
+        max_length=10, choices=AssetRole, default=AssetRole.CHOSEN, db_default="chosen"
+    )
     # Its partitions, as text of the selection grammar (in the order of the request where that is
     # "listed"); how they are cut into runs; what its function is given.
     selection = models.TextField(blank=True, default="")
@@ -170,7 +204,7 @@ class BackfillAsset(models.Model):
     # How it was cut when the request was accepted, as JSON, empty if not at all: what is counted by
     # places must not move. Null from before this was kept: as the version says.
     partition = models.JSONField(null=True)
-    # Of the edge by which it follows; null for overlap, and for the asset asked for.
+    # Of the edge by which it follows; null for overlap, and where it does not follow.
     mapping = models.JSONField(null=True)
     # How many partitions the request names, and how many of these are rows by now.
     total = models.PositiveIntegerField(default=0)
@@ -186,6 +220,9 @@ class BackfillAsset(models.Model):
         ordering = ("position",)
         constraints = (
             models.UniqueConstraint(fields=("backfill", "asset"), name="backfill_asset_once"),
+            models.CheckConstraint(
+                condition=Q(role__in=AssetRole.values), name="backfill_asset_role_known"
+            ),
             models.CheckConstraint(
                 condition=Q(
                     expanded=models.F("waiting")
@@ -204,11 +241,6 @@ class BackfillAsset(models.Model):
 
     def __str__(self) -> str:
         return f"{self.backfill_id} {self.asset_id}"
-
-    @property
-    def done(self) -> int:
-        """Partitions that need nothing more."""
-        return self.succeeded + self.failed + self.canceled + self.skipped
 
 
 class BackfillPartition(models.Model):
@@ -282,20 +314,48 @@ class BackfillPartition(models.Model):
         return f"{self.backfill_asset_id} {self.key}"
 
 
-class EndedRun(models.Model):
-    """A run of which a backfill has still to be told what follows it there.
+class PendingControl(models.Model):
+    """A request about a backfill that the bulk worker has still to carry out.
 
-    Written in the transaction that ends the run, seen to by the next admission: two runs that end
-    at once would each not see that the other one has ended.
+    The insert waits for no lock. While there is such a row, no partition of the backfill is
+    admitted. Rows of the same verb are carried out together.
+    """
+
+    class Verb(models.TextChoices):
+        WITHDRAW = "withdraw", "Withdraw runs that have not begun"
+        RETRY = "retry", "Retry"
+        LOOK_AGAIN = "look_again", "Look again what waits for what"
+
+    backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="pending")
+    verb = models.CharField(max_length=10, choices=Verb)
+    # Of a retry, whether it takes the newest code, and canceled partitions too.
+    is_newest_code = models.BooleanField(default=False)
+    is_canceled_too = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(verb__in=("withdraw", "retry", "look_again")),
+                name="pending_control_verb_known",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.backfill_id} {self.verb}"
+
+
+class EndedRun(models.Model):
+    """A run that has ended, or that a backfill has left partitions to: once it has ended, the next
+    admission sees what follows it there.
+
+    Written in the transaction that ends the run, since two runs that end at once would each not see
+    that the other one has ended; and in the one that leaves partitions to another's run, since that
+    run may be ending just then. Never unique: an insert waits for nobody.
     """
 
     backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="ended_runs")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
-
-    class Meta:
-        constraints = (
-            models.UniqueConstraint(fields=("backfill", "run"), name="backfill_ended_run_once"),
-        )
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
 
     def __str__(self) -> str:
         return f"{self.backfill_id} run {self.run_id}"

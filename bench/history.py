@@ -92,9 +92,8 @@ def _made_by(slices: int) -> dict[str, int]:
         ended_at=_BEGAN,
     )
     attempt = run.attempts.create(
-        number=1, token="0" * 32, lease_until=_BEGAN, started_at=_BEGAN, ended_at=_BEGAN,
-        outcome="succeeded",
-    )  # fmt: skip
+        number=1, token="0" * 32, started_at=_BEGAN, ended_at=_BEGAN, outcome="succeeded"
+    )
     return {
         "asset": asset.pk,
         "run": run.pk,

@@ -1,8 +1,9 @@
 """``python -m bench.million``: a backfill of a million partitions through its whole life.
 
-Previewed, created, looked at while it runs, paused, changed, resumed and canceled; what each took,
-how long scheduled runs of the same asset waited meanwhile, and how much memory any process but
-Spark's had.
+Previewed, created, looked at while it runs, steered while its runs are claimed and recorded,
+paused, changed, resumed and canceled; what each took, how long scheduled runs of the same asset
+waited meanwhile, and how much memory any process but Spark's had. With ``--run-size 50000`` each
+claim and each record is of 50,000 partitions.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from tests.faults.pages import Pages
 ASSET = "pulse"
 _FIRST = datetime(2020, 1, 1, tzinfo=UTC)
 _LOOKS = 21
+_ROUNDS = 8
 _WAITS_SECONDS = 30
 _PATIENCE_SECONDS = 600
 _MOST_MB = 500
@@ -40,6 +42,7 @@ def main() -> int:
     """Live through it; the exit status says whether memory stayed below the limit."""
     parser = argparse.ArgumentParser(prog="python -m bench.million", description=__doc__)
     parser.add_argument("--partitions", type=int, default=1_000_000, help="how many it is of")
+    parser.add_argument("--run-size", type=int, default=1, help="partitions of a run")
     parser.add_argument("--seconds", type=int, default=60, help="how long it runs before the pause")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -48,7 +51,7 @@ def main() -> int:
         whole.start()
         try:
             with Memory() as memory:
-                Life(whole, options.partitions, options.seconds).live()
+                Life(whole, options.partitions, options.seconds, options.run_size).live()
             memory_table = Table(title="The most that a process had to itself, Spark's left out")
             memory_table.add_column("process")
             memory_table.add_column("MB", justify="right")
@@ -63,7 +66,7 @@ def main() -> int:
 class Life:
     """One backfill, and what each of its stations took."""
 
-    def __init__(self, whole: Stack, partitions: int, seconds: int) -> None:
+    def __init__(self, whole: Stack, partitions: int, seconds: int, run_size: int) -> None:
         self._whole, self._client = whole, sign_in(whole)
         self._pages = Pages(whole)
         last = _FIRST + timedelta(seconds=partitions - 1)
@@ -72,7 +75,7 @@ class Life:
             "start": f"{_FIRST:%Y-%m-%dT%H:%M:%SZ}",
             "end": f"{last:%Y-%m-%dT%H:%M:%SZ}",
             "max_active_runs": 3,
-            "strategy": "partition",
+            "strategy": "partition" if run_size == 1 else run_size,
         }
         self._partitions, self._seconds = partitions, seconds
         self._address = ""
@@ -101,6 +104,7 @@ class Life:
         counts = client.get(self._address)["counts"]
         rate = (counts["succeeded"] - before) / (time.monotonic() - running_since)
         console.print(f"  made meanwhile: {counts['succeeded']:,} ({rate:.1f}/s)")
+        self._steer()
         self._timed("pause", lambda: client.post(self._address + "pause/"))
         self._until(lambda now: not now["counts"]["active"])
         quiet = client.get(self._address)["counts"]["succeeded"]
@@ -127,6 +131,28 @@ class Life:
         console.print(f"  {counts}")
         if counts["succeeded"] + counts["canceled"] != self._partitions:
             raise ValueError(f"some partitions are neither made nor canceled: {counts}")
+
+    def _steer(self) -> None:
+        """What requests take at any moment of claiming and recording, going on in between."""
+        asks: dict[str, Callable[[], Any]] = {
+            "pause": lambda: self._client.post(self._address + "pause/"),
+            "change order": lambda: self._client.patch(self._address, order="newest"),
+            "change order back": lambda: self._client.patch(self._address, order="oldest"),
+            "resume": lambda: self._client.post(self._address + "resume/"),
+            "read": lambda: self._client.get(self._address),
+        }
+        took: dict[str, list[float]] = {what: [] for what in asks}
+        for number in range(_ROUNDS):
+            for what, ask in asks.items():
+                began = time.monotonic()
+                ask()
+                took[what].append(time.monotonic() - began)
+            time.sleep(1 + 0.7 * number)
+        for what, times in took.items():
+            console.print(
+                f"  {what} while runs are claimed and recorded: median"
+                f" {duration(median(times))}, worst {duration(max(times))}"
+            )
 
     def _waits(self, beside: str) -> None:
         """What scheduled runs of the asset wait, one a second, from the due instant to running."""

@@ -1,7 +1,8 @@
 """Whether the server can do its work: for load balancers and supervisors, so without sign-in."""
 
+import logging
+
 import redis
-import structlog
 from django.conf import settings
 from django.db import Error, connection
 from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
@@ -11,7 +12,7 @@ from rest_framework.response import Response
 
 from accounts_app.api.base import ApiView
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 2
 HEALTH_STATES = (("ok", "ok"), ("down", "down"))
 
@@ -61,7 +62,7 @@ def _database() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except Error as error:
-        log.error("database_down", error=str(error))
+        log.error("database_down", extra={"error": str(error)})
         return "down"
     return "ok"
 
@@ -75,6 +76,6 @@ def _broker() -> str:
         ) as client:
             client.ping()
     except redis.RedisError as error:
-        log.error("broker_down", error=str(error))
+        log.error("broker_down", extra={"error": str(error)})
         return "down"
     return "ok"

@@ -8,10 +8,12 @@ from assets_app.api import (
     assets,
     events,
     gateways,
+    orphans,
     retrying,
     runs,
     runtime_partitions,
     schedules,
+    verifying,
 )
 from backfills_app.api import backfills
 from backfills_app.api import control as backfill_control
@@ -22,6 +24,26 @@ v1 = [
     path("assets/", assets.AssetsView.as_view(), name="assets"),
     path("assets/<str:name>/", assets.AssetView.as_view(), name="asset"),
     path("assets/<str:name>/partitions/", assets.PartitionsView.as_view(), name="partitions"),
+    path(
+        "assets/<str:name>/partitions/verify/",
+        verifying.PartitionsVerifyView.as_view(),
+        name="partitions-verify",
+    ),
+    path(
+        "assets/<str:name>/partitions/orphans/",
+        orphans.PartitionOrphansView.as_view(),
+        name="partitions-orphans",
+    ),
+    path(
+        "assets/<str:name>/partitions/orphans/remove/",
+        orphans.PartitionOrphansRemoveView.as_view(),
+        name="partitions-orphans-remove",
+    ),
+    path(
+        "assets/<str:name>/partitions/forget/",
+        verifying.PartitionsForgetView.as_view(),
+        name="partitions-forget",
+    ),
     path("assets/<str:name>/materialize/", assets.MaterializeView.as_view(), name="materialize"),
     path("assets/<str:name>/events/", events.AssetEventsView.as_view(), name="asset-events"),
     path(

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+from config.stack.errors import StackError
 
 USAGE = """\
 slicewise: partition-aware data assets
@@ -24,6 +28,8 @@ slicewise: partition-aware data assets
   slicewise sync | assets … | partitions … | backfill … | runs …
                                   commands of the running stack; each has --help
 
+  slicewise --version
+
 The data folder is .slicewise/ in the project (for root, below /var/lib/slicewise); SLICEWISE_DATA
 names another one. DATABASE_URL, REDIS_URL and SPARK_REMOTE name servers to use instead of
 embedded ones.
@@ -38,11 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(USAGE, end="")
         return 0 if words else BAD_USAGE
     command, *rest = words
-    from config.stack.errors import StackError
+    if command in {"version", "--version", "-V"}:
+        from importlib.metadata import version
 
+        print(f"slicewise {version('slicewise')}")
+        return 0
     own = OWN.get(command)
     try:
-        return own(rest) if own else _manage(words)
+        if own is not None:
+            return own(rest)
+        return _show(words) if command in COMMANDS else _manage(words)
     except StackError as error:
         print(f"slicewise: {error}", file=sys.stderr)
         return 1
@@ -79,15 +90,58 @@ def _definitions(rest: list[str]) -> int:
 
 
 def _manage(words: list[str]) -> int:
-    from config import up
+    """Run a command of Django's with the settings of the running stack."""
+    from django.core.management import ManagementUtility, get_commands
 
-    up.find_settings(os.environ)
+    from config.running import find_settings
+
+    try:
+        find_settings(os.environ)
+    except StackError:
+        if words[0] in {*get_commands(), *OF_APPS}:
+            raise
+        return _refuse_unknown(words[0], get_commands())
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    from django.core.management import ManagementUtility
-
+    if words[0] not in get_commands():
+        return _refuse_unknown(words[0], get_commands())
     ManagementUtility(["slicewise", *words]).execute()
     return 0
 
+
+def _show(words: list[str]) -> int:
+    """Run a command of Slicewise's own, for which Django loads no more than the tables need."""
+    from config.running import find_settings
+
+    find_settings(os.environ)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ["SLICEWISE_COMMAND"] = words[0]
+    import django
+
+    django.setup()
+    module = import_module(f"{COMMANDS[words[0]]}.management.commands.{words[0]}")
+    module.Command().run_from_argv(["slicewise", *words])
+    return 0
+
+
+def _refuse_unknown(word: str, others: Iterable[str]) -> int:
+    near = get_close_matches(word, [*OWN, *COMMANDS, *others], n=1)
+    question = f" Did you mean {near[0]!r}?" if near else ""
+    print(
+        f"slicewise: There is no command {word!r}.{question} See: slicewise --help", file=sys.stderr
+    )
+    return BAD_USAGE
+
+
+# The commands of the running stack, and the apps in which they are.
+COMMANDS = {
+    "assets": "assets_app",
+    "backfill": "backfills_app",
+    "partitions": "assets_app",
+    "runs": "assets_app",
+    "sync": "assets_app",
+}
+# Django's commands that are there only once settings are.
+OF_APPS = ("changepassword", "createsuperuser")
 
 OWN: dict[str, Callable[[list[str]], int]] = {
     "up": _up,

@@ -31,6 +31,22 @@ def main(arguments: Sequence[str]) -> int:
         # Those of the files are printed here, beside their assets.
         warnings.simplefilter("ignore")
         declared = load_bundle(path) if path.is_dir() else load_bundle(path.parent, only=path.name)
+    from slicewise.definitions import PartitionDefinition
+    from slicewise.exclusion_warnings import exclusion_warnings
+    from slicewise.pairing import pairing_notes
+    from slicewise.unused_options import unused_options
+
+    for declaration in [*declared["producers"], *declared["assets"]]:
+        spec = declaration["partition"]
+        found = list(exclusion_warnings(spec and PartitionDefinition.from_json(spec)))
+        for asset in declaration.get("outlets", [declaration]):
+            asset["warnings"] += found
+    for producer in declared["producers"]:
+        producer["outlets"][0]["warnings"] += unused_options(producer)
+    declared["notes"] = [
+        {"file": producer["file"], "line": producer["line"], "note": sentence}
+        for producer, sentence in pairing_notes(declared)
+    ]
     if options.json:
         print(json.dumps(declared, indent=1))
     else:
@@ -46,6 +62,11 @@ def _print(declared: dict[str, Any]) -> None:
     for asset in _all_assets(declared):
         for warning in asset["warnings"]:
             print(f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}", file=sys.stderr)
+    if not declared["errors"]:  # a broken file may declare the name
+        for warning in _reference_warnings(declared):
+            print(warning, file=sys.stderr)
+    for note in declared["notes"]:
+        print(f"{_place(note)}: note: {note['note']}", file=sys.stderr)
     for error in declared["errors"]:
         line = f":{error['line']}" if error["line"] else ""
         print(f"{error['path']}{line}: {error['message']}", file=sys.stderr)
@@ -57,6 +78,20 @@ def _print(declared: dict[str, Any]) -> None:
         f" {len(declared['assets'])} without, {wrong}",
         file=sys.stderr if count else sys.stdout,
     )
+
+
+def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
+    """Yield a warning for each name that no file of the bundle declares."""
+    from slicewise.arguments import alike
+
+    names = [asset["name"] for asset in _all_assets(declared)]
+    for producer in declared["producers"]:
+        for name in producer["references"]:
+            others = [other for other in names if other != producer["name"]]
+            yield (
+                f"{_place(producer)}: asset {producer['name']!r}: warning: no file here declares"
+                f" {name!r}{alike(name, others)}; a server looks for it in its other bundles"
+            )
 
 
 def _producer_lines(producer: dict[str, Any]) -> Iterator[str]:
@@ -82,7 +117,9 @@ def _partition(spec: dict[str, Any] | None) -> str:
 
 
 def _zone(producer: dict[str, Any]) -> str:
-    is_local = producer["timezone"] != "UTC" and (producer["schedule"] or {}).get("kind") == "cron"
+    from slicewise.schedules import is_read_in_zone
+
+    is_local = producer["timezone"] != "UTC" and is_read_in_zone(producer["schedule"])
     return f" ({producer['timezone']})" if is_local else ""
 
 

@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import structlog
-from structlog.typing import Processor
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor
 
-SHARED: list[Processor] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-]
+_OWN = ("accounts_app", "assets_app", "backfills_app", "config", "partitions_app", "slicewise")
+
+
+class EventFormatter(logging.Formatter):
+    """Renders an event and its `extra`, as JSON for machines that read the log.
+
+    structlog is imported with the first event: most commands log none, and to import it costs them
+    more than what they do.
+    """
+
+    def __init__(self, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._renderer.format(record)
+
+    @cached_property
+    def _renderer(self) -> logging.Formatter:
+        import structlog
+
+        return structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[
+                structlog.contextvars.merge_contextvars,
+                structlog.stdlib.add_log_level,
+                structlog.stdlib.add_logger_name,
+                _with_own_extra(structlog.stdlib.ExtraAdder()),
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+            ],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *self._last_steps(),
+            ],
+        )
+
+    def _last_steps(self) -> list[Processor]:
+        import structlog
+
+        if self._as_json:
+            return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        # A traceback that shows local variables would write passwords and tokens into the log.
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]
+
+
+def _with_own_extra(add_extra: Processor) -> Processor:
+    """Return the processor for events of our modules: libraries pass whole requests as `extra`."""
+
+    def add(logger: Any, name: str, event: EventDict) -> EventDict:
+        is_own = event["_record"].name.partition(".")[0] in _OWN
+        return add_extra(logger, name, event) if is_own else event  # type: ignore[return-value]
+
+    return add
 
 
 def configure(level: str, as_json: bool) -> dict[str, Any]:
-    """Set structlog up and return Django's LOGGING; `as_json` is for machines that read the log."""
-    structlog.configure(
-        processors=[
-            *SHARED,
-            structlog.stdlib.PositionalArgumentsFormatter(),
-            structlog.processors.StackInfoRenderer(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
+    """Return Django's LOGGING; `as_json` is for machines that read the log."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {
-            "line": {
-                "()": structlog.stdlib.ProcessorFormatter,
-                "foreign_pre_chain": SHARED,
-                "processors": [
-                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    *_renderers(as_json),
-                ],
-            }
-        },
+        "formatters": {"line": {"()": EventFormatter, "as_json": as_json}},
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["console"], "level": level},
         "loggers": {
@@ -52,11 +81,3 @@ def configure(level: str, as_json: bool) -> dict[str, Any]:
             "django.server": {"level": level},
         },
     }
-
-
-def _renderers(as_json: bool) -> list[Processor]:
-    if as_json:
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # A traceback that shows local variables would write passwords and tokens into the log.
-    plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]

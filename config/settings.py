@@ -6,23 +6,26 @@ Beside a running stack `slicewise` supplies these; elsewhere see docker-compose.
 from __future__ import annotations
 
 import importlib
+import os
 from datetime import timedelta
 from pathlib import Path
 
-import django_stubs_ext
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
-from config.intervals import AtMultiples
+from config.bounds import above_zero
 from config.pairs import pairs
-
-# Lets `ModelAdmin[User]` and the like be written; at run time Django's classes are not generic.
-django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
+# A command of people serves no pages and takes no messages: to import what does costs more than
+# all that the command does. `config.cli` says so; whoever sends a message imports Celery then.
+IS_COMMAND = "SLICEWISE_COMMAND" in os.environ
+if not IS_COMMAND:
+    # Lets `ModelAdmin[User]` and the like be written; at run time Django's classes are not generic.
+    importlib.import_module("django_stubs_ext").monkeypatch()
 
 # ---------------------------------------------------------------- where things are
 SECRET_KEY = env.str("SECRET_KEY")
@@ -50,14 +53,28 @@ SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
 # ---------------------------------------------------------------- limits
 MAX_PARTITIONS_PER_BACKFILL = env.int("MAX_PARTITIONS_PER_BACKFILL", default=1_000_000)
+MAX_ASSETS_PER_BACKFILL = env.int("MAX_ASSETS_PER_BACKFILL", default=1_000)
 MAX_PARTITIONS_PER_REQUEST = env.int("MAX_PARTITIONS_PER_REQUEST", default=10_000)
 DEPENDS_ON_PAST_HOURS = env.float("DEPENDS_ON_PAST_HOURS", default=168.0)
+MAX_SEGMENTS_PER_SEQUENCE = env.int("MAX_SEGMENTS_PER_SEQUENCE", default=10_000)
 MAX_PARTITIONS_PER_TICK = env.int("MAX_PARTITIONS_PER_TICK", default=10_000)
+MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", default=50_000)
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
+RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
-LEASE_SECONDS = env.int("LEASE_SECONDS", default=15)
+# What a run lives through: a failover of the database takes up to a minute, Spark may be away for
+# hours. docs/adr/ says why.
+LEASE_SECONDS = env.int("LEASE_SECONDS", default=120)
+PLATFORM_RETRY_HOURS = env.float("PLATFORM_RETRY_HOURS", default=6.0)
+PLATFORM_RETRY_PAUSE_SECONDS = above_zero(env, "PLATFORM_RETRY_PAUSE_SECONDS", default=1.0)
+PLATFORM_RETRY_LONGEST_PAUSE_SECONDS = above_zero(
+    env, "PLATFORM_RETRY_LONGEST_PAUSE_SECONDS", default=300.0
+)
+LOST_ATTEMPTS_LIMIT = env.int("LOST_ATTEMPTS_LIMIT", default=8)
+SUSPECT_AFTER_LOSSES = env.int("SUSPECT_AFTER_LOSSES", default=2)
+SPARK_CHECK_SECONDS = above_zero(env, "SPARK_CHECK_SECONDS", default=2.0)
 BACKFILL_NAME_PATTERN = env.str(
     "BACKFILL_NAME_PATTERN", default="backfill_{asset}_{timestamp:%Y%m%dT%H%M%S}"
 )
@@ -98,6 +115,15 @@ INSTALLED_APPS = [
     "backfills_app",
 ]
 
+if IS_COMMAND:
+    ROOT_URLCONF = "config.command_urls"
+    INSTALLED_APPS = [
+        "config.command_apps.Auth",
+        "config.command_apps.ContentTypes",
+        "knox",
+        *(app for app in INSTALLED_APPS if app.endswith("s_app")),
+    ]
+
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -132,10 +158,21 @@ TEMPLATES = [
 
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://…).")
-DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=16)
+# A lost server, or what drops idle connections on the way to it, is noticed within a minute. For a
+# statement that is on its way keepalives say nothing: without a limit of its own it is sent again
+# for a quarter of an hour, and the step of a tick that sent it is not taken meanwhile.
+DATABASES["default"].setdefault("OPTIONS", {}).update(
+    {
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    }
+)
+DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=max(16, SLOTS + 4))
 if DATABASE_POOL_SIZE:
     DATABASES["default"]["ENGINE"] = "config.pooled"
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+    DATABASES["default"]["OPTIONS"]["pool"] = {
         "min_size": 0,
         "max_size": DATABASE_POOL_SIZE,
         "timeout": 5,
@@ -236,7 +273,11 @@ SPECTACULAR_SETTINGS = {
 
 # ---------------------------------------------------------------- Celery
 # Whoever has settings may send a message: the app becomes Celery's current one here.
-importlib.import_module("config.celery")
+CELERY_APP_MODULE = "config.celery"
+_interval: type[float] = float
+if not IS_COMMAND:
+    importlib.import_module(CELERY_APP_MODULE)
+    _interval = importlib.import_module("config.intervals").AtMultiples
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
@@ -268,26 +309,33 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULER = "config.beat:SteadyScheduler"
+# No message expires: a receiver would compare the sender's clock with its own. The queue `bulk` has
+# a worker of its own: ticks, dispatch and recovery wait for nothing that may take long.
 CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "assets_app.scheduling.tasks.tick",
-        "schedule": AtMultiples(0.2),
-        "options": {"queue": "control", "expires": 1},
+        "schedule": _interval(0.2),
+        "options": {"queue": "control"},
+    },
+    "check queue heads": {
+        "task": "assets_app.scheduling.tasks.check_queues",
+        "schedule": 60.0,
+        "options": {"queue": "control"},
     },
     "advance backfills": {
         "task": "backfills_app.tasks.advance",
         "schedule": 0.5,
-        "options": {"queue": "control", "expires": 1},
+        "options": {"queue": "bulk"},
     },
     "forget old ticks": {
         "task": "assets_app.scheduling.tasks.forget",
         "schedule": 3600.0,
-        "options": {"queue": "control", "expires": 3600},
+        "options": {"queue": "bulk"},
     },
     "sync bundles": {
         "task": "assets_app.catalogue.tasks.sync_bundles",
         "schedule": 30.0,
-        "options": {"queue": "control", "expires": 30},
+        "options": {"queue": "bulk"},
     },
 }
 

@@ -11,11 +11,11 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
+from config.running import find_settings
 from config.stack import Services, Stack, StackError
 from config.stack.folder import PROJECT, default_folder
-from config.stack.stack import ADMIN, running_environment
+from config.stack.stack import ADMIN
 
-NEEDED = ("DATABASE_URL", "REDIS_URL", "SPARK_REMOTE", "SECRET_KEY", "SLICEWISE_DATA")
 EXAMPLE = PROJECT / "examples" / "nyc_flights"
 PORT = 8000
 BAD_USAGE = 2
@@ -81,21 +81,6 @@ def execute(command: Sequence[str]) -> int:
         finally:
             services.stop()
     return _run(command, {})
-
-
-def find_settings(env: MutableMapping[str, str]) -> None:
-    """Complete `env` by the settings of the running stack; what it says itself stays."""
-    if all(env.get(name) for name in NEEDED):
-        return
-    data = default_folder(env)
-    found = running_environment(data)
-    if found is None:
-        raise StackError(
-            f"Nothing is running on {data}. Start it with `slicewise up`, or set "
-            f"{', '.join(NEEDED)} to use servers of your own."
-        )
-    for name, value in found.items():
-        env.setdefault(name, value)
 
 
 def _run(command: Sequence[str], more: dict[str, str]) -> int:

@@ -29,7 +29,7 @@ def label_of(definition: PartitionDefinition | None, text: str) -> str:
         return text
     if isinstance(definition, PartitionAtRuntime):  # equal ones may know other keys
         return _label(definition, text)
-    return _remembered_label(definition, text)
+    return _remembered_label(definition, text, id(definition))
 
 
 def _label(definition: PartitionDefinition, text: str) -> str:
@@ -39,7 +39,10 @@ def _label(definition: PartitionDefinition, text: str) -> str:
         return text
 
 
-_remembered_label = lru_cache(maxsize=16_384)(_label)
+@lru_cache(maxsize=16_384)
+def _remembered_label(definition: PartitionDefinition, text: str, _object: int) -> str:
+    # By the object as well: definitions with other labels of their keys are equal.
+    return _label(definition, text)
 
 
 def label_of_key(key: PartitionKey) -> str:
@@ -59,11 +62,11 @@ def selection_label(definition: PartitionDefinition | None, text: str) -> str:
         return text
     if isinstance(definition, PartitionAtRuntime):  # equal ones may know other keys
         return _range_label(definition, text)
-    return _remembered_selection_label(definition, text)
+    return _remembered_selection_label(definition, text, id(definition))
 
 
 @lru_cache(maxsize=4096)
-def _remembered_selection_label(definition: PartitionDefinition, text: str) -> str:
+def _remembered_selection_label(definition: PartitionDefinition, text: str, _object: int) -> str:
     if len(definition.dimensions) < 2 or "=" not in text:
         return _range_label(definition, text)
     rules = {dimension.name: dimension.definition for dimension in definition.dimensions}

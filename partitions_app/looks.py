@@ -43,7 +43,7 @@ _LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
     "waiting": Look("queued", "Waiting", "clock", "info"),
     "pending": Look("queued", "Pending", "clock", "info"),
     "dispatched": Look("queued", "Dispatched", "clock", "info"),
-    "active": Look("running", "In progress", "loader-2", "info"),
+    "active": Look("running", "Queued or running", "loader-2", "info"),
     "publishing": Look("running", "Publishing", "loader-2", "info"),
     "canceling": Look("running", "Canceling", "loader-2", "warn"),
     "succeeded": Look("materialized", "Succeeded", "check", "good"),

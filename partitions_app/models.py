@@ -1,8 +1,7 @@
 """The rules that say which partitions exist."""
 
 import json
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,8 +11,13 @@ from django.utils import timezone
 import slicewise
 from slicewise.key_json import key_from_json, key_to_json
 
-# A fingerprint never changes its meaning, so what is parsed once serves the whole process.
-_parsed: dict[str, slicewise.PartitionDefinition] = {}
+# A fingerprint and a revision never change their meaning, so what is parsed once serves the whole
+# process.
+_parsed: dict[tuple[str, UUID | None], slicewise.PartitionDefinition] = {}
+
+# Sets found at run time with their keys, at the revision that was asked for last: there may be a
+# hundred thousand keys, and a new revision with each run that finds one.
+_found: dict[int, tuple[str, UUID | None, slicewise.PartitionDefinition]] = {}
 
 # One that is there already stays as it was found first; one that was removed is there again.
 _ADD = """
@@ -33,7 +37,7 @@ class PartitionDefinition(models.Model):
     """One rule, shared by all assets that have the same one.
 
     Never changed: another rule is another row. Of a set found at run time, which is one row, the
-    keys change, and ``revision`` with them.
+    keys change, and of a sequence the labels of its keys, and ``revision`` with them.
     """
 
     kind = models.CharField(max_length=20)
@@ -42,8 +46,9 @@ class PartitionDefinition(models.Model):
     # Cadence, zone, alignment and names of dimensions, without bounds: slices outlive a moved
     # start.
     identity = models.CharField(max_length=16, db_collation="C")
-    # Names the state of the keys found at run time. Drawn at random, so that what a process knows
-    # of it never stands for another state: a number would come again after a rollback.
+    # Names the state of the keys found at run time, or of the labels of keys. Drawn at random, so
+    # that what a process knows of it never stands for another state: a number would come again
+    # after a rollback.
     revision = models.UUIDField(null=True)
 
     class Meta:
@@ -61,10 +66,18 @@ class PartitionDefinition(models.Model):
         """
         if self.kind == slicewise.PartitionAtRuntime.kind:
             return _with_known_keys(self.pk, self.fingerprint, self.revision)
-        known = _parsed.get(self.fingerprint)
+        version = (self.fingerprint, self.revision)
+        known = _parsed.get(version)
         if known is None:
-            known = _parsed[self.fingerprint] = slicewise.PartitionDefinition.from_json(self.spec)
+            known = _parsed[version] = slicewise.PartitionDefinition.from_json(self.spec)
         return known
+
+    def relabel(self, spec: dict[str, Any]) -> None:
+        """Take over the labels of an equal rule: `__str__` of a key class may have changed."""
+        if list(_labels(self.spec)) != list(_labels(spec)):
+            self.spec = spec
+            self.revision = uuid4()
+            self.save(update_fields=["spec", "revision"])
 
     def add_keys(
         self, keys: Iterable[tuple[slicewise.PartitionKey, str]], *, run_id: int | None
@@ -108,6 +121,18 @@ class PartitionDefinition(models.Model):
         return slicewise.PartitionDefinition.from_json(spec)
 
 
+def _labels(spec: Any) -> Iterator[Any]:
+    """Yield the labels of all keys in the JSON of a rule, in order."""
+    if isinstance(spec, dict):
+        if "label" in spec and "fields" in spec:
+            yield spec["label"]
+        for value in spec.values():
+            yield from _labels(value)
+    elif isinstance(spec, list):
+        for item in spec:
+            yield from _labels(item)
+
+
 class RuntimePartition(models.Model):
     """A key of a set found at run time (AIP-76): who added it and when.
 
@@ -136,11 +161,20 @@ class RuntimePartition(models.Model):
         return f"{self.definition_id} {self.key}"
 
 
-@lru_cache(maxsize=256)
 def _with_known_keys(
     definition_id: int, fingerprint: str, revision: UUID | None
 ) -> slicewise.PartitionDefinition:
-    """The set with its keys, read once per revision: run by run, as they were found."""
+    """The set with its keys, read once per revision."""
+    kept = _found.get(definition_id)
+    if kept is not None and kept[:2] == (fingerprint, revision):
+        return kept[2]
+    rule = _read_with_keys(definition_id, revision)
+    _found[definition_id] = (fingerprint, revision, rule)
+    return rule
+
+
+def _read_with_keys(definition_id: int, revision: UUID | None) -> slicewise.PartitionDefinition:
+    """Read the set with its keys: run by run, as they were found."""
     spec = PartitionDefinition.objects.get(pk=definition_id).spec
     rule = slicewise.PartitionDefinition.from_json(spec)
     assert isinstance(rule, slicewise.PartitionAtRuntime)  # noqa: S101

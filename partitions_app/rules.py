@@ -1,10 +1,12 @@
 """Small questions about rules, as columns and other rows keep them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import slicewise
 from slicewise.mapping import WindowMapping
+from slicewise.nonexistent import Nonexistent
 
 
 def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
@@ -23,6 +25,53 @@ def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | N
     Raises what `slicewise.PartitionMapping.from_json` does.
     """
     return None if spec is None else slicewise.PartitionMapping.from_json(spec)
+
+
+def nonexistent_text(nonexistent: Nonexistent) -> str:
+    """``5 do not exist: 2024-01-01 to 2024-01-05``; empty where there is nothing of it."""
+    if not nonexistent:
+        return ""
+    count, first, last = nonexistent.partitions, nonexistent.first, nonexistent.last
+    verb = "does not exist" if count == 1 else "do not exist"
+    return f"{count:,} {verb}: {first}" + (f" to {last}" if last != first else "")
+
+
+def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
+    """How many partitions do not exist, the first and the last; None where there is none."""
+    if not nonexistent:
+        return None
+    return {
+        "partitions": nonexistent.partitions,
+        "first": nonexistent.first,
+        "last": nonexistent.last,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamGap:
+    """Partitions of one upstream asset that are needed and do not exist, and the number of those
+    that it excludes, which are not needed.
+    """
+
+    asset: str
+    nonexistent: Nonexistent
+    excluded: int
+
+    @property
+    def text(self) -> str:
+        """``5 do not exist: 2024-01-01 to 2024-01-05``."""
+        return nonexistent_text(self.nonexistent)
+
+    @property
+    def reason(self) -> str:
+        """``load, 5 do not exist: 2024-01-01 to 2024-01-05``; empty where all exists."""
+        return f"{self.asset}, {self.text}" if self.nonexistent else ""
+
+    @property
+    def excluded_text(self) -> str:
+        """``8 excluded partitions of load``; empty where none is excluded."""
+        noun = "partition" if self.excluded == 1 else "partitions"
+        return f"{self.excluded:,} excluded {noun} of {self.asset}" if self.excluded else ""
 
 
 def goes_by_windows(mapping: slicewise.PartitionMapping | None) -> bool:

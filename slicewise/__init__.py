@@ -15,14 +15,16 @@ from slicewise.errors import (
     SelectionError,
     UnboundedPartitionsError,
 )
+from slicewise.folders import partition_path
 from slicewise.frames import RowsError
 from slicewise.handles import AssetHandle, MissingPartitionsError
 from slicewise.intervals import Interval
 from slicewise.keys import PartitionKey, ProductKey
 from slicewise.mapping import PartitionMapping, downstream_partitions, upstream_partitions
-from slicewise.mappings import All, Keys, Latest, Offset
+from slicewise.mappings import All, Keys, Latest, Offset, Overlap
 from slicewise.openlineage import openlineage_name
 from slicewise.partition_set import PartitionRange, PartitionSet
+from slicewise.schedule_terms import Cron, Every
 from slicewise.uris import normalize_uri
 from slicewise.validations import AssetValidation, ValidationResult, validation
 
@@ -31,13 +33,16 @@ __all__ = [
     "Asset",
     "AssetHandle",
     "AssetValidation",
+    "Cron",
     "DefinitionError",
     "Dimension",
+    "Every",
     "Interval",
     "Keys",
     "Latest",
     "MissingPartitionsError",
     "Offset",
+    "Overlap",
     "PartitionAtRuntime",
     "PartitionByInterval",
     "PartitionByProduct",
@@ -62,6 +67,7 @@ __all__ = [
     "normalize_uri",
     "openlineage_name",
     "partition_column",
+    "partition_path",
     "upstream_partitions",
     "validation",
 ]

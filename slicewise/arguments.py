@@ -91,7 +91,6 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "do_xcom_push": "what the function returns is written to the asset",
     "multiple_outputs": "write @asset.multi(outlets=[...])",
     "show_return_value_in_logs": "what the function returns is written to the asset",
-    "inlets": "name each upstream asset as a parameter of the function",
     "outlets": "write @asset.multi(outlets=[...])",
     "op_args": "write params={...}, read from context['params']",
     "op_kwargs": "write params={...}, read from context['params']",
@@ -115,13 +114,24 @@ def unknown_argument(called: str, name: str, known: Collection[str]) -> str:
     """The sentence for an argument that does not exist."""
     if name in REPLACEMENTS:
         return f"{called} has no argument {name!r}: {REPLACEMENTS[name]}"
-    return f"{called} has no argument {name!r}; {near(name, known)}"
+    return f"{called} has no argument {name!r}; {near(name, known, most=len(known))}"
 
 
-def near(name: str, known: Collection[str], *, otherwise: str = "there are none") -> str:
-    """``did you mean 'x'?`` where something is spelled alike, else what there is."""
+def alike(name: str, known: Collection[str]) -> str:
+    """Return `` (did you mean 'x'?)`` where a known name is spelled alike; else nothing."""
+    matches = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {matches[0]!r}?)" if matches else ""
+
+
+def near(
+    name: str, known: Collection[str], *, otherwise: str = "there are none", most: int = 30
+) -> str:
+    """Return ``did you mean 'x'?`` for a name that is spelled alike, else the known names.
+
+    ``most`` is how many of them are listed.
+    """
     found = difflib.get_close_matches(name, known, n=1)
     if found:
         return f"did you mean {found[0]!r}?"
-    shown = ", ".join(sorted(known)[:30])
+    shown = ", ".join(sorted(known)[:most])
     return f"there are {shown}" if shown else otherwise

@@ -51,7 +51,12 @@ class ProducedAsset(Asset):
         self.made_by = self
         try:
             is_partitioned = self.partition is not None
-            check_kept(self.canonical_uri, options.write_mode, partitioned=is_partitioned)
+            check_kept(
+                self.canonical_uri,
+                options.write_mode,
+                partitioned=is_partitioned,
+                validated=bool(self.validations),
+            )
         except ValueError as error:
             raise self.refused(str(error)) from error
 
@@ -78,7 +83,8 @@ class asset(RunOptions):
     """Declares the asset that the decorated function makes; all arguments by keyword.
 
     The function's parameters are filled in by name: ``self`` (this asset), ``context``, ``spark``,
-    and any other name is an upstream asset. Raises DefinitionError with file, line and asset.
+    and any other name is an upstream asset. Without arguments the parentheses may be left out.
+    Raises DefinitionError with file, line and asset.
     ``asset.multi`` declares several that one function makes.
     """
 
@@ -92,6 +98,9 @@ class asset(RunOptions):
 
     def __new__(cls, *args: object, **options: object) -> "asset":
         """Says what is wrong with the arguments before a TypeError would."""
+        if len(args) == 1 and not options and (callable(args[0]) or isinstance(args[0], Asset)):
+            # Written without parentheses: this is the function, and an asset is what it becomes.
+            return cast("asset", cls()(cast("Callable[..., Any]", args[0])))
         refusal = refused_arguments("@asset", cls, args, options)
         return super().__new__(cls) if refusal is None else cast("asset", refusal)
 

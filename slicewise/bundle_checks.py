@@ -1,5 +1,6 @@
 """What only all files of a bundle together can show: unknown names, and schedules in a circle."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 from slicewise.arguments import near
 from slicewise.assets import MultiAsset, ProducedAsset
 from slicewise.errors import DefinitionError
+from slicewise.limits import Limits, excess
 from slicewise.registry import AssetDefinitionError, Registry
-from slicewise.schedules import cycle_from, scheduling_assets
+from slicewise.schedules import cycle_from, has_ticks, scheduling_assets
 from slicewise.tracebacks import asset_at, file_lines, one_line, user_site, user_traceback
 
 Errors = dict[str, list[dict[str, Any]]]
@@ -17,15 +19,24 @@ Errors = dict[str, list[dict[str, Any]]]
 Producer = ProducedAsset | MultiAsset
 
 
-def check_declared(registry: Registry, errors: Errors) -> None:
+def check_declared(registry: Registry, errors: Errors, limits: Limits) -> None:
     """Adds what is wrong, one error for each producer, and forgets the files that are broken."""
     found = [] if any(errors.values()) else _unknown_names(registry)
     # A broken file may declare what others ask for: names are judged when all files are loaded.
-    for error in [*found, *_wrong_mappings(registry), *_cycles(registry)]:
-        errors.setdefault(error.site.file, []).append(
-            error_json(error, registry.folder, error.site.file)
-        )
+    for error in [
+        *found,
+        *_wrong_mappings(registry),
+        *_cycles(registry),
+        *_excesses(registry, limits),
+    ]:
+        add_error(errors, error, registry.folder)
     registry.drop_files({file for file, broken in errors.items() if broken})
+
+
+def add_error(errors: Errors, error: AssetDefinitionError, root: Path) -> None:
+    """Add the error of a declaration to those of the file that holds it."""
+    file = error.site.file
+    errors.setdefault(file, []).append(error_json(error, root, file))
 
 
 def error_json(error: BaseException, root: Path, file: str) -> dict[str, Any]:
@@ -78,8 +89,20 @@ def _unknown_sentence(unknown: list[str], known: set[str], registry: Registry) -
         if len(unknown) > 1
         else (f"the parameter {shown} names no asset")
     )
-    hints = "; ".join(f"{near(name, known)}" for name in unknown[:3]) if known else "there are none"
+    hints = "; ".join(_hint(name, known) for name in unknown[:3]) if known else "there are none"
     return f"{names}; {hints} (one of another bundle is declared by Asset.ref({name!r}))"
+
+
+def _hint(name: str, known: set[str]) -> str:
+    """Return what to write for a parameter that names no asset."""
+    spaced = next((other for other in sorted(known) if _identifier(other) == name), None)
+    if spaced is not None:  # no parameter can be called like that asset
+        return f"write inlets={{{name!r}: Asset.ref({spaced!r})}}"
+    return near(name, known)
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name)
 
 
 def _wrong_mappings(registry: Registry) -> list[AssetDefinitionError]:
@@ -92,11 +115,29 @@ def _wrong_mappings(registry: Registry) -> list[AssetDefinitionError]:
                 continue  # of another bundle
             try:
                 mapping.check(producer.partition, asset.partition)
-            except DefinitionError as error:
-                sentence = f"upstream={{{asset.name!r}: {mapping!r}}} cannot be: {error}"
+            except Exception as error:  # a package may bring the mapping
+                reason = error if isinstance(error, DefinitionError) else one_line(error)
+                sentence = f"upstream={{{asset.name!r}: {mapping!r}}} cannot be: {reason}"
                 found.append(producer.refused(sentence))
                 break
     return found
+
+
+def _excesses(registry: Registry, limits: Limits) -> list[AssetDefinitionError]:
+    """Return an error for each declaration whose ticks, or windows, have too many partitions."""
+    sentences: dict[tuple[object, bool, int], str | None] = {}  # many assets share a definition
+    errors = []
+    for declared in [*registry.producers(), *registry.external()]:
+        options = getattr(declared, "options", None)
+        by_time = has_ticks(getattr(options, "schedule", None))
+        refresh = getattr(options, "refresh", 0)
+        terms = (id(declared.partition), by_time, refresh)
+        if terms not in sentences:
+            sentences[terms] = excess(declared.partition, limits, by_time=by_time, refresh=refresh)
+        sentence = sentences[terms]
+        if sentence is not None:
+            errors.append(declared.refused(sentence))
+    return errors
 
 
 def _cycles(registry: Registry) -> list[AssetDefinitionError]:

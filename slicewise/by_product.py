@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from slicewise.by_sequence import PartitionBySequence
 from slicewise.by_time import PartitionByTime
-from slicewise.definitions import Dimension, Json, PartitionDefinition
+from slicewise.definitions import DEFAULT_SEGMENT, Dimension, Json, PartitionDefinition
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys import SEPARATOR, PartitionKey, ProductKey, check_text
 from slicewise.names import check_name
@@ -118,7 +118,7 @@ def _with_names(definitions: list[PartitionDefinition]) -> list[Dimension]:
             default = "time"
         else:
             segments += 1
-            default = "segment" if segments == 1 else f"segment_{segments}"
+            default = DEFAULT_SEGMENT if segments == 1 else f"{DEFAULT_SEGMENT}_{segments}"
         named.append(Dimension(each.name or default, each))
     return named
 

@@ -10,6 +10,7 @@ from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartit
 from slicewise.key_json import key_from_json, key_to_json
 from slicewise.keys import PartitionKey, check_text, exact_of
 from slicewise.names import check_name
+from slicewise.plain_values import readable
 from slicewise.segments import SegmentList, Segments, refuse_no_list
 from slicewise.space import Space
 
@@ -70,7 +71,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
         return cls([key_from_json(value) for value in spec["values"]], name=spec.get("name"))
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.values.texts[:5])
+        shown = ", ".join(map(readable, self.values.texts[:5]))
         return f"PartitionBySequence([{shown}{', …' if len(self.values) > 5 else ''}])"
 
 

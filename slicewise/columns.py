@@ -1,6 +1,6 @@
 """Columns that say to which partition a row belongs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,10 @@ Column = Any  # of pyspark, which is not imported for the sake of a type
 
 
 def partition_column(
-    column: "Column | str", of: "AssetHandle | PartitionDefinition", *, dimension: str | None = None
+    column: "Column | str",
+    of: "AssetHandle | Mapping[str, AssetHandle] | PartitionDefinition",
+    *,
+    dimension: str | None = None,
 ) -> Column:
     """The key text of the window that contains a timestamp or date; null outside of all windows.
 
@@ -87,7 +90,15 @@ def _table(ordered: Sequence[Interval]) -> Iterable[str]:
     return texts
 
 
-def _intervals(of: "AssetHandle | PartitionDefinition", dimension: str | None) -> list[Interval]:
+def _intervals(
+    of: "AssetHandle | Mapping[str, AssetHandle] | PartitionDefinition", dimension: str | None
+) -> list[Interval]:
+    if isinstance(of, Mapping):
+        name = next(iter(of), "...")
+        raise DefinitionError(
+            f"partition_column is of one asset, and this function makes several; write"
+            f" self[{name!r}]"
+        )
     definition = of if isinstance(of, PartitionDefinition) else of.definition
     if definition is None:
         raise DefinitionError("an asset that is not partitioned has no partition column")

@@ -9,6 +9,7 @@ from typing import Any
 from slicewise.definitions import PartitionDefinition
 from slicewise.discovery import Discoveries
 from slicewise.folders import key_parts
+from slicewise.frames import within
 from slicewise.handles import AssetHandle
 from slicewise.intervals import Interval
 from slicewise.keys import PartitionKey
@@ -63,11 +64,21 @@ class PartitionContext:
         last = max(windows, key=lambda window: window.end)
         return first if first == last else Interval(first.start, last.end, first.zone)
 
+    def filter(self, frame: Any) -> Any:
+        """The rows of a DataFrame that belong to the run's partitions.
+
+        By the columns of the asset's dimensions that the frame has, which hold texts of keys or
+        times inside the windows, as in a frame that is written; a dimension without a column cuts
+        nothing. Rows with a null in one belong to no partition.
+        """
+        return within(frame, self.definition, self._keys)
+
     def iter_past_partitions(self) -> Iterator[Any]:
         """Partitions of the asset that have been made before, newest first: the latest is `next`.
 
-        They are windows (or products with windows) that begin before the run's first one. Without a
-        dimension of time they are all others, the one that was made last first. Looked up page by
+        They are windows (or products with windows) that begin before the run's first one, ordered
+        by their windows. Without a dimension of time they are all others, ordered by when each was
+        made last, not by their keys: ``max(...)`` is the greatest key. Looked up page by
         page as they are asked for, whatever the length of the history. Raises ConnectionError when
         the worker of the run is gone.
         """

@@ -1,7 +1,7 @@
 """Assets as they are declared, whatever writes them (AIP-73, AIP-75)."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,12 +12,19 @@ from slicewise.by_asset import outlet_validations_json, validations
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError
 from slicewise.io.declaring import format_at
-from slicewise.option_checks import Columns, check_name, check_text, columns_json
+from slicewise.iterables import read_once
+from slicewise.option_checks import (
+    Columns,
+    check_name,
+    check_text,
+    check_texts,
+    columns_json,
+)
 from slicewise.options import Validations, partition_json
 from slicewise.registry import AssetDefinitionError, Site, active_registry, declaring_site
-from slicewise.schedules import Schedulable
+from slicewise.schedule_terms import Schedulable
 from slicewise.timing import check_partition
-from slicewise.uris import normalize_uri
+from slicewise.uris import checked_place
 
 
 class AssetReference(Schedulable):
@@ -54,9 +61,10 @@ class Asset(AssetReference):
 
     ``uri`` is a text or a path; ``format`` says how its files are written, ``"parquet"``,
     ``"csv"``, ``"json"`` or ``"orc"``, where the extension of the uri does not; ``columns`` are
-    names, or names with types (texts). A declared column is an attribute, ``raw_sales.sales``; one
-    that an attribute of Asset hides (``uri``, ``kind``) is ``raw_sales.column("uri")``. Raises
-    DefinitionError with file and line.
+    names, or names with types (texts). ``description``, ``owners``, ``tags`` and ``group`` are
+    facts for the catalogue; an outlet has those of its function where it says none. A declared
+    column is an attribute, ``raw_sales.sales``; one that an attribute of Asset hides (``uri``,
+    ``kind``) is ``raw_sales.column("uri")``. Raises DefinitionError with file and line.
     """
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -75,6 +83,10 @@ class Asset(AssetReference):
         columns: Columns = None,
         partition: PartitionDefinition | None = None,
         outlet_validations: Validations = (),
+        description: str | None = None,
+        owners: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        group: str | None = None,
         _site: Site | None = None,
     ) -> None:
         super().__init__(name)
@@ -89,17 +101,19 @@ class Asset(AssetReference):
                     'partition="auto" follows a schedule, and an Asset has none;'
                     " write a partition definition"
                 )
-            check_text("kind", kind)
+            for option, text in (("kind", kind), ("description", description), ("group", group)):
+                check_text(option, text)
+            self.owners, self.tags = check_texts("owners", owners), check_texts("tags", tags)
             self.uri = _uri_text(uri)
             self.canonical_uri, self.warnings = _canonical(self.uri, self.site)
             check_text("format", format)
             self.format = format_at(self.canonical_uri, format)
-            self.columns = columns_json(columns)
-            self.outlet_validations = outlet_validations_json(name, outlet_validations)
+            self.columns = columns_json(read_once(columns))
             self.validations = validations("outlet_validations", outlet_validations)
+            self.outlet_validations = outlet_validations_json(name, self.validations)
         except ValueError as error:
             raise self.refused(str(error)) from error
-        self.kind = kind
+        self.kind, self.description, self.group = kind, description, group
         self.partition = partition
         registry = active_registry()
         if registry is not None:
@@ -147,6 +161,10 @@ class Asset(AssetReference):
             "partition": partition_json(self.partition),
             "outlet_validations": self.outlet_validations,
             "warnings": self.warnings,
+            "description": self.description,
+            "owners": self.owners,
+            "tags": self.tags,
+            "group": self.group,
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -158,7 +176,10 @@ class Asset(AssetReference):
         return AssetDefinitionError(message, site=self.site, asset=str(self.name))
 
 
-_ARGUMENTS = ("name", "uri", "kind", "format", "columns", "partition", "outlet_validations")
+_ARGUMENTS = (
+    *("name", "uri", "kind", "format", "columns", "partition", "outlet_validations"),
+    *("description", "owners", "tags", "group"),
+)
 
 
 def _check_arguments(args: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -194,9 +215,9 @@ def _canonical(uri: str | None, site: Site) -> tuple[str | None, list[str]]:
     """The canonical URI, and what is to be said of it, which also goes on as warnings."""
     if uri is None:
         return None, []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        canonical = normalize_uri(uri)
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, site.file, site.line)
-    return canonical, [str(warning.message) for warning in caught]
+    canonical, problem = checked_place(uri)
+    if problem is None:
+        return canonical, []
+    message = f"{canonical!r} stays as written: {problem}"
+    warnings.warn_explicit(message, UserWarning, site.file, site.line)
+    return canonical, [message]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from slicewise.partition_set import PartitionSet
 
 Json = dict[str, Any]
+# What a dimension is called that nobody has named: by itself, and in the list of a product.
 DEFAULT_NAME = "partition"
+DEFAULT_SEGMENT = "segment"
 
 
 class Dimension(NamedTuple):

@@ -41,6 +41,9 @@ def before(definition: PartitionDefinition, until: datetime, windows: int) -> Pa
     if space.windows is None or windows < 1:
         return PartitionSet(definition, ())
     stop = space.windows.ticks.rank(to_instant(until) + 1) - 1
+    if space.windows.lowest is not None:
+        # No more than there are: of a billion, exclusions would be looked for before the first one.
+        windows = min(windows, max(stop - space.windows.lowest, 0))
     first = stop - windows
     # Excluded windows among them: as many more, until none is new.
     while (lacking := windows - space.windows.count(first, stop)) > 0:

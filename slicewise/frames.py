@@ -13,7 +13,7 @@ from slicewise.keys import PartitionKey
 # No key holds a control character, so that none is taken for it.
 OUTSIDE = "\x01outside"
 """What stands in a dimension's column for a row of no partition of the run."""
-_EXAMPLES = 3
+_EXAMPLES, _JOINT = 3, "\x02"
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 Column = Any
@@ -63,6 +63,33 @@ def text_columns(
     return columns
 
 
+def within(
+    frame: Frame,
+    definition: PartitionDefinition | None,
+    keys: Sequence[PartitionKey],
+    *,
+    keeps_null: bool = False,
+) -> Frame:
+    """Return the rows of a frame that belong to these partitions, by its dimensions' columns.
+
+    A dimension without a column cuts nothing. With ``keeps_null`` rows that say no partition stay.
+    """
+    functions = spark.functions()
+    names = [name for name in dimension_names(definition) if name in frame.columns]
+    if not names:
+        return frame
+    texts = {
+        name: text for name, text in text_columns(frame, definition, keys).items() if name in names
+    }
+    own = [dict(zip(dimension_names(definition), key_parts(key), strict=True)) for key in keys]
+    # No text of a key holds the character between them.
+    wanted = {_JOINT.join(column_text(parts[name]) for name in names) for parts in own}
+    condition = functions.concat_ws(_JOINT, *texts.values()).isin(sorted(wanted))
+    for text in texts.values():
+        condition = condition | text.isNull() if keeps_null else condition & text.isNotNull()
+    return frame.where(condition)
+
+
 def outside_sentence(
     rows: int,
     found: Sequence[Mapping[str, str | None]],
@@ -79,7 +106,8 @@ def outside_sentence(
     )
     return (
         f"{rows} rows lie outside the run's {count} partitions:"
-        f" {'; '.join(list(reasons)[:_EXAMPLES])}"
+        f" {'; '.join(list(reasons)[:_EXAMPLES])}. Cut the frame to them by"
+        ' context["partition"].filter(frame), or declare outside="drop"'
     )
 
 

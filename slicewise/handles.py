@@ -1,31 +1,38 @@
 """What a function is given for an asset: its name, its partitions in this run, and its data."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from slicewise import spark
+from slicewise.arguments import near
 from slicewise.by_sequence import PartitionAtRuntime
+from slicewise.declared import AssetColumn
 from slicewise.definitions import PartitionDefinition
 from slicewise.discovery import Discoveries, runtime_key
 from slicewise.errors import PartitionKeyError
+from slicewise.frames import within
 from slicewise.io import Place, Staged, Storage, Writer, find_storage, storage_at
+from slicewise.io.recorded import LostDataError, Records, find_differences, lost_data_sentence
 from slicewise.keys import PartitionKey
-from slicewise.options import WriteMode
-from slicewise.uris import masked_uri, normalize_uri, uri_path
+from slicewise.options import Outside, WriteMode
+from slicewise.plain_values import readable
+from slicewise.snapshots import named_key
+from slicewise.uris import checked_place, masked_uri, uri_path
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 _NAMED_AT_MOST = 5
+_EARLIER = "Partitions that were made before are read by self.read(partition=...)"
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 
 
 class MissingPartitionsError(ValueError):
-    """Upstream partitions that a run needs and that have not been made."""
+    """Upstream partitions that a run needs and that have not been made, or do not exist."""
 
 
 class AssetHandle:
@@ -40,6 +47,9 @@ class AssetHandle:
         keys: Sequence[PartitionKey] | Callable[[], Sequence[PartitionKey]],
         session: Callable[[], "SparkSession"],
         missing: Sequence[str] = (),
+        records: Records | None = None,
+        nonexistent: Mapping[str, Any] | None = None,
+        excluded: int = 0,
         format: str | None = None,
         columns: Sequence[Mapping[str, Any]] | None = None,
         write_mode: WriteMode = "replace",
@@ -47,10 +57,13 @@ class AssetHandle:
     ) -> None:
         self.name = name
         self.uri = uri
-        self.canonical_uri = None if uri is None else normalize_uri(uri)
+        self.canonical_uri = None if uri is None else checked_place(uri)[0]
         self.definition = definition
         self._keys = keys
         self._missing = tuple(missing)
+        self._records = records
+        self._is_checked = False
+        self._nonexistent, self._excluded = nonexistent, excluded
         self._session = session
         self._place = Place(
             uri=self.canonical_uri or "",
@@ -63,6 +76,26 @@ class AssetHandle:
 
     def __repr__(self) -> str:
         return f"<asset {self.name}, {len(self.keys)} partitions>"
+
+    def __getattr__(self, name: str) -> AssetColumn:
+        # Asked only where there is no such attribute; copy and pickle ask before there are any.
+        if name.startswith("_") or "_place" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.column(name)
+
+    def column(self, name: str) -> AssetColumn:
+        """Return a declared column, also one that an attribute of the handle hides (``name``).
+
+        Its text is its name. Raises AttributeError for a column that is not declared.
+        """
+        columns = [str(column["name"]) for column in self._place.columns]
+        if name in columns:
+            return AssetColumn(self.name, name)
+        methods = [method for method in dir(type(self)) if not method.startswith("_")]
+        raise AttributeError(
+            f"the asset {self.name!r} has no {name!r} in a run, as attribute or as declared"
+            f" column; {near(name, [*methods, *columns])}"
+        )
 
     @cached_property
     def keys(self) -> tuple[PartitionKey, ...]:
@@ -79,16 +112,31 @@ class AssetHandle:
 
         ``version`` is the number of an older version of each, of an asset with
         ``write_mode="version"``; otherwise it is the latest. Raises MissingPartitionsError when the
-        run needs partitions that have not been made, and ValueError for a version that is not
-        there, and where nothing reads URIs of the asset's scheme.
+        run needs partitions that have not been made or do not exist, LostDataError where files of
+        them are missing or changed since they were published, and ValueError for a version that is
+        not there, and where nothing reads URIs of the asset's scheme.
         """
-        if self._missing:
+        if self._missing or self._nonexistent:
             raise MissingPartitionsError(self._missing_sentence())
         if not self.keys:
-            raise MissingPartitionsError(f"no partition of {self.name} is mapped to this run")
+            raise MissingPartitionsError(self._nothing_sentence())
+        self._refuse_version(version)
+        if version is None and not self._is_checked:
+            self._refuse_lost_data(self.keys)
+            self._is_checked = True
+        return self._storage.read(self._session(), self.definition, self.keys, version=version)
+
+    def _refuse_version(self, version: int | None) -> None:
         if version is not None and "version" not in self._storage.write_modes:
             raise ValueError(f"{self.name} keeps no versions at {self._shown_uri}")
-        return self._storage.read(self._session(), self.definition, self.keys, version=version)
+
+    def _refuse_lost_data(self, keys: Sequence[PartitionKey]) -> None:
+        """Raises LostDataError where partitions are not as they were recorded."""
+        if self._records is None or not self._storage.measures_cheaply:
+            return
+        differing = find_differences(self._storage, self.definition, keys, self._records)
+        if differing:
+            raise LostDataError(lost_data_sentence(self.name, differing))
 
     @cached_property
     def _storage(self) -> Storage:
@@ -110,7 +158,26 @@ class AssetHandle:
             raise ValueError(f"the asset {self.name!r} has no uri")
         return uri_path(self.canonical_uri)
 
+    def _nothing_sentence(self) -> str:
+        why = (
+            f"all {self._excluded} partitions of it that this run would need are excluded"
+            if self._excluded
+            else "this run needs no partition of it"
+        )
+        return (
+            f"there is nothing of {self.name} to read: {why}. Ask first, `if"
+            f" {self.name}.partitions:`, or say in upstream= of the asset which partitions it needs"
+        )
+
     def _missing_sentence(self) -> str:
+        if self._nonexistent:
+            count, first, last = (self._nonexistent[of] for of in ("partitions", "first", "last"))
+            return (
+                f"{count} {'partition' if count == 1 else 'partitions'} of {self.name} that this"
+                f" run needs {'does' if count == 1 else 'do'} not exist: {first}"
+                f"{f' to {last}' if last != first else ''}. To make do with those that exist,"
+                f' map it with nonexistent="ignore"'
+            )
         return (
             f"{len(self._missing)} partitions of {self.name} that this run needs have not been"
             f" made: {_some(self._missing)}"
@@ -120,12 +187,104 @@ class AssetHandle:
 class WritableHandle(AssetHandle):
     """An asset that the run makes: each of its partitions can be written, once."""
 
-    def __init__(self, name: str, *, discoveries: Discoveries | None = None, **facts: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        discoveries: Discoveries | None = None,
+        outside: Outside = "error",
+        **facts: Any,
+    ) -> None:
         super().__init__(name, **facts)
+        self._outside = outside
         self._discoveries = discoveries or Discoveries()
         self._by_text = {key.text: key for key in self.keys}
         self._claimed: set[str] = set()
         self._lock = Lock()
+
+    def read(self, *, version: int | None = None, partition: object = None) -> Frame:
+        """A Spark DataFrame of partitions of the asset: of the run's own, those that are there.
+
+        ``partition`` is a key, or a list of keys, each as `write` takes it or as
+        `iter_past_partitions` gives it: any partitions but those that this run makes. Raises
+        PartitionKeyError for these and for what is no partition, MissingPartitionsError for
+        partitions that have not been made, and otherwise what reading an upstream asset raises.
+        """
+        if partition is None:
+            return self._read_own(version)
+        keys = self._keys_to_read(partition)
+        self._refuse_version(version)
+        missing = self._absent([key.text for key in keys])
+        if missing:
+            raise MissingPartitionsError(
+                f"{len(missing)} partitions of {self.name} that this run reads have not been made:"
+                f" {_some(missing)}"
+            )
+        return self._read_earlier(keys, version)
+
+    def _read_own(self, version: int | None) -> Frame:
+        """What runs before this one have made of its partitions."""
+        absent = set(self._absent(list(self._by_text)))
+        if not absent:
+            return super().read(version=version)
+        present = [key for key in self.keys if key.text not in absent]
+        if not present:
+            raise MissingPartitionsError(self._not_there_sentence(sorted(absent)))
+        self._refuse_version(version)
+        return self._read_earlier(present, version)
+
+    def _nothing_sentence(self) -> str:
+        return (
+            f"there is nothing of {self.name} to read: this run is to find partitions and covers"
+            f" none. {_EARLIER}"
+        )
+
+    def _not_there_sentence(self, absent: Sequence[str]) -> str:
+        if self.definition is None:
+            return (
+                f"there is nothing of {self.name} to read: no data of it is on record, and"
+                " self.read() reads what a run before this one has made"
+            )
+        return (
+            f"there is nothing to read of {_some(absent)} of {self.name}: no data of"
+            f" {'it' if len(absent) == 1 else 'these'} is on record. {_EARLIER}"
+        )
+
+    def _keys_to_read(self, partition: object) -> list[PartitionKey]:
+        """The keys of partitions to read. Raises PartitionKeyError."""
+        items = list(partition) if isinstance(partition, list) else [partition]
+        if self.definition is None:
+            raise PartitionKeyError(f"{self.name} is not partitioned; leave partition out")
+        if not items:
+            raise PartitionKeyError("partition=[] names no partition to read")
+        keys = list(dict.fromkeys(self._key_to_read(item) for item in items))
+        own = [key.text for key in keys if key.text in self._by_text]
+        if own:
+            raise PartitionKeyError(
+                f"this run makes {_some(own)} of {self.name}: read(partition=...) reads partitions"
+                " that were made before, not those that the run is making"
+            )
+        return keys
+
+    def _key_to_read(self, item: object) -> PartitionKey:
+        if isinstance(self.definition, PartitionAtRuntime):
+            parsed = self.definition.parse(item) if isinstance(item, str) else item
+            return runtime_key(self.definition, parsed)
+        if self.definition is not None:
+            item = named_key(self.definition, item)
+            if item not in self.definition:
+                raise PartitionKeyError(f"{item!r} is no partition of {self.name}")
+        return PartitionKey.of(item)
+
+    def _absent(self, keys: Sequence[str]) -> list[str]:
+        """Those of the partitions that have not been made."""
+        return []
+
+    def _read_earlier(self, keys: Sequence[PartitionKey], version: int | None) -> Frame:
+        """Partitions that are there."""
+        if version is None:
+            self._refuse_lost_data(keys)
+        return self._storage.read(self._session(), self.definition, keys, version=version)
 
     @property
     def can_write(self) -> bool:
@@ -154,6 +313,8 @@ class WritableHandle(AssetHandle):
         keys = self._keys_to_write(partition)
         self._claim(keys)
         try:
+            if self._outside == "drop" and partition is None and spark.is_frame(frame):
+                frame = within(frame, self.definition, keys, keeps_null=True)
             self._store(frame, keys, apart=partition is not None)
         except BaseException:
             self._claimed.difference_update(key.text for key in keys)
@@ -215,11 +376,23 @@ class WritableHandle(AssetHandle):
 class OwnAssetHandle(WritableHandle):
     """An asset that the run makes: what is written waits until the run has succeeded."""
 
-    def __init__(self, name: str, *, writer: Writer, **facts: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        writer: Writer,
+        present: Callable[[Sequence[str]], Collection[str]] | None = None,
+        **facts: Any,
+    ) -> None:
         super().__init__(name, **facts)
         self._writer = writer
+        self._present = present
         self.staged: list[Staged] = []
         """What has been written."""
+
+    def _absent(self, keys: Sequence[str]) -> list[str]:
+        present = set(keys if self._present is None else self._present(keys))
+        return [key for key in keys if key not in present]
 
     @cached_property
     def can_write(self) -> bool:
@@ -276,4 +449,6 @@ class Outlets(Mapping[str, WritableHandle]):
 
 def _some(texts: Sequence[str]) -> str:
     rest = len(texts) - _NAMED_AT_MOST
-    return ", ".join(texts[:_NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(readable, texts[:_NAMED_AT_MOST])) + (
+        f" and {rest} more" if rest > 0 else ""
+    )

@@ -8,7 +8,7 @@ from slicewise.context import RunContext, entered
 from slicewise.declared import Asset
 from slicewise.handles import AssetHandle, Outlets, WritableHandle
 from slicewise.options import RunOptions
-from slicewise.signatures import inlet_names, wanted_names
+from slicewise.signatures import inlet_parameters, wanted_names
 from slicewise.validations import AssetValidation
 
 
@@ -41,13 +41,15 @@ def invoke(
         "context": lambda: context,
         "spark": session,
     }
+    assets = inlet_parameters(producer.function, producer.options.inlets)
     arguments = {}
     for name in wanted_names(producer.function):
-        if name not in given and name not in upstream:
+        asset = assets.get(name, name)
+        if name not in given and asset not in upstream:
             raise LookupError(
-                f"{producer.name} asks for {name!r}, which is no asset that it was given"
+                f"{producer.name} asks for {asset!r}, which is no asset that it was given"
             )
-        arguments[name] = given[name]() if name in given else upstream[name]
+        arguments[name] = given[name]() if name in given else upstream[asset]
     with entered(context):
         return producer.function(**arguments)
 
@@ -61,7 +63,7 @@ def inlet_checks(
     its own: nothing else has looked at that data. ``known`` are the assets that are declared where
     the function can be seen.
     """
-    inlets = inlet_names(producer.function)
+    inlets = list(inlet_parameters(producer.function, producer.options.inlets).values())
     found: dict[str, list[AssetValidation]] = {}
     for name in inlets:
         asset = known.get(name)

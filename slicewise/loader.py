@@ -10,6 +10,7 @@ import os
 import sys
 
 from slicewise import spark
+from slicewise.limits import Limits
 from slicewise.loading import load_bundle
 
 
@@ -18,10 +19,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m slicewise.loader", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)
+    for limit, default in Limits()._asdict().items():
+        parser.add_argument(f"--{limit.replace('_', '-')}", type=int, default=default)
     options = parser.parse_args()
+    limits = Limits(*(getattr(options, name) for name in Limits._fields))
     spark.use_connect()
     os.set_inheritable(options.report_fd, False)
-    report = json.dumps(load_bundle(options.folder), allow_nan=False).encode()
+    report = json.dumps(load_bundle(options.folder, limits=limits), allow_nan=False).encode()
     with os.fdopen(options.report_fd, "wb") as file:
         file.write(report)
     sys.stdout.flush()

@@ -2,14 +2,16 @@
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from slicewise.bundle_checks import Errors, check_declared, error_json
+from slicewise.declarations import declarations_json
 from slicewise.errors import DefinitionError
+from slicewise.limits import Limits
 from slicewise.registry import Registry, collecting
 
 
@@ -17,12 +19,18 @@ class BundleFileError(DefinitionError):
     """A file that cannot be loaded for a reason other than what it says."""
 
 
-def load_bundle(folder: str | Path, *, only: str | None = None) -> dict[str, Any]:
+def load_bundle(
+    folder: str | Path,
+    *,
+    only: str | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> dict[str, Any]:
     """Imports every Python file below ``folder`` and reports what they declare, as JSON.
 
     Each file is loaded once, under its module name; with ``only`` this one alone, and what it
     imports. A file that raises is reported with its error and declares nothing; the others are not
-    affected. ``errors`` holds everything that is wrong, file by file.
+    affected. ``errors`` holds everything that is wrong, file by file. ``limits`` are those of the
+    server that loads.
     """
     root = Path(folder).resolve()
     registry = Registry(root)
@@ -31,14 +39,15 @@ def load_bundle(folder: str | Path, *, only: str | None = None) -> dict[str, Any
         for file in python_files(root) if only is None else [only]:
             error = _load(root, file, registry)
             errors[file] = [] if error is None else [error]
-        check_declared(registry, errors)
+        check_declared(registry, errors, limits)
+        declared = declarations_json(registry, errors)
     return {
         "files": [
             {"path": path, "error": found[0] if found else None} for path, found in errors.items()
         ],
         "errors": [{"path": path, **one} for path, found in errors.items() for one in found],
-        "producers": [producer.to_json() for producer in registry.producers()],
-        "assets": [asset.to_json() for asset in registry.external()],
+        "producers": declared.producers,
+        "assets": declared.assets,
     }
 
 
@@ -127,6 +136,7 @@ def _forget_modules(root: Path) -> None:
     for name, module in list(sys.modules.items()):
         # Not by getattr, which would make lazy modules of other packages import things.
         facts = getattr(module, "__dict__", {})
-        places = [facts.get("__file__"), *facts.get("__path__", ())]
-        if any(str(place).startswith(inside) for place in places if place):
+        folders = facts.get("__path__", ())
+        paths = [facts.get("__file__"), *(folders if isinstance(folders, Iterable) else ())]
+        if any(path.startswith(inside) for path in paths if isinstance(path, str)):
             del sys.modules[name]

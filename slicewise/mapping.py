@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from slicewise import plugins
 from slicewise.definitions import PartitionDefinition
@@ -15,6 +15,9 @@ from slicewise.partition_set import PartitionSet
 from slicewise.relation import Bounds, related
 from slicewise.snapshots import Definition, named_key
 from slicewise.windows import Windows
+
+Nonexistence = Literal["need", "ignore"]
+"""What becomes of upstream windows outside the upstream's bounds."""
 
 
 def upstream_partitions(
@@ -33,7 +36,9 @@ def upstream_partitions(
     whose one key is None. Windows need all that overlap them,
     segments the equal ones, and a dimension that only one side has is needed whole: of time, the
     part in [since, until) and the upstream's bounds; UnboundedPartitionsError where neither bounds
-    a side. A `mapping` says otherwise. What is needed and does not exist is in `.nonexistent`.
+    a side. A `mapping` says otherwise. What the keys reach and the upstream does not have is in
+    `.nonexistent`: windows that its `exclude=` takes out, which no partition needs (`.excluded`),
+    and what keeps a partition from ever being made (`.blocking`).
     """
     _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(downstream, keys), _bounds(upstream, downstream, since, until)
@@ -128,7 +133,27 @@ class WindowMapping(PartitionMapping):
     Its two methods speak of windows by number, whole ranges at a time, so that a set of a million
     is not walked. They must say the same: n is in upstream_windows(m) exactly where m is in
     downstream_windows(n). What lies outside of bounds or is excluded is left out afterwards.
+
+    A subclass may have a field `nonexistent`, as `Offset` has: "need" has windows outside the
+    upstream's bounds block a partition, "ignore" does without them.
     """
+
+    nonexistent: Nonexistence = "need"
+
+    def __post_init__(self) -> None:
+        """Check the fields of a dataclass. Raises DefinitionError for another `nonexistent`."""
+        if self.nonexistent not in get_args(Nonexistence):
+            raise DefinitionError(
+                f'nonexistent is "need" or "ignore", not {self.nonexistent!r}: what becomes of'
+                " windows outside the upstream's bounds"
+            )
+
+    def _arguments(self) -> dict[str, Any]:
+        # Left out where it says nothing: the JSON is part of what tells versions of code apart.
+        arguments = super()._arguments()
+        if arguments.get("nonexistent") == "need":
+            del arguments["nonexistent"]
+        return arguments
 
     @abstractmethod
     def upstream_windows(
@@ -152,7 +177,10 @@ class WindowMapping(PartitionMapping):
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
         """The windows that the chosen ones need, of the segments that are equal."""
-        return related(downstream, upstream, chosen, bounds, self.upstream_windows)
+        ignores = self.nonexistent == "ignore"
+        return related(
+            downstream, upstream, chosen, bounds, self.upstream_windows, ignores_outside=ignores
+        )
 
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds

@@ -9,9 +9,10 @@ from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartit
 from slicewise.intervals import Interval
 from slicewise.key_json import key_from_json, key_to_json
 from slicewise.keys import PartitionKey, ProductKey
-from slicewise.mapping import PartitionMapping, WindowMapping
+from slicewise.mapping import Nonexistence, PartitionMapping, WindowMapping
+from slicewise.nonexistent import Nonexistent
 from slicewise.overlap import Ranges, Span, overlapping
-from slicewise.partition_set import Nonexistent, PartitionSet
+from slicewise.partition_set import PartitionSet
 from slicewise.relation import Bounds, matching_segments
 from slicewise.segments import refuse_no_list
 from slicewise.slabs import Slab
@@ -23,17 +24,53 @@ _FURTHEST = 1 << 16  # windows back in time where all are excluded
 
 
 @dataclass(frozen=True)
+class Overlap(WindowMapping, kind="overlap"):
+    """The rule where nothing else is said: every upstream window that overlaps one's own.
+
+    Written down to say what becomes of upstream windows outside the upstream's bounds: they are
+    needed (`nonexistent="need"`, the default), so that a partition that needs one is never made, or
+    the partition is made of the windows that exist (`nonexistent="ignore"`). Both assets have time.
+    """
+
+    nonexistent: Nonexistence = "need"
+
+    def check(self, downstream: Definition, upstream: Definition) -> None:
+        """Raise DefinitionError where one of the two assets has no windows."""
+        super().check(downstream, upstream)
+        if upstream is None or upstream.time_dimension is None:
+            raise DefinitionError(
+                f"{self!r} speaks of windows of time; {_named(upstream)} has none"
+            )
+
+    def upstream_windows(
+        self, downstream: Windows, ranges: Ranges, upstream: Windows
+    ) -> list[Span]:
+        """The upstream windows that overlap."""
+        return overlapping(downstream, ranges, upstream)
+
+    def downstream_windows(
+        self, upstream: Windows, ranges: Ranges, downstream: Windows
+    ) -> list[Span]:
+        """The downstream windows that overlap."""
+        return overlapping(upstream, ranges, downstream)
+
+
+@dataclass(frozen=True)
 class Offset(WindowMapping, kind="offset"):
     """What overlaps the downstream windows `first` to `last`, counted from one's own.
 
     `Offset(-1)` lags one window, `Offset(-6, 0)` slides over seven. Windows before the downstream
-    definition's start and excluded ones count. Raises DefinitionError where last is before first.
+    definition's start and excluded ones count. Upstream windows outside the upstream's bounds are
+    needed, or with `nonexistent="ignore"` done without. Raises DefinitionError where last is before
+    first.
     """
 
     first: int
     last: int | None = None
+    nonexistent: Nonexistence = "need"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for each in (self.first, self.first if self.last is None else self.last):
             if isinstance(each, bool) or not isinstance(each, int):
                 raise DefinitionError(f"an Offset counts windows by whole numbers, not by {each!r}")

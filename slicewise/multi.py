@@ -63,9 +63,7 @@ class MultiAsset:
             self.partition = self.production.timing.partition
             self._check_partitions()
             _check_on_partial(options)
-            for outlet in self.outlets:
-                is_partitioned = self.partition is not None
-                check_kept(outlet.canonical_uri, options.write_mode, partitioned=is_partitioned)
+            self._check_kept(options)
         except ValueError as error:
             raise self.refused(str(error)) from error
         self.function, self.options = function, options
@@ -108,6 +106,18 @@ class MultiAsset:
                     f" makes {self.partition or 'no partitions'}; outlets share the partition:"
                     " write it in @asset.multi(partition=...) only"
                 )
+
+    def _check_kept(self, options: multi) -> None:
+        for outlet in self.outlets:
+            try:
+                check_kept(
+                    outlet.canonical_uri,
+                    options.write_mode,
+                    partitioned=self.partition is not None,
+                    validated=bool(outlet.validations),
+                )
+            except DefinitionError as error:
+                raise DefinitionError(f"the outlet {outlet.name!r}: {error}") from error
 
 
 def _check_on_partial(options: multi) -> None:

@@ -2,22 +2,29 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, get_args
 
 from slicewise.errors import DefinitionError
-from slicewise.options import Engine, OnPartial, Pending, RunOptions, WriteMode
+from slicewise.options import Engine, OnPartial, Outside, Pending, RunOptions, WriteMode
 
 NAME_LIMIT = 250
+PRIORITY_LIMIT = 1_000
+RETRIES_LIMIT = 100
+MAX_ACTIVE_RUNS_LIMIT = 1_000_000
+STRATEGY_LIMIT = 1_000_000
+# No pause between two tries is longer, however often it has doubled.
+LONGEST_RETRY_DELAY = timedelta(hours=1)
 RESERVED_NAMES = ("self", "context", "spark")
-Columns = Sequence[str] | Mapping[str, str | None] | None
+Columns = Iterable[str] | Mapping[str, str | None] | None
 
 _CHOICES = {
     "pending": get_args(Pending),
     "write_mode": get_args(WriteMode),
     "engine": get_args(Engine),
     "on_partial": get_args(OnPartial),
+    "outside": get_args(Outside),
 }
 
 
@@ -81,6 +88,15 @@ def check_text(name: str, value: object) -> None:
         raise DefinitionError(f"{name} is a text, not {value!r}")
 
 
+def check_texts(name: str, value: object) -> list[str]:
+    """Return a list of texts that are not blank. Raises DefinitionError for anything else."""
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    texts = list(value) if isinstance(value, Iterable) else []
+    if not is_list or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise DefinitionError(f"{name} is a list of texts, not {value!r}")
+    return texts
+
+
 def _check_choices(options: RunOptions) -> None:
     for name, allowed in _CHOICES.items():
         value = getattr(options, name)
@@ -100,6 +116,11 @@ def _check_strategy(strategy: object) -> None:
         raise DefinitionError(
             f'strategy is "partition", "range" or a number from 1, not {strategy!r}'
         )
+    if strategy > STRATEGY_LIMIT:
+        raise DefinitionError(
+            f'strategy is at most {STRATEGY_LIMIT:,} partitions in a run, not {strategy:,}; "range"'
+            " puts all in one"
+        )
 
 
 def _check_counts(options: RunOptions) -> None:
@@ -109,8 +130,20 @@ def _check_counts(options: RunOptions) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise DefinitionError(f"{name} is a whole number from {least}, not {value!r}")
+    if options.retries > RETRIES_LIMIT:
+        raise DefinitionError(f"retries is at most {RETRIES_LIMIT}, not {options.retries!r}")
+    if options.max_active_runs is not None and options.max_active_runs > MAX_ACTIVE_RUNS_LIMIT:
+        raise DefinitionError(
+            f"max_active_runs is at most {MAX_ACTIVE_RUNS_LIMIT:,}, not"
+            f" {options.max_active_runs:,}; leave it out for no limit"
+        )
     if isinstance(options.priority, bool) or not isinstance(options.priority, int):
         raise DefinitionError(f"priority is a whole number, not {options.priority!r}")
+    if abs(options.priority) > PRIORITY_LIMIT:
+        raise DefinitionError(
+            f"priority is a whole number from {-PRIORITY_LIMIT:,} to {PRIORITY_LIMIT:,}, not"
+            f" {options.priority:,}"
+        )
 
 
 def _check_spans(options: RunOptions) -> None:
@@ -118,6 +151,10 @@ def _check_spans(options: RunOptions) -> None:
         value = getattr(options, name)
         if not (_is_span(value) or (value is None and name == "timeout")):
             raise DefinitionError(f"{name} is a timedelta or a number of seconds, not {value!r}")
+    delay = options.retry_delay
+    if not isinstance(delay, timedelta) and delay > timedelta.max.total_seconds():
+        # A shorter one acts as an hour: files with such a one are in force.
+        raise DefinitionError(f"retry_delay is at most an hour, not {delay!r}; write 3600")
 
 
 def _is_span(value: object) -> bool:
@@ -125,15 +162,13 @@ def _is_span(value: object) -> bool:
         return value >= timedelta(0)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return value >= 0 and math.isfinite(value)
+    # Compared with an integer of any size, which no float may be able to hold; NaN is refused too.
+    return 0 <= value < math.inf
 
 
 def _check_texts(options: RunOptions) -> None:
     for name in ("owners", "tags"):
-        value = getattr(options, name)
-        is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
-        if not is_list or not all(isinstance(item, str) and item.strip() for item in value):
-            raise DefinitionError(f"{name} is a list of texts, not {value!r}")
+        check_texts(name, getattr(options, name))
     for name in ("group", "description"):
         check_text(name, getattr(options, name))
     conf: object = options.spark_conf

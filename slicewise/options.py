@@ -1,11 +1,13 @@
 """The options of an asset's function, written once: fields and JSON."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
 from slicewise.definitions import PartitionDefinition
+from slicewise.iterables import read_once
 from slicewise.mapping import PartitionMapping
 from slicewise.schedules import Schedule, schedule_json
 from slicewise.timing import Partition, Timing, When
@@ -16,8 +18,10 @@ DEFAULT_RETRY_DELAY = timedelta(seconds=30)
 Validations = AssetValidation | Sequence[AssetValidation]
 Pending = Literal["all", "latest"]
 WriteMode = Literal["replace", "append", "version"]
+_READ_ONCE = {"columns", "inlet_validations", "outlet_validations", "outlets", "owners", "tags"}
 Engine = Literal["connect", "submit"]
 OnPartial = Literal["discard", "publish"]
+Outside = Literal["error", "drop"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,7 @@ class RunOptions:
     partition: Partition = None
     start_date: When = None
     end_date: When = None
+    inlets: Mapping[str, Any] = field(default_factory=dict)
     upstream: Mapping[Any, PartitionMapping] = field(default_factory=dict)
     strategy: Literal["partition", "range"] | int = "partition"
     refresh: int = 0
@@ -37,8 +42,8 @@ class RunOptions:
     inlet_validations: Mapping[Any, Validations] | Validations = ()
     outlet_validations: Validations = ()
     group: str | None = None
-    owners: Sequence[str] = ()
-    tags: Sequence[str] = ()
+    owners: Iterable[str] = ()
+    tags: Iterable[str] = ()
     description: str | None = None
     retries: int = 0
     retry_delay: timedelta | float = DEFAULT_RETRY_DELAY
@@ -51,8 +56,17 @@ class RunOptions:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     paused: bool = False
     on_partial: OnPartial = "discard"
+    outside: Outside = "error"
     on_success: Callable[..., Any] | None = None
     on_failure: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        # A generator would be empty at its second reading, and whoever shares a dict may change it.
+        fields = vars(self)
+        for name in _READ_ONCE & fields.keys():
+            object.__setattr__(self, name, read_once(fields[name]))
+        for name in ("params", "spark_conf"):
+            object.__setattr__(self, name, _copied(fields[name]))
 
 
 def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
@@ -81,6 +95,7 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
         "spark_conf": dict(options.spark_conf),
         "paused": options.paused,
         "on_partial": options.on_partial,
+        "outside": options.outside,
         "on_success": _function_name(options.on_success),
         "on_failure": _function_name(options.on_failure),
     }
@@ -95,6 +110,14 @@ def hooks_of(options: RunOptions) -> dict[str, Callable[..., Any]]:
 def partition_json(partition: PartitionDefinition | None) -> dict[str, Any] | None:
     """A partition definition, or none, as JSON."""
     return None if partition is None else partition.to_json()
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a mapping; the value itself where it cannot be copied, for the checks."""
+    try:
+        return deepcopy(value)
+    except Exception:
+        return value
 
 
 def _seconds(span: timedelta | float) -> float:

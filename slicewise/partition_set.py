@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError
 from slicewise.intervals import Interval, make_interval
+from slicewise.nonexistent import Nonexistent, classified
 from slicewise.slabs import Pick, Slab, combined, disjoint, merged
 from slicewise.snapshots import is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
@@ -23,42 +24,46 @@ class PartitionRange(NamedTuple):
     segments: tuple[str, ...]
 
 
-class Nonexistent(NamedTuple):
-    """What a mapping needs but the definition does not have: merged spans of time, and segments."""
-
-    spans: tuple[Interval, ...] = ()
-    segments: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.spans or self.segments)
-
-
 class PartitionSet(Collection[Any]):
     """Some partitions of one definition (None: the one partition of what is not partitioned).
 
     Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Made by
     `definition.select`, by mappings, and by `PartitionSet.of`. Sets of one `PartitionAtRuntime`
     combine and compare by their keys, whatever else the snapshots of their definitions hold.
+
+    Of a set that a mapping made, `nonexistent` names the partitions that the mapping reaches and
+    the definition does not have. They are of two kinds: `excluded` ones, which `exclude=` takes out
+    and no partition needs, and those outside the definition's bounds, and segments that it lacks.
+    `blocking` names the second kind, as far as they are needed: a mapping with
+    `nonexistent="ignore"` does without windows outside the bounds.
     """
 
     definition: PartitionDefinition | None
     space: Space
     slabs: tuple[Slab, ...]
     nonexistent: Nonexistent
+    excluded: Nonexistent
+    blocking: Nonexistent
 
     def __init__(
         self,
         definition: PartitionDefinition | None,
         slabs: Iterable[Slab],
         nonexistent: Nonexistent | None = None,
+        excluded: Nonexistent | None = None,
+        blocking: Nonexistent | None = None,
     ) -> None:
         definition = with_keys(definition, ())
         space = WHOLE_SPACE if definition is None else definition.space
+        if excluded is None or blocking is None:
+            nonexistent, excluded, blocking = classified(space, nonexistent or Nonexistent())
         vars(self).update(
             definition=definition,
             space=space,
             slabs=tuple(merged(space, disjoint(list(slabs)))),
             nonexistent=nonexistent or Nonexistent(),
+            excluded=excluded,
+            blocking=blocking,
         )
 
     @classmethod
@@ -76,6 +81,11 @@ class PartitionSet(Collection[Any]):
             rows.setdefault(number, set()).add(segment)
         slabs = (Slab(number, number + 1, frozenset(rows[number])) for number in sorted(rows))
         return cls(definition, slabs)
+
+    @property
+    def needs_none(self) -> bool:
+        """Whether a mapping reached partitions here and none of them is needed."""
+        return not self and bool(self.nonexistent) and not self.blocking
 
     def __len__(self) -> int:
         return sum(
@@ -252,7 +262,8 @@ class PartitionSet(Collection[Any]):
         raise AttributeError(f"a set of partitions is frozen: {name} stays")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return PartitionSet, (self.definition, self.slabs, self.nonexistent)
+        beside = self.nonexistent, self.excluded, self.blocking
+        return PartitionSet, (self.definition, self.slabs, *beside)
 
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"

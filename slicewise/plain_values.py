@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from slicewise.errors import PartitionKeyError
@@ -209,6 +209,31 @@ def exact_text(value: PlainValue) -> str:
     the characters of which texts are built, which are percent-encoded.
     """
     return _EXACT[type(value)](value)
+
+
+_ESCAPED_LETTERS = re.compile("(?:%[89A-F][0-9A-F])+")
+_LETTERS = re.compile("[^\x00-\x7f]+")
+
+
+def readable(text: str) -> str:
+    """Return a key text as people read it, with letters for their escapes: ``süd``.
+
+    What separates or could not be seen stays escaped; `written` is the way back.
+    """
+    return _ESCAPED_LETTERS.sub(_letters, text)
+
+
+def written(text: str) -> str:
+    """Return the key text of a readable one."""
+    return _LETTERS.sub(lambda letters: quote(letters[0], safe=""), text)
+
+
+def _letters(escapes: re.Match[str]) -> str:
+    try:
+        letters = unquote(escapes[0], errors="strict")
+    except UnicodeDecodeError:
+        return escapes[0]
+    return letters if letters.isprintable() else escapes[0]
 
 
 def escape(text: str) -> str:

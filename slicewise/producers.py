@@ -11,9 +11,10 @@ from slicewise.by_asset import inlet_validations_json, mappings_json
 from slicewise.declared import Asset
 from slicewise.errors import DefinitionError
 from slicewise.option_checks import check_options
+from slicewise.option_pairs import check_pairs, with_plain_time
 from slicewise.options import RunOptions, hooks_of, options_json
 from slicewise.registry import AssetDefinitionError, Site, caller_site, declaring_site
-from slicewise.signatures import check_function, check_hook, inlet_names
+from slicewise.signatures import check_function, check_hook, inlet_parameters
 from slicewise.timing import resolve
 
 Function = Callable[..., Any]
@@ -26,17 +27,20 @@ class Production:
     """
 
     def __init__(self, function: Function, options: RunOptions, made: Collection[str]) -> None:
+        options = with_plain_time(options)
         check_options(options)
         for name, hook in hooks_of(options).items():
             check_hook(name, hook)
         self.function, self.options = function, options
         self.timing = resolve(options)
-        self.inlets = inlet_names(function)
-        for name in self.inlets:
+        check_pairs(options, self.timing.partition)
+        parameters = inlet_parameters(function, options.inlets)
+        self.inlets = list(parameters.values())
+        for parameter, name in parameters.items():
             if name in made:
                 raise DefinitionError(
-                    f"the parameter {name!r} is the asset itself, which a run makes and does not"
-                    " read; write self"
+                    f"the parameter {parameter!r} is the asset itself, which a run makes and does"
+                    " not read; write self"
                 )
         self.mappings = mappings_json(options, self.inlets)
         self.inlet_validations = inlet_validations_json(options, self.inlets)

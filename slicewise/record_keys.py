@@ -71,7 +71,9 @@ class Record(_Held, PartitionKey, built_in=True):
         """What `str` says of the key, in one line."""
         try:
             return one_line(str(self))
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # any other would end the process that loads files
             raise PartitionKeyError(
                 f"{type(self).__name__}.__str__ failed for {Record.__repr__(self)}: {error!r}"
             ) from error

@@ -80,7 +80,7 @@ class Registry:
                 outlet.made_by = None
 
     def _check_free(self, asset: "Asset | MultiAsset") -> None:
-        other = self.assets.get(asset.name) or self.multis.get(asset.name)
+        other = self.assets.get(asset.name, self.multis.get(asset.name))
         if other is not None:
             raise asset.refused(
                 f"declared twice, here and at {other.site}; every asset needs a name of its own"

@@ -1,18 +1,19 @@
 """Partitions of two definitions that belong together: windows overlap, segments are equal."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import product
+from math import prod
 
-from slicewise.intervals import Interval, make_interval
+from slicewise.definitions import DEFAULT_NAME, DEFAULT_SEGMENT, PartitionDefinition
 from slicewise.keys import SEPARATOR
+from slicewise.nonexistent import Lost, Reach, reach_of
 from slicewise.overlap import Ranges, overlapping
-from slicewise.partition_set import Nonexistent, PartitionSet
+from slicewise.partition_set import PartitionSet
 from slicewise.slabs import NO_SEGMENTS, SegmentNumbers, Slab
 from slicewise.snapshots import Definition, is_runtime, with_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
-from slicewise.zones import BEGIN, END
 
 Span = tuple[int, int]
 Bounds = tuple[Bound, Bound]
@@ -29,12 +30,14 @@ def related(
     chosen: PartitionSet,
     bounds: Bounds = (None, None),
     rule: WindowRule = overlapping,
+    *,
+    ignores_outside: bool = False,
 ) -> PartitionSet:
     """The target's partitions that belong to some of the source's.
 
     Windows belong together by the `rule`, segments where they are equal, and a dimension that only
     one side has is taken whole. `bounds` stand in for a time dimension that only the target has and
-    that has no ends.
+    that has no ends. With `ignores_outside` windows outside the target's bounds block nothing.
     """
     if target == source:
         target = with_keys(target, chosen)
@@ -42,16 +45,28 @@ def related(
     mapped = matching_segments(source, target, chosen.space)
     everything = _all_windows(space, chosen.space, bounds)
     slabs: list[Slab] = []
-    absent: list[Span] = []
-    lost: dict[str, None] = {}
+    reached: list[Slab] = []
+    lost: dict[str, int] = {}
     for segments, ranges in _by_segments(chosen.slabs):
         counterparts, missing = mapped(segments)
-        lost.update(dict.fromkeys(missing))
+        numbered = counterparts | {
+            lost.setdefault(text, space.segments.count + len(lost)) for text in missing
+        }
         for numbers in everything or _by_rule(rule, chosen.space.time, ranges, space.time):
             found = space.windows.clip(*numbers) if space.windows else numbers
             slabs.append(Slab(*found, counterparts))
-            absent += _missing(space.windows, numbers, found) if space.windows else ()
-    return PartitionSet(target, slabs, Nonexistent(tuple(_merged(absent, space)), tuple(lost)))
+            if missing or _may_lack(space.windows, numbers, found):
+                reached.append(Slab(*numbers, numbered))
+    reach = Reach()
+    if reached:
+        width = _width(source, target, chosen.space, space)
+        reach = reach_of(space, reached, Lost(tuple(lost), width), ignores_outside)
+    return PartitionSet(target, slabs, *reach)
+
+
+def _may_lack(windows: Windows | None, wanted: Span, found: Span) -> bool:
+    """Whether some wanted windows are out of bounds or may be excluded."""
+    return windows is not None and (wanted != found or windows.has_exclusions)
 
 
 def _all_windows(target: Space, source: Space, bounds: Bounds) -> list[Span]:
@@ -81,32 +96,6 @@ def _by_rule(rule: WindowRule, source: Windows, ranges: Ranges, target: Windows)
         runs = [run for span in zip(*ranges, strict=True) for run in source.runs(*span)]
         ranges = [first for first, _ in runs], [stop for _, stop in runs]
     return rule(source, ranges, target) if ranges[0] else ()
-
-
-def _missing(windows: Windows, wanted: Span, found: Span) -> Iterator[Span]:
-    """Numbers of wanted windows that are out of bounds or excluded."""
-    if found[0] >= found[1]:
-        yield wanted
-        return
-    yield wanted[0], found[0]
-    yield found[1], wanted[1]
-    yield from ((number, number + 1) for number in windows.excluded(*found))
-
-
-def _merged(spans: Iterable[Span], target: Space) -> Iterator[Interval]:
-    """Ranges of window numbers as spans of time, in order and merged."""
-    merged: list[Span] = []
-    for first, stop in sorted(span for span in spans if span[0] < span[1]):
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        else:
-            merged.append((first, stop))
-    for first, stop in merged:
-        ticks = target.time.ticks
-        # An offset may reach beyond Python's calendar, where there is nothing to speak of.
-        start, end = max(BEGIN, ticks.tick(first)), min(END, ticks.tick(stop))
-        if start < end:
-            yield make_interval(start, end, target.time.zone)
 
 
 MapSegments = Callable[[SegmentNumbers], tuple[SegmentNumbers, tuple[str, ...]]]
@@ -142,16 +131,32 @@ def matching_segments(source: Definition, target: Definition, space: Space) -> M
     return mapped
 
 
+def paired_segments(source: PartitionDefinition, target: PartitionDefinition) -> list[Span]:
+    """Return the places of dimensions of segments that pair, of the source and of the target."""
+    names = source.space.segment_names, target.space.segment_names
+    return _paired(source, target, *names)
+
+
+def _width(source: Definition, target: Definition, mine: Space, theirs: Space) -> int:
+    """How many of the target's segments a source's one without counterpart stands for."""
+    pairs = _paired(source, target, mine.segment_names, theirs.segment_names)
+    used = {place for _, place in pairs}
+    return prod(len(each) for place, each in enumerate(theirs.segments.lists) if place not in used)
+
+
 def _paired(
     source: Definition, target: Definition, mine: tuple[str, ...], theirs: tuple[str, ...]
 ) -> list[tuple[int, int]]:
-    """Dimensions that speak of the same: those of one name, else the only one of each side.
+    """Dimensions that speak of the same: those of one name, and what nobody has named.
 
     Sets found at run time are the same by their own name, and never the same as a list.
     """
     if is_runtime(source) or is_runtime(target):
         return [(0, 0)] if source == target else []
-    pairs = [(mine.index(name), theirs.index(name)) for name in mine if name in theirs]
-    left = [place for place, name in enumerate(mine) if name not in theirs]
-    right = [place for place, name in enumerate(theirs) if name not in mine]
-    return [*pairs, (left[0], right[0])] if len(left) == len(right) == 1 else pairs
+    names = {name: name for name in mine}
+    # The names that a definition gives where nobody did: by itself, and in the list of a product.
+    for alone, listed in ((mine, theirs), (theirs, mine)):
+        if alone == (DEFAULT_NAME,) and DEFAULT_NAME not in listed and DEFAULT_SEGMENT in listed:
+            names |= {DEFAULT_NAME: DEFAULT_SEGMENT, DEFAULT_SEGMENT: DEFAULT_NAME}
+    found = [(place, names[name]) for place, name in enumerate(mine)]
+    return [(place, theirs.index(name)) for place, name in found if name in theirs]

@@ -42,7 +42,7 @@ def partition_rows(
         partitions = PartitionSet.of(definition, (WHOLE,) if partitions is None else partitions)
     space = partitions.space
     place = space.names.index(space.time_name) if space.time_name is not None else 0
-    by_day = definition is not None and definition.calendar_unit in _FINE_UNITS
+    by_day = definition is not None and has_day_buckets(definition)
     for slab in partitions.slabs:
         segments = [
             _Segment.of([part.text for part in space.segments.parts(number)], place)
@@ -53,6 +53,17 @@ def partition_rows(
                 yield PartitionRow(segment.text, None, None, segment.text, None)
         else:
             yield from _window_rows(space.windows, slab, segments, by_day)
+
+
+def has_day_buckets(definition: PartitionDefinition) -> bool:
+    """Return whether the windows are counted by day, being finer than one; else by month."""
+    return definition.calendar_unit in _FINE_UNITS
+
+
+def bucket_of(definition: PartitionDefinition, instant: int) -> date:
+    """Return the bucket of a window that starts at this second of UTC."""
+    zone = definition.space.time.zone
+    return _bucket((instant + zone.offset_at(instant)) // DAY, has_day_buckets(definition))
 
 
 class _Segment(NamedTuple):

@@ -1,54 +1,12 @@
-"""When an asset is written: a time rule, or an expression over other assets (AIP-75)."""
+"""When an asset is written: a time rule, or an expression over other assets and times (AIP-75)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from slicewise.cadence import StepCadence, read_cadence
 from slicewise.errors import DefinitionError
-
-
-class Schedulable:
-    """What can stand in a schedule expression: joined by ``|`` (any of) and ``&`` (all of)."""
-
-    def __or__(self, other: "Schedulable") -> "ScheduleExpression":
-        return _joined("any", self, other)
-
-    def __ror__(self, other: object) -> "ScheduleExpression":
-        return _joined("any", other, self)
-
-    def __and__(self, other: "Schedulable") -> "ScheduleExpression":
-        return _joined("all", self, other)
-
-    def __rand__(self, other: object) -> "ScheduleExpression":
-        return _joined("all", other, self)
-
-    def schedule_json(self) -> dict[str, Any]:
-        """The expression as JSON."""
-        raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
-
-    def asset_names(self) -> Iterator[str]:
-        """The names of the assets in the expression, as often as they stand there."""
-        raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
-
-
-@dataclass(frozen=True)
-class ScheduleExpression(Schedulable):
-    """Several assets, any or all of which must be written before the schedule is met."""
-
-    kind: Literal["any", "all"]
-    parts: tuple[Schedulable, ...]
-
-    def schedule_json(self) -> dict[str, Any]:
-        """``{"kind": "any" | "all", "of": [...]}``."""
-        return {"kind": self.kind, "of": [part.schedule_json() for part in self.parts]}
-
-    def asset_names(self) -> Iterator[str]:
-        """The names of the assets in the expression, as often as they stand there."""
-        for part in self.parts:
-            yield from part.asset_names()
-
+from slicewise.schedule_terms import Cron, Every, Schedulable, cron_text, shown
 
 Schedule = str | timedelta | Schedulable | None
 
@@ -57,7 +15,8 @@ def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
     """A schedule as JSON. Raises DefinitionError for a text or span that is no rule of time.
 
     ``{"kind": "cron", "expression": "@daily"}``, ``{"kind": "timedelta", "seconds": 900}``,
-    ``{"kind": "asset", "name": "raw"}``, ``{"kind": "any", "of": [...]}`` or ``"all"``.
+    ``{"kind": "asset", "name": "raw"}``, ``{"kind": "any", "of": [...]}`` or ``"all"``. A cron in
+    an expression may have a ``"timezone"`` of its own.
     """
     if schedule is None:
         return None
@@ -65,8 +24,8 @@ def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
         return schedule.schedule_json()
     if not isinstance(schedule, str | timedelta):
         raise DefinitionError(
-            f"schedule is a preset, a cron expression, a timedelta, an asset or assets joined by"
-            f" | and &, not {_shown(schedule)}"
+            "schedule is a preset, a cron expression, a timedelta, an asset, or times (Cron, Every)"
+            f" and assets joined by | and &, not {shown(schedule)}"
         )
     try:
         cadence = read_cadence(schedule)
@@ -82,6 +41,40 @@ def scheduling_assets(schedule: Schedule) -> list[str]:
     return list(dict.fromkeys(schedule.asset_names())) if isinstance(schedule, Schedulable) else []
 
 
+def schedule_names(spec: Mapping[str, Any] | None) -> list[str]:
+    """The names of the assets in a schedule's JSON, each once, in the order of the text."""
+    return list(dict.fromkeys(leaf["name"] for leaf in _leaves(spec) if leaf["kind"] == "asset"))
+
+
+def time_terms(spec: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """Return the times in a schedule's JSON, in the order of the text; one for a plain time."""
+    return [leaf for leaf in _leaves(spec) if is_time(leaf)]
+
+
+def is_time(spec: Mapping[str, Any] | None) -> bool:
+    """Return whether a schedule's JSON is one time and nothing else."""
+    return spec is not None and spec["kind"] in ("cron", "timedelta")
+
+
+def is_read_in_zone(spec: Mapping[str, Any] | None) -> bool:
+    """Return whether some cron of a schedule's JSON goes by the time zone of the asset."""
+    return any(term["kind"] == "cron" and not term.get("timezone") for term in time_terms(spec))
+
+
+def has_ticks(schedule: Schedule) -> bool:
+    """Return whether a declared schedule is a time, or joins one."""
+    return isinstance(schedule, str | timedelta) or bool(time_terms(schedule_json(schedule)))
+
+
+def plain_time(schedule: Schedule) -> tuple[Schedule, str | None]:
+    """Return a schedule, one that is a single term of time as the text or timedelta that says the
+    same; and the time zone of that term.
+    """
+    if isinstance(schedule, Cron):
+        return schedule.expression, schedule.timezone
+    return (schedule.span, None) if isinstance(schedule, Every) else (schedule, None)
+
+
 def schedule_text(spec: Mapping[str, Any] | None) -> str:
     """A schedule's JSON as people write it: ``@daily``, ``every 0:15:00``, ``raw & (a | b)``."""
     if spec is None:
@@ -90,10 +83,30 @@ def schedule_text(spec: Mapping[str, Any] | None) -> str:
         return str(spec["expression"])
     if spec["kind"] == "timedelta":
         return f"every {timedelta(seconds=spec['seconds'])}"
+    return _text(spec)
+
+
+def _text(spec: Mapping[str, Any]) -> str:
     if spec["kind"] == "asset":
         return str(spec["name"])
-    parts = (f"({text})" if " " in text else text for text in map(schedule_text, spec["of"]))
+    if spec["kind"] == "cron":
+        return cron_text(spec["expression"], spec.get("timezone"))
+    if spec["kind"] == "timedelta":
+        return f"Every({timedelta(seconds=spec['seconds'])})"
+    parts = (
+        f"({_text(part)})" if not is_time(part) and " " in _text(part) else _text(part)
+        for part in spec["of"]
+    )
     return (" | " if spec["kind"] == "any" else " & ").join(parts)
+
+
+def _leaves(spec: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    if spec is None:
+        return
+    if "of" not in spec:
+        yield spec
+    for part in spec.get("of", ()):
+        yield from _leaves(part)
 
 
 def cycle_from(name: str, after: Mapping[str, Sequence[str]]) -> list[str] | None:
@@ -111,26 +124,7 @@ def cycle_from(name: str, after: Mapping[str, Sequence[str]]) -> list[str] | Non
     return None
 
 
-def _joined(kind: Literal["any", "all"], *parts: object) -> ScheduleExpression:
-    flat: list[Schedulable] = []
-    for part in parts:
-        if not isinstance(part, Schedulable):
-            raise DefinitionError(f"a schedule joins assets, not {_shown(part)}")
-        same = isinstance(part, ScheduleExpression) and part.kind == kind
-        flat.extend(part.parts if same and isinstance(part, ScheduleExpression) else [part])
-    return ScheduleExpression(kind, tuple(flat))
-
-
 def _meant(schedule: str | timedelta) -> str:
     """A name of an asset is a text as well, and only an asset can be scheduled after."""
     is_name = isinstance(schedule, str) and schedule.isidentifier()
     return f"; to follow an asset, write schedule=Asset.ref({schedule!r})" if is_name else ""
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return f"the text {value!r}; write Asset.ref({value!r})"
-    outlets = getattr(value, "outlets", None)
-    if outlets:
-        return f"a multi-asset; write one of its outlets, such as {outlets[0]!r}"
-    return type(value).__name__

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys import SEPARATOR, PartitionKey, PlainKey, check_text
+from slicewise.plain_values import readable, written
 from slicewise.record_keys import Record
 
 LONGEST_KEY = 1000
@@ -61,9 +62,9 @@ class SegmentList:
     def parse(self, text: str) -> PartitionKey:
         """The key of a key text. Raises PartitionKeyError where it names none."""
         check_text(text)
-        place = self.places.get(text)
+        place = self.places.get(text, self.places.get(written(text)))
         if place is None:
-            raise PartitionKeyError(f"{text!r} is none of the {len(self)} segments")
+            raise PartitionKeyError(f"{readable(text)!r} is none of the {len(self)} segments")
         return self.keys[place]
 
     def place(self, value: object) -> int | None:

@@ -21,6 +21,7 @@ from slicewise.errors import PartitionKeyError, SelectionError, UnboundedPartiti
 from slicewise.keys import PartitionKey
 from slicewise.moments import Span, read_time
 from slicewise.partition_set import PartitionSet
+from slicewise.plain_values import readable, written
 from slicewise.segments import SegmentList
 from slicewise.slabs import SegmentNumbers, Slab
 from slicewise.snapshots import is_runtime, lists_keys
@@ -289,7 +290,7 @@ def _read_places(segments: SegmentList, piece: Piece) -> list[int]:
 
 
 def _read_pattern(segments: SegmentList, piece: Piece) -> list[int]:
-    parts = piece.text.split("*")
+    parts = written(piece.text).split("*")
     places = [place for place, text in enumerate(segments.texts) if _is_like(text, parts)]
     if not places:
         piece.refuse(f"no segment is like {piece.text}")
@@ -314,9 +315,9 @@ def _is_like(text: str, parts: list[str]) -> bool:
 
 
 def _read_place(segments: SegmentList, piece: Piece) -> int:
-    place = segments.places.get(piece.text)
+    place = segments.places.get(written(piece.text))
     if place is None:
         close = get_close_matches(piece.text, segments.texts, n=1)
-        hint = f": did you mean {close[0]}?" if close else ""
-        piece.refuse(f"there is no segment {piece.text!r}{hint}")
+        hint = f": did you mean {readable(close[0])}?" if close else ""
+        piece.refuse(f"there is no segment {readable(piece.text)!r}{hint}")
     return place

@@ -1,7 +1,7 @@
 """Functions that can make assets, and what they ask for: the names of their parameters."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from slicewise.errors import DefinitionError
@@ -80,6 +80,44 @@ def check_hook(option: str, hook: Callable[..., Any]) -> None:
             )
 
 
-def inlet_names(function: Callable[..., Any]) -> list[str]:
-    """The names of the upstream assets that a function reads, in the order of its parameters."""
-    return [name for name in wanted_names(function) if name not in RESERVED_NAMES]
+def inlet_parameters(function: Callable[..., Any], inlets: object = None) -> dict[str, str]:
+    """Return the name of the upstream asset of each parameter, in the order of the parameters.
+
+    ``inlets`` is that option: the assets of parameters that are not called like their asset. Raises
+    DefinitionError.
+    """
+    parameters = [name for name in wanted_names(function) if name not in RESERVED_NAMES]
+    assets = {name: name for name in parameters}
+    for parameter, name in _named_assets(inlets).items():
+        if parameter not in assets:
+            known = ", ".join(parameters) or "no parameter for an asset"
+            raise DefinitionError(
+                f"inlets names {parameter!r}, which is no parameter that a run fills in; the"
+                f" function has {known}"
+            )
+        assets[parameter] = name
+    for parameter, name in assets.items():
+        other = next(first for first, asset in assets.items() if asset == name)
+        if other != parameter:
+            raise DefinitionError(
+                f"the parameters {other!r} and {parameter!r} are both the asset {name!r}; keep one"
+            )
+    return assets
+
+
+def _named_assets(inlets: object) -> dict[str, str]:
+    if inlets is None:
+        return {}
+    if not isinstance(inlets, Mapping):
+        raise DefinitionError(
+            f"inlets maps parameters to assets, such as {{'trips': Asset.ref('raw trips')}}, not"
+            f" {inlets!r}; an asset whose name is an identifier is named by the parameter itself"
+        )
+    names: dict[str, str] = {}
+    for parameter, asset in inlets.items():
+        name = getattr(asset, "name", None)
+        if not isinstance(name, str) or getattr(asset, "outlets", None):
+            shown = f"; write Asset.ref({asset!r})" if isinstance(asset, str) else ""
+            raise DefinitionError(f"inlets of {parameter!r} is one asset, not {asset!r}{shown}")
+        names[parameter] = name
+    return names

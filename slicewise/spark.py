@@ -77,9 +77,10 @@ _ADVICE = {
         ' engine="submit", which has a Spark application of its own.',
     ),
     "PATH_NOT_FOUND": (
-        "Paths are opened by the Spark server that runs share: a relative one lies below that"
-        " server's folder. Give the full path, which server and gateway both have; with"
-        ' engine="submit" a relative path begins at the bundle.'
+        "There is no such file or folder where Spark looks for it: its data may have been removed"
+        " since, or the host of the Spark server does not have the folder. A relative path begins"
+        " at that server's folder, and with"
+        ' engine="submit" at the bundle; write full paths.'
     ),
 }
 

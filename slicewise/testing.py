@@ -12,7 +12,7 @@ from slicewise.discovery import Discoveries
 from slicewise.errors import DefinitionError
 from slicewise.handles import Outlets
 from slicewise.invoke import inlet_checks, invoke, keep
-from slicewise.signatures import inlet_names
+from slicewise.signatures import inlet_parameters
 from slicewise.trials import (
     Frame,
     FrameHandle,
@@ -20,6 +20,7 @@ from slicewise.trials import (
     mapped_keys,
     mappings_of,
     past_before,
+    past_frames,
     reachable_assets,
     read_keys,
     unknown_keys,
@@ -56,7 +57,8 @@ def materialize(
     - ``spark``: handed to a function that asks for it.
     - ``params``: override those declared.
     - ``past``: keys that have been made before; `iter_past_partitions` gives those among them that
-      a server would. Without a dimension of time the one that was made last stands first.
+      a server would. Without a dimension of time the one that was made last stands first. As a
+      mapping of keys to frames: what ``self.read(partition=key)`` reads.
     - ``discovered``: filled, once the function has succeeded, with what it added to sets found at
       run time: lists of keys by the name of the set.
 
@@ -97,6 +99,7 @@ class _Trial:
         self._definition = producer.partition
         self._keys = read_keys(producer.name, self._definition, partition)
         self._past = past_before(self._definition, self._keys, past)
+        self._frames = past_frames(self._definition, past)
         self._discoveries = Discoveries()
         self._handles = [self._own(outlet) for outlet in self._outlets]
         self.own: Outlets | KeepingHandle = (
@@ -112,7 +115,8 @@ class _Trial:
     def inputs(self, frames: Mapping[Any, Frame]) -> dict[str, FrameHandle]:
         """A handle for each upstream asset."""
         named = {key if isinstance(key, str) else key.name: frame for key, frame in frames.items()}
-        wanted = inlet_names(self.producer.function)
+        parameters = inlet_parameters(self.producer.function, self.producer.options.inlets)
+        wanted = list(parameters.values())
         for name in wanted:
             if name not in named:
                 raise LookupError(
@@ -138,8 +142,9 @@ class _Trial:
         return FrameHandle(
             name,
             frame,
-            uri=asset and asset.uri,
-            definition=asset and asset.partition,
+            uri=None if asset is None else asset.uri,
+            definition=None if asset is None else asset.partition,
+            columns=None if asset is None else asset.columns,
             keys=keys,
             session=self.session,
         )
@@ -151,7 +156,9 @@ class _Trial:
             definition=self._definition,
             keys=self._keys,
             session=self.session,
+            past=self._frames,
             discoveries=self._discoveries,
+            outside=self.producer.options.outside,
         )
 
     def context(self, given: Mapping[str, FrameHandle], params: Mapping[str, Any]) -> RunContext:

@@ -1,6 +1,7 @@
 """Tracebacks as the authors of definition files want them: their own lines first."""
 
 import ast
+import re
 import traceback
 from collections.abc import Collection
 from pathlib import Path
@@ -10,6 +11,11 @@ from slicewise.registry import PACKAGE_FOLDER, Site
 
 _FRAME_LIMIT = 50
 _CHARACTER_LIMIT = 60_000
+# What gRPC says of a call that its server did not answer, over several lines.
+_BROKEN_CALL = re.compile(
+    r"of RPC that terminated with:\s+status = StatusCode\.(?P<status>\w+)"
+    r"\s+details = \"(?P<details>[^\n]*)\"\s"
+)
 
 
 def user_traceback(error: BaseException, folder: Path) -> str:
@@ -26,10 +32,31 @@ def user_traceback(error: BaseException, folder: Path) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """``ValueError: what went wrong``, the first line of what the error says."""
-    said = str(error).strip()
-    first = said.splitlines()[0] if said else ""
+    """``ValueError: what went wrong``, the first line of what the error says; a sentence where a
+    server did not answer a call.
+    """
+    text = error_text(error).strip()
+    first = _broken_call(error, text) or (text.splitlines()[0] if text else "")
     return f"{type(error).__name__}: {first}"[:1000] if first else type(error).__name__
+
+
+def _broken_call(error: BaseException, text: str) -> str:
+    """Return a sentence about a call over gRPC that its server broke off; empty for the rest."""
+    broken = _BROKEN_CALL.search(text)
+    if broken is None:
+        return ""
+    server = "the Spark server" if type(error).__module__.startswith("pyspark.") else "the server"
+    details = broken["details"].strip().rstrip(".")
+    because = f"{broken['status']}: {details}" if details else broken["status"]
+    return f"{server} did not answer, or ended while the call was under way ({because})."
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of an error of any class; empty where its own `__str__` fails."""
+    try:
+        return str(error)
+    except (Exception, SystemExit):
+        return ""
 
 
 def user_site(error: BaseException, folder: Path) -> Site | None:

@@ -3,8 +3,10 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
+from slicewise import spark
 from slicewise.assets import Asset
 from slicewise.by_sequence import PartitionAtRuntime
 from slicewise.definitions import PartitionDefinition
@@ -41,10 +43,27 @@ class FrameHandle(AssetHandle):
 class KeepingHandle(WritableHandle):
     """The asset that is tried: what is written is kept and goes nowhere."""
 
-    def __init__(self, name: str, **facts: Any) -> None:
+    def __init__(self, name: str, *, past: Mapping[str, Frame], **facts: Any) -> None:
         super().__init__(name, **facts)
+        self._past = past
         self._whole: Frame = None
         self._parts: dict[Any, Frame] = {}
+
+    def _absent(self, keys: Sequence[str]) -> list[str]:
+        return [key for key in keys if key not in self._past]
+
+    def _refuse_version(self, version: int | None) -> None:
+        """Versions are read as they are given, as those of upstream assets are."""
+
+    def _read_earlier(self, keys: Keys, version: int | None) -> Frame:
+        """The frame of a partition, as it was given; those of several joined."""
+        frames = [self._past[key.text] for key in keys]
+        if len(frames) > 1 and not all(map(spark.is_frame, frames)):
+            raise TypeError(
+                f"several partitions of {self.name} are joined where they are Spark DataFrames;"
+                " read them one by one"
+            )
+        return reduce(lambda left, right: left.unionByName(right), frames)
 
     @property
     def can_write(self) -> bool:
@@ -136,6 +155,13 @@ def past_before(
         before = [key for key in given if key.time is not None and key.time.start < start]
         given = list(PartitionSet.of(definition, before))[::-1]
     return lambda: (key for key in given if key not in keys)
+
+
+def past_frames(definition: PartitionDefinition | None, past: Iterable[object]) -> dict[str, Frame]:
+    """The frames of earlier partitions by key text, where they are given with their keys."""
+    if definition is None or not isinstance(past, Mapping):
+        return {}
+    return {_key(definition, item).text: frame for item, frame in past.items()}
 
 
 def mapped_keys(

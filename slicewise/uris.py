@@ -2,14 +2,23 @@
 
 import re
 import warnings
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from slicewise.uri_schemes import UriScheme, uri_schemes
 
-__all__ = ["UriScheme", "checked_uri", "masked_text", "masked_uri", "normalize_uri", "uri_path"]
+__all__ = [
+    "UriScheme",
+    "checked_place",
+    "checked_uri",
+    "masked_text",
+    "masked_uri",
+    "normalize_uri",
+    "uri_path",
+]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_FILE_WITHOUT_HOST = re.compile("file:/(?!/)", re.IGNORECASE)  # RFC 8089: file:/lake/raw
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
 _USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
@@ -40,8 +49,17 @@ def normalize_uri(text: str) -> str:
     return canonical
 
 
+def checked_place(text: str) -> tuple[str, str | None]:
+    """Return `checked_uri` of an asset's uri: an absolute path is the ``file:`` URI of its folder,
+    so that one folder has one canonical URI.
+    """
+    return checked_uri(Path(text).as_uri() if text.startswith("/") else text)
+
+
 def checked_uri(text: str) -> tuple[str, str | None]:
     """What `normalize_uri` returns and, instead of its warning, the rule that the URI breaks."""
+    if _FILE_WITHOUT_HOST.match(text):
+        text = f"file://{text[len('file:') :]}"
     if not _SCHEME.match(text):
         return masked_uri(text), None
     scheme = text.partition("://")[0].lower()
@@ -91,6 +109,8 @@ def _canonical(parts: SplitResult, scheme: UriScheme | None) -> str:
     path = _canonical_path(parts.path)
     if scheme is None:
         return _joined(parts.scheme, parts.netloc, path, parts.query)
+    if scheme.name == "file":
+        path = _file_path(path)
     if scheme.components is not None:
         _check_components(path, scheme)
     return _joined(scheme.name, _canonical_host(parts, scheme), path, parts.query)
@@ -128,6 +148,15 @@ def _port(parts: SplitResult, scheme: UriScheme) -> int:
 def _canonical_path(path: str) -> str:
     components = path.rstrip("/").split("/")
     return "/".join(_encode(component) for component in components) or "/"
+
+
+def _file_path(path: str) -> str:
+    """Return the path of a folder, written in one way: no ``//``, no ``/./``, no ``%6B`` for ``k``.
+
+    ``..`` stays, since a folder may be a link.
+    """
+    folder = PurePosixPath("/" + unquote(path).strip("/"))
+    return quote(str(folder), safe=_PATH_SAFE.replace("%", "/"))
 
 
 def _encode(component: str) -> str:

@@ -88,6 +88,8 @@ def stack(data_folder: Path) -> Iterator[Stack]:
     faults = shutil.copytree(PROJECT / "tests" / "faults" / "bundle", data_folder / "faults")
     hostile = data_folder / "hostile"
     hostile.mkdir()
+    connections = data_folder / "connections.json"
+    connections.write_text("{}")
     examples = PROJECT / "examples" / "nyc_flights"
     whole = Stack(
         data_folder,
@@ -101,6 +103,7 @@ def stack(data_folder: Path) -> Iterator[Stack]:
             **scrubbed(os.environ),
             "LAKE": str(data_folder / "lake"),
             "SLICEWISE_RUNNER_ENV": "LAKE,JDK_JAVA_OPTIONS",
+            "SLICEWISE_CONNECTIONS": str(connections),
             "JDK_JAVA_OPTIONS": BRIEF_JAVA,
             "SPARK_MASTER": "local[1]",
         },

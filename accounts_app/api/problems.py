@@ -1,10 +1,10 @@
 """Errors as RFC 9457 problem details: what was wrong, per field, and what would be right."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
@@ -15,7 +15,7 @@ from rest_framework.views import set_rollback
 
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 Errors = Mapping[str, Sequence[str]]
@@ -57,7 +57,7 @@ def _answer(error: Exception) -> Response | None:
             status = HTTPStatus.CONFLICT if conflict else HTTPStatus.BAD_REQUEST
             return problem(status, _summary(error.errors), error.errors)
         case exceptions.ValidationError():
-            errors = dict(_flatten(error.detail))
+            errors = field_errors(error.detail)
             return problem(error.status_code, _summary(errors), errors)
         case RequestDataTooBig():
             limit = f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes"
@@ -69,7 +69,7 @@ def _answer(error: Exception) -> Response | None:
         case PermissionDenied():
             return problem(HTTPStatus.FORBIDDEN, str(error) or "You may not do this.")
         case OperationalError() | InterfaceError():
-            log.warning("database away", error=str(error))
+            log.warning("database away", extra={"error": str(error)})
             said = "The database does not answer. Try again in a moment."
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, said, headers={"Retry-After": "1"})
         case exceptions.APIException():
@@ -91,6 +91,11 @@ def _summary(errors: Errors) -> str:
     return " ".join(
         f"{field}: {' '.join(said)}" if field else " ".join(said) for field, said in errors.items()
     )
+
+
+def field_errors(detail: Any) -> Errors:
+    """Return the sentences that DRF says of each field; one inside another has a dotted name."""
+    return dict(_flatten(detail))
 
 
 def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:

@@ -1,6 +1,7 @@
 """Tokens for programs: given for a user name and a password, revoked by whoever holds them."""
 
-import structlog
+import logging
+
 from axes.helpers import get_client_ip_address
 from django.conf import settings
 from django.contrib.auth import authenticate
@@ -21,7 +22,7 @@ from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.serializers import CredentialsSerializer, TokenSerializer
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class TokenRequestThrottle(SimpleRateThrottle):
@@ -40,7 +41,7 @@ class TokenRequestThrottle(SimpleRateThrottle):
             return super().allow_request(request, view)
         except RedisError as error:
             # Without its counter the sign-in goes on: axes counts attempts in the database.
-            log.warning("token_throttle_unavailable", error=str(error))
+            log.warning("token_throttle_unavailable", extra={"error": str(error)})
             return True
 
 

@@ -7,24 +7,26 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.http import Http404
-from rest_framework.renderers import JSONRenderer
-from rich.console import Console
-from rich.table import Table
 
 from accounts_app import policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.storable import read_json_object
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# What prints JSON and tables is imported where it prints: a command is as fast as its imports.
 USER_VARIABLE = "SLICEWISE_USER"
 # Wide enough that nothing is cut where the output goes to a file or another program.
 FILE_WIDTH = 400
 Act = Callable[..., None]
+_LISTED = 5
 
 
 class Refused(CommandError):
@@ -110,30 +112,36 @@ class SlicewiseCommand(BaseCommand):
 
     # ------------------------------------------------------------ output
 
-    def console(self) -> Console:
+    def console(self) -> "Console":
         """Where tables go."""
+        from rich.console import Console
+
         wide = None if self.stdout.isatty() else FILE_WIDTH
         return Console(
             file=cast(IO[str], self.stdout), width=wide, markup=False, emoji=False, highlight=False
         )
 
     def print_json(self, data: Any) -> None:
+        from rest_framework.renderers import JSONRenderer
+
         plain = json.loads(JSONRenderer().render(data))
         self.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False))
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Numbers and text under headings; None is left empty."""
+        from rich.table import Table
+
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")
         for row in rows:
-            table.add_row(*("" if cell is None else str(cell) for cell in row))
+            table.add_row(*(cell_text(*each) for each in zip(columns, row, strict=True)))
         self.console().print(table)
 
     def print_facts(self, facts: dict[str, object]) -> None:
         """One thing, a fact a line; what is empty is left out."""
-        told = [(name, value) for name, value in facts.items() if value not in (None, "", [], {})]
-        width = max(len(name) for name, _ in told)
-        for name, value in told:
-            text = json.dumps(value, ensure_ascii=False) if _is_nested(value) else str(value)
+        shown = [(name, fact_text(name, value)) for name, value in facts.items()]
+        shown = [(name, text) for name, text in shown if text]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, text in shown:
             self.stdout.write(f"{name:<{width}}  {text}")
 
     def note(self, text: str) -> None:
@@ -155,8 +163,50 @@ def _sentences(error: InvalidRequest) -> str:
     )
 
 
-def _is_nested(value: object) -> bool:
-    return isinstance(value, dict | list)
+def fact_text(name: str, value: object) -> str:
+    """Return a value as people read it: long lists folded, spans of time in hours and minutes."""
+    if value is None or value in ("", [], {}):
+        return ""
+    if isinstance(value, dict):
+        # The bounds of an estimate are of the unit that its middle is named for.
+        unit = "_seconds" if name == "estimate" else ""
+        inner = (
+            (key, fact_text(f"{key}{unit}" if isinstance(item, float) else str(key), item))
+            for key, item in value.items()
+        )
+        return ", ".join(f"{key} {text}" for key, text in inner if text)
+    if isinstance(value, list):
+        texts = [fact_text(name, item) for item in value[:_LISTED]]
+        more = f" and {len(value) - _LISTED:,} more" if len(value) > _LISTED else ""
+        return ("; " if isinstance(value[0], dict) else ", ").join(texts) + more
+    return cell_text(name, value)
+
+
+def cell_text(name: str, value: object) -> str:
+    """Return a single value as people read it; nothing for None.
+
+    A number named in seconds is a duration, a rate has three digits, and any other float as many as
+    a person may have written.
+    """
+    if value is None:
+        return ""
+    if "seconds" in name.split("_") and isinstance(value, int | float):
+        return duration_text(value)
+    if isinstance(value, float):
+        return f"{value:.3g}" if "per" in name.split("_") else f"{value:.10g}"
+    return str(value)
+
+
+def duration_text(seconds: float) -> str:
+    """Say how long in the two largest units: ``3 h 5 min``, ``4 min 10 s``, ``0.4 s``."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(round(seconds / 60), 60)
+    days, hours_left = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours_left} h"
+    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s"
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -165,6 +215,11 @@ def json_object(text: str) -> dict[str, Any]:
         return read_json_object(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many: ``1 run``, ``30 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def at_least_zero(text: str) -> int:

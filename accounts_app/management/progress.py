@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import (
@@ -16,16 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How far some work is; what failed, was canceled or skipped is done as well."""
-
-    total: int
-    done: int
-    failed: int
-    state: str
-    ended: bool
+from accounts_app.management.standing import Standing
 
 
 def wait_until_ended(

@@ -4,7 +4,6 @@ from typing import Any
 
 import django_filters
 from django.db.models import Q, QuerySet
-from django.http import Http404
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
@@ -21,6 +20,7 @@ from assets_app.api.partition_pages import STATES, PartitionQuery, partition_pag
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, RunGroup
 from assets_app.queries.counts import StateCounts
+from assets_app.queries.lookups import asset_named
 from assets_app.serializers import (
     AssetDetailSerializer,
     AssetSerializer,
@@ -48,18 +48,6 @@ class AssetFilter(django_filters.FilterSet):
 
     def holding(self, assets: QuerySet[Asset], field: str, text: str) -> QuerySet[Asset]:
         return assets.filter(**{f"{field}__contains": [text]})
-
-
-def asset_named(name: str) -> Asset:
-    """The asset of this name, also one no longer declared; Http404 with a sentence without one."""
-    found = Asset.objects.select_related(
-        "bundle", "partition_definition", "producer__current_version", "producer__schedule"
-    )
-    # No name holds a NUL, which the database would not even compare.
-    asset = None if "\0" in name else found.filter(name=name).first()
-    if asset is None:
-        raise Http404(f"There is no asset {name!r}.")
-    return asset
 
 
 def asset_detail(asset: Asset) -> dict[str, Any]:

@@ -7,7 +7,11 @@ from slicewise import UnboundedPartitionsError
 
 
 def expected_count(asset: Asset, *, now: datetime) -> int | None:
-    """How many partitions are over by ``now``; None where the definition has no first one."""
+    """Return how many partitions are over by ``now``; None where the definition has no first one,
+    and where no file declares the asset any more.
+    """
+    if not asset.active:
+        return None
     if asset.definition is None:
         return 1
     try:

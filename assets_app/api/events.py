@@ -10,9 +10,9 @@ from rest_framework.response import Response
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
-from assets_app.api.assets import asset_named
-from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
 from assets_app.models import WriteReport
+from assets_app.queries.lookups import asset_named
 from assets_app.serializers import ReportedWriteSerializer, WriteReportSerializer
 
 PARTITIONS_NAMED = 100
@@ -50,6 +50,16 @@ class AssetEventsView(ApiView):
                 {"selection": "2013-01-01", "rows": 842, "metadata": {"job": "nightly-import"}},
                 request_only=True,
             ),
+            OpenApiExample(
+                "Several days, with the rows of each",
+                {
+                    "partitions": [
+                        {"key": "2013-01-01", "rows": 842},
+                        {"key": "2013-01-02", "rows": 943},
+                    ]
+                },
+                request_only=True,
+            ),
             OpenApiExample("An asset that is not partitioned", {}, request_only=True),
             OpenApiExample(
                 "The record of it",
@@ -77,7 +87,9 @@ class AssetEventsView(ApiView):
         asked.is_valid(raise_exception=True)
 
         def act() -> Response:
-            write = ReportedWrite(asset=asset, **asked.validated_data)
+            told = dict(asked.validated_data)
+            partitions = [ReportedPartition(**each) for each in told.pop("partitions")]
+            write = ReportedWrite(asset=asset, partitions=partitions, **told)
             return Response(report_detail(report_write(write, user=signed_in(request))), status=201)
 
         return once(request, act)

@@ -34,6 +34,12 @@ class GatewaySerializer(serializers.Serializer[Any]):
     runs = serializers.SerializerMethodField()
     started_at = serializers.DateTimeField(source="gateway.started_at")
     last_seen = serializers.DateTimeField(source="gateway.last_seen")
+    spark_away_since = serializers.DateTimeField(
+        source="gateway.spark_away_since",
+        allow_null=True,
+        help_text="Since when its Spark Connect server does not answer. Meanwhile it begins only"
+        " runs with an application of their own.",
+    )
 
     def get_runs(self, standing: GatewayStanding) -> list[int]:
         return [attempt.run_id for attempt in standing.attempts]

@@ -12,7 +12,6 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from accounts_app.api.pages import bad_cursor
 from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState, RunState
 from assets_app.queries.staleness import newer_inputs
@@ -68,7 +67,7 @@ def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position
             {"state": f"{query.state!r} is no state; there are {', '.join(STATES)}."}
         )
     if query.position is not None and (type(query.position) is not int or query.position < 0):
-        raise bad_cursor()
+        raise _bad_cursor()
     lines, position = _by_key(query) if query.state in ("", "missing") else _by_row(query)
     newer = newer_inputs(query.asset, [line.key for line in lines if line.version])
     return [replace(line, stale=line.key in newer) for line in lines], position
@@ -211,7 +210,7 @@ def _row_at(query: PartitionQuery) -> AssetPartition | None:
         return None
     row = AssetPartition.objects.filter(asset=query.asset, pk=query.position).first()
     if row is None:
-        raise bad_cursor()
+        raise _bad_cursor()
     return row
 
 
@@ -239,3 +238,10 @@ def _after(row: AssetPartition | None, rows: QuerySet[AssetPartition]) -> QueryS
             later |= Q(window_start__gt=row.window_start)
         rows = rows.filter(later)
     return rows.order_by("window_start", "segment", "pk")
+
+
+def _bad_cursor() -> InvalidRequest:
+    # The command `partitions` has no cursors, and what they are made of takes long to import.
+    from accounts_app.api.pages import bad_cursor
+
+    return bad_cursor()

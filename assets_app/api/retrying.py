@@ -13,9 +13,9 @@ from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.errors import InvalidRequest
 from accounts_app.serializers import StrictSerializer, Whole
 from assets_app.api.assets import request_detail
-from assets_app.api.runs import LARGEST_ID, run_numbered
 from assets_app.execution.retrying import Code, Retried, rerun, retry_group, retry_run, retry_runs
 from assets_app.models import RunGroup
+from assets_app.queries.lookups import LARGEST_ID, run_numbered
 from assets_app.serializers import RequestSerializer, RunDetailSerializer
 
 _PROBLEMS = (400, 401, 403, 404, 409, 413, 422)

@@ -5,7 +5,6 @@ from typing import Any
 import django_filters
 from django import forms
 from django.db.models import Q
-from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,6 +16,7 @@ from accounts_app.api.pages import bad_cursor, encode_cursor, read_cursor
 from accounts_app.api.schema import IF_NONE_MATCH, problems
 from assets_app.execution.control import cancel_run
 from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunState, Trigger
+from assets_app.queries.lookups import LARGEST_ID, run_numbered
 from assets_app.serializers import (
     LogEntrySerializer,
     LogPageSerializer,
@@ -25,7 +25,6 @@ from assets_app.serializers import (
 )
 
 LOG_PIECES_PER_PAGE = 200
-LARGEST_ID = 2**63 - 1
 
 
 class NumberOfRowFilter(django_filters.Filter):
@@ -48,14 +47,6 @@ class RunFilter(django_filters.FilterSet):
     tick = NumberOfRowFilter(field_name="tick_id")
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
-
-
-def run_numbered(pk: int) -> Run:
-    """The run of this number; Http404 with a sentence without one."""
-    run = Run.objects.listed().prefetch_related("attempts__gateway").filter(pk=pk).first()
-    if run is None:
-        raise Http404(f"There is no run {pk}.")
-    return run
 
 
 def log_page(run: Run, position: Any) -> dict[str, Any]:

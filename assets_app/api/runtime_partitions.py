@@ -7,8 +7,8 @@ from rest_framework.response import Response
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
-from assets_app.api.assets import asset_named
 from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
+from assets_app.queries.lookups import asset_named
 from assets_app.serializers import AddedKeysSerializer, KeysSerializer, KeyTextsSerializer
 
 

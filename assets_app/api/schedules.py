@@ -19,9 +19,10 @@ from accounts_app.api.pages import (
     read_page_size,
 )
 from accounts_app.api.schema import IDEMPOTENCY_KEY, page_of, problems
-from assets_app.api.assets import asset_detail, asset_named
+from assets_app.api.assets import asset_detail
 from assets_app.catalogue.services import set_paused
 from assets_app.models import Schedule, ScheduleTick
+from assets_app.queries.lookups import asset_named
 from assets_app.queries.ticks import ticks_of
 from assets_app.scheduling.words import words_of
 from assets_app.serializers import AssetDetailSerializer, TickSerializer
@@ -66,8 +67,8 @@ class TicksView(ApiView):
         ],
     )  # fmt: skip
     def get(self, request: Request, name: str) -> Response:
-        """Newest first; a row may stand for many ticks in a row for which nothing had ended.
-        Empty for a schedule by assets, which has no ticks."""
+        """Newest first; a row may stand for many ticks in a row that queued nothing, since nothing
+        had ended or was new upstream. Empty for a schedule by assets alone, which has no ticks."""
         refuse_unknown_parameters(request, {"cursor", "page_size"})
         position, size = read_cursor(request), read_page_size(request)
         schedule = words_of(asset_named(name))

@@ -19,6 +19,7 @@ from django.conf import settings
 
 from assets_app.catalogue.texts import storable, storable_json
 from slicewise import bundles
+from slicewise.limits import Limits
 from slicewise.runner.processes import die_with_parent, kill_group
 
 # What a definition file may need to be imported, and nothing that the server keeps to itself.
@@ -84,7 +85,7 @@ def _run_loader(
     with report.open("wb") as sink, report.with_name("stderr").open("wb+") as said:
         command = [sys.executable, "-m", "slicewise.loader", str(folder)]
         process = subprocess.Popen(
-            [*command, "--report-fd", str(sink.fileno())],
+            [*command, "--report-fd", str(sink.fileno()), *_limit_arguments()],
             env=dict(environment),
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -107,6 +108,13 @@ def _run_loader(
             raise BundleNotLoaded(
                 f"The loader ended with status {status}. {_last_words(said)}".strip()
             )
+
+
+def _limit_arguments() -> list[str]:
+    """Return this server's limits on definitions as options of the loader."""
+    return [
+        f"--{name.replace('_', '-')}={getattr(settings, name.upper())}" for name in Limits._fields
+    ]
 
 
 def _end_of(process: "subprocess.Popen[bytes]") -> int | None:

@@ -1,4 +1,6 @@
-"""What the SDK takes and this server does not act on: refused, so that nothing is ignored.
+"""Declarations that this server cannot put in force, by its settings or by its other bundles.
+
+What no server acts on is refused by the SDK itself, so that `slicewise definitions check` says it.
 
 Each refusal is told like an error that kept a file from being loaded, and is of one asset only: its
 last good version stays in force, and what else the file declares is put in force.
@@ -11,9 +13,8 @@ from typing import Any
 from django.conf import settings
 
 from assets_app.models import Asset, Bundle, Producer, ProducerVersion
-from slicewise import PartitionDefinition
-from slicewise.io import find_storage
-from slicewise.schedules import cycle_from
+from slicewise.limits import Limits
+from slicewise.schedules import cycle_from, schedule_names
 
 Declared = dict[str, Any]
 
@@ -48,10 +49,22 @@ def is_outdated(bundle_id: int, errors: Iterable[dict[str, Any]]) -> bool:
     that are not any more as they were then.
     """
     errors = list(errors)
-    if settings.SPARK_MASTER and any(_NO_MASTER in one["message"] for one in errors):
+    messages = [entry["message"] for entry in errors]
+    if settings.SPARK_MASTER and any(_NO_MASTER in message for message in messages):
+        return True
+    if any(_was_over_another_limit(message) for message in messages):
         return True
     for_others = {one[OTHERS] for one in errors if OTHERS in one}
     return bool(for_others) and for_others != {_others_in_force(bundle_id)}
+
+
+def _was_over_another_limit(message: str) -> bool:
+    """Tell whether a definition was too large for a limit that is another one now."""
+    for name in Limits._fields:
+        setting = name.upper()
+        if f"(setting {setting} of the server)" in message:
+            return f"at most {getattr(settings, setting):,} are taken" not in message
+    return False
 
 
 def _others_in_force(bundle_id: int) -> str:
@@ -82,11 +95,7 @@ def names_of(entry: Declared) -> list[str]:
 
 def scheduling_names(schedule: dict[str, Any] | None) -> list[str]:
     """Names of the assets in a schedule's JSON: the leaves of its expression."""
-    if schedule is None:
-        return []
-    if schedule["kind"] == "asset":
-        return [schedule["name"]]
-    return [name for part in schedule.get("of", ()) for name in scheduling_names(part)]
+    return schedule_names(schedule)
 
 
 def _taken_names(bundle_id: int, declared: Declared) -> dict[str, str]:
@@ -125,41 +134,8 @@ def _place_of(version: ProducerVersion | None) -> str:
 
 def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
     for entry in declared["producers"]:
-        unread = _unreadable(entry)
-        if past := _no_past(entry):
-            yield entry, past
-        elif entry.get("engine") == "submit" and not settings.SPARK_MASTER:
+        if entry.get("engine") == "submit" and not settings.SPARK_MASTER:
             yield entry, _NO_MASTER
-        elif unread:
-            yield (
-                entry,
-                f"outlet_validations of {unread!r} ask what a run has written at the asset's uri,"
-                " and nothing here reads it; give it another, or validate in the function",
-            )
-
-
-def _no_past(entry: Declared) -> str:
-    """Why its partitions cannot wait for those before them; empty where they can or need not."""
-    if not entry.get("depends_on_past"):
-        return ""
-    spec = entry.get("partition")
-    if spec is None or PartitionDefinition.from_json(spec).time_dimension is None:
-        return "depends_on_past needs partitions by time: without them none is before another"
-    if entry.get("pending") == "latest":
-        return (
-            'depends_on_past does not go with pending="latest", which passes over the partition'
-            " before; leave one of them out"
-        )
-    return ""
-
-
-def _unreadable(entry: Declared) -> str | None:
-    """The first outlet that is validated and whose data no run can read back."""
-    for outlet in entry["outlets"]:
-        is_read = find_storage(outlet.get("canonical_uri")) is not None
-        if outlet.get("outlet_validations") and not is_read:
-            return str(outlet["name"])
-    return None
 
 
 def _cycles(bundle_id: int, producers: Iterable[Declared]) -> dict[str, str]:

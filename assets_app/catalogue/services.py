@@ -1,12 +1,12 @@
 """Keeps the catalogue in step with what the bundles declare."""
 
-from collections.abc import Collection, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import structlog
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection, transaction
@@ -20,8 +20,9 @@ from assets_app.catalogue.refusals import OTHERS, is_outdated
 from assets_app.catalogue.storing import store
 from assets_app.catalogue.timetables import pause_schedule, stop_schedules
 from assets_app.models import Asset, Bundle, BundleVersion
+from assets_app.queries.clock import database_now
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 SYNC_LOCK = 7_303
 _REFUSED_SECONDS = 600
@@ -30,7 +31,7 @@ _REFUSED_SECONDS = 600
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
     """What one look at a bundle found: ``errors`` per broken file, or one for the folder as a
-    whole.
+    whole, and the names of the assets that these ``kept`` at their last good version.
     """
 
     bundle: Bundle
@@ -38,6 +39,7 @@ class SyncReport:
     changed: bool
     assets: int
     errors: list[dict[str, Any]] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
 
 
 def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
@@ -58,7 +60,7 @@ def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
             try:
                 reports.append(sync_bundle(name, path, hold_off=True))
             except Exception:  # whatever is wrong with one keeps no other waiting
-                log.exception("bundle not synced", bundle=name)
+                log.exception("bundle not synced", extra={"bundle": name})
     return reports
 
 
@@ -77,7 +79,9 @@ def retire_bundles(configured: Collection[str]) -> None:
             Bundle.objects.filter(pk=retired.pk).update(
                 current_version=None, error="", checked_at=timezone.now()
             )
-        log.warning("bundle retired: SLICEWISE_BUNDLES does not name it", bundle=bundle.name)
+        log.warning(
+            "bundle retired: SLICEWISE_BUNDLES does not name it", extra={"bundle": bundle.name}
+        )
 
 
 def sync_bundle(
@@ -158,7 +162,7 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
         # Twice is once: unpausing what is not paused would pass over what waits for the next tick.
         others = Asset.objects.filter(Q(pk=asset.pk) | together).filter(paused=not paused)
         if others.update(paused=paused):
-            pause_schedule(asset, paused=paused, now=timezone.now())
+            pause_schedule(asset, paused=paused, now=database_now())
             audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
     return asset
@@ -182,4 +186,17 @@ def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> 
         changed=changed,
         assets=bundle.assets.filter(active=True).count(),
         errors=errors,
+        kept=_kept(bundle, found),
     )
+
+
+def _kept(bundle: Bundle, errors: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the assets in force that the errors leave at their last good version."""
+    assets = bundle.assets.filter(active=True)
+    if not bundle.error:
+        files = [error["path"] for error in errors if not error.get("asset_only")]
+        refused = [error["asset"] for error in errors if error.get("asset_only")]
+        assets = assets.filter(
+            Q(file__in=files) | Q(producer__name__in=refused) | Q(name__in=refused)
+        )
+    return list(assets.order_by("name").values_list("name", flat=True))

@@ -19,22 +19,14 @@ from assets_app.models import (
     Producer,
     ProducerVersion,
 )
+from assets_app.queries.clock import database_now
 from partitions_app.models import PartitionDefinition
 
-_ASSET_COLUMNS = [
-    *[
-        "bundle",
-        "producer",
-        "partition_definition",
-        "uri",
-        "canonical_uri",
-        "kind",
-        "format",
-        "group",
-    ],
-    *["owners", "tags", "columns", "outlet_validations", "description", "schedule", "file"],
-    *["warnings", "active"],
-]
+_ASSET_COLUMNS = (
+    *("bundle_id", "producer_id", "partition_definition_id", "uri", "canonical_uri", "kind"),
+    *("format", "group", "owners", "tags", "columns", "outlet_validations", "description"),
+    *("schedule", "file", "warnings", "active"),
+)
 
 
 _AT_ONCE = 1_000
@@ -67,9 +59,11 @@ def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
     external = [entry for entry in declared["assets"] if entry["name"] not in names]
     versions = _store_producers(bundle, version, producers)
     new = _store_assets(bundle, producers, external, versions)
-    store_schedules(versions.values(), now=timezone.now())
     _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
     _store_dependencies([*producers, *_waiting_for(new, bundle)], external)
+    # At the end: as long as their rows are locked, no schedule ticks.
+    store_schedules(versions.values(), now=database_now())
+    stop_schedules(bundle)
     Bundle.objects.filter(pk=bundle.pk).update(
         current_version=version, error="", checked_at=timezone.now()
     )
@@ -85,8 +79,9 @@ def _store_producers(
     bundle: Bundle, version: BundleVersion, producers: list[dict[str, Any]]
 ) -> dict[str, Producer]:
     names = [entry["name"] for entry in producers]
+    stored = set(Producer.objects.filter(bundle=bundle).values_list("name", flat=True))
     Producer.objects.bulk_create(
-        [Producer(name=name, bundle=bundle) for name in names],
+        [Producer(name=name, bundle=bundle) for name in names if name not in stored],
         update_conflicts=True,
         unique_fields=["name"],
         update_fields=["bundle"],
@@ -160,20 +155,25 @@ def _store_assets(
         for outlet in entry["outlets"]
     ]
     rows += [_asset(bundle, entry, {}, None, rules) for entry in external]
-    known = set(
-        Asset.objects.filter(name__in=[row.name for row in rows]).values_list("name", flat=True)
-    )
+    names = [row.name for row in rows]
+    stored = Asset.objects.filter(name__in=names).values_list("name", *_ASSET_COLUMNS)
+    known = {name: facts for name, *facts in stored}
     for row, entry in zip(rows, [*_entry_per_outlet(producers), *external], strict=True):
         # `paused=` in the file is where an asset begins; afterwards people decide on its page.
         row.paused = bool(entry.get("paused")) and row.name not in known
     Asset.objects.bulk_create(
-        rows,
+        [row for row in rows if known.get(row.name) != _facts_of(row)],
         update_conflicts=True,
         unique_fields=["name"],
-        update_fields=_ASSET_COLUMNS,
+        update_fields=[name.removesuffix("_id") for name in _ASSET_COLUMNS],
         batch_size=_AT_ONCE,
     )
-    return {row.name for row in rows} - known
+    return {*names} - known.keys()
+
+
+def _facts_of(asset: Asset) -> list[Any]:
+    """What a file says of an asset, as the database holds it."""
+    return [getattr(asset, name) for name in _ASSET_COLUMNS]
 
 
 def _entry_per_outlet(producers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -192,7 +192,8 @@ class _Rules:
             return None
         text = json.dumps(spec, sort_keys=True)
         if text not in self._known:
-            self._known[text] = PartitionDefinition.of(spec)
+            row = self._known[text] = PartitionDefinition.of(spec)
+            row.relabel(spec)
         return self._known[text]
 
 
@@ -213,12 +214,12 @@ def _asset(
         canonical_uri=outlet.get("canonical_uri") or "",
         kind=outlet.get("kind") or "",
         format=outlet.get("format") or "",
-        group=entry.get("group") or "",
-        owners=entry.get("owners") or [],
-        tags=entry.get("tags") or [],
+        group=outlet.get("group") or entry.get("group") or "",
+        owners=outlet.get("owners") or entry.get("owners") or [],
+        tags=outlet.get("tags") or entry.get("tags") or [],
         columns=outlet.get("columns"),
         outlet_validations=outlet.get("outlet_validations") or [],
-        description=entry.get("description") or outlet.get("description") or "",
+        description=outlet.get("description") or entry.get("description") or "",
         schedule=entry.get("schedule"),
         file=outlet["file"],
         warnings=outlet["warnings"],
@@ -233,7 +234,6 @@ def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set
     gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
     gone = gone.exclude(file__in=broken)
     gone.update(active=False)
-    stop_schedules(bundle)
 
 
 def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:
@@ -253,9 +253,8 @@ def _store_dependencies(producers: list[dict[str, Any]], external: list[dict[str
     upstream = {name for entry in producers for name in _upstream_names(entry)}
     ids = dict(Asset.objects.filter(name__in=[*downstream, *upstream]).values_list("name", "id"))
     declared = [*downstream, *(entry["name"] for entry in external)]
-    AssetDependency.objects.filter(downstream__name__in=declared).delete()
-    AssetDependency.objects.bulk_create(
-        AssetDependency(
+    wanted = {
+        (ids[name], ids[outlet["name"]]): AssetDependency(
             upstream_id=ids[name],
             downstream_id=ids[outlet["name"]],
             inlet=name in entry["inlets"],
@@ -266,7 +265,21 @@ def _store_dependencies(producers: list[dict[str, Any]], external: list[dict[str
         for outlet in entry["outlets"]
         for name in sorted(_upstream_names(entry))
         if name in ids
-    )
+    }
+    stored = AssetDependency.objects.filter(downstream__name__in=declared)
+    wrong = []
+    for edge in stored:
+        same = wanted.get((edge.upstream_id, edge.downstream_id))
+        if same is not None and _meaning(same) == _meaning(edge):
+            del wanted[edge.upstream_id, edge.downstream_id]
+        else:
+            wrong.append(edge.pk)
+    AssetDependency.objects.filter(pk__in=wrong).delete()
+    AssetDependency.objects.bulk_create(wanted.values(), batch_size=_AT_ONCE)
+
+
+def _meaning(edge: AssetDependency) -> tuple[bool, bool, Any]:
+    return edge.inlet, edge.scheduling, edge.mapping
 
 
 def _upstream_names(entry: dict[str, Any]) -> set[str]:

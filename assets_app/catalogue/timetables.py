@@ -1,17 +1,36 @@
 """Keeps the schedules of producers in step with what their versions in force say."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
-from assets_app.models import Asset, Bundle, GroupKind, Producer, Queue, RunGroup, Schedule
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Bundle,
+    GroupKind,
+    Outbox,
+    Producer,
+    Queue,
+    RunGroup,
+    Schedule,
+)
+from slicewise.schedules import is_time, time_terms
 from slicewise.time_rules import TimeRule
 
-_BY_TIME = ("cron", "timedelta")
-_COLUMNS = ("rule", "by_time", "next_at", "handled_until")
+_COLUMNS = (
+    *("rule", "by_time", "next_at", "handled_until", "began_at", "paused_at"),
+    "handled_before_pause",
+    "retry_at",
+)
+_PAUSE = ("paused_at", "unpaused_at", "handled_before_pause")
 _AT_ONCE = 1_000
+# What `Schedule.rule` is to hold, and the whole definition.
+_Rule = tuple[dict[str, Any] | None, dict[str, Any]]
 
 
 def time_rule(rule: Mapping[str, Any]) -> TimeRule:
@@ -24,6 +43,33 @@ def time_rule(rule: Mapping[str, Any]) -> TimeRule:
     )
 
 
+def term_rules(rule: Mapping[str, Any]) -> Mapping[str, TimeRule]:
+    """The ticks of each time in a schedule, by its `term_text`; none for a schedule by assets."""
+    return _term_rules(json.dumps(rule, sort_keys=True))
+
+
+def term_text(term: Mapping[str, Any]) -> str:
+    """The text that names a time of a schedule."""
+    return json.dumps(term, sort_keys=True)
+
+
+def next_tick(rule: Mapping[str, Any], after: datetime) -> datetime | None:
+    """The next tick of any time in a schedule; None where there is none."""
+    ticks = (term.next_after(after) for term in term_rules(rule).values())
+    return min((tick for tick in ticks if tick is not None), default=None)
+
+
+@lru_cache(maxsize=1024)
+def _term_rules(text: str) -> Mapping[str, TimeRule]:
+    rule = json.loads(text)
+    return {
+        term_text(term): time_rule(
+            {**rule, "schedule": term, "timezone": term.get("timezone") or rule.get("timezone")}
+        )
+        for term in time_terms(rule["schedule"])
+    }
+
+
 def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
     """Bring the schedules of these producers up to date; in a transaction of the caller's.
 
@@ -31,9 +77,11 @@ def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
     nothing that ended meanwhile is lost.
     """
     producers = list(producers)
-    rows = _locked_rows(producers)
-    before = {pk: _columns(row) for pk, row in rows.items()}
     rules = {producer.pk: _rule_of(producer) for producer in producers}
+    producers = _out_of_step(producers, rules)
+    rows = _locked_rows(producers)
+    failing = [pk for pk, row in rows.items() if row.retry_at is not None]
+    before = {pk: _columns(row) for pk, row in rows.items()}
     rows |= _new_rows([one for one in producers if one.pk not in rows and rules[one.pk][0]], now)
     # Only now: whoever pauses one of them has done so, or waits for what is locked here.
     paused = _paused_producers(producers)
@@ -43,6 +91,61 @@ def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
     changed = [row for pk, row in rows.items() if pk in before and _columns(row) != before[pk]]
     Schedule.objects.bulk_update(changed, _COLUMNS, batch_size=_AT_ONCE)
     _update_groups((row.group, rules[pk][1]) for pk, row in rows.items())
+    _look_again(failing, now)
+
+
+def _out_of_step(producers: Sequence[Producer], rules: Mapping[int, _Rule]) -> list[Producer]:
+    """Return those whose schedule is to change: only its row is locked, and the others tick on.
+
+    Nobody else changes what is compared here, but for failures and pauses: whatever fails or is
+    paused from now on knows the new version.
+    """
+    paused = Exists(Asset.objects.filter(producer=OuterRef("producer"), paused=True))
+    fields = ("rule", "retry_at", "paused_at", "group__priority", "group__max_active_runs")
+    stored = Schedule.objects.filter(producer__in=producers).values_list(
+        "producer", paused, *fields
+    )
+    rows = {pk: standing for pk, *standing in stored}
+    return [
+        one
+        for one in producers
+        if (
+            _is_out_of_step(rows[one.pk], rules[one.pk])
+            if one.pk in rows
+            else rules[one.pk][0] is not None
+        )
+    ]
+
+
+def _is_out_of_step(standing: Sequence[Any], asked: _Rule) -> bool:
+    is_paused, stored, retry_at, paused_at, *limits = standing
+    rule, definition = asked
+    return (
+        stored != rule
+        or retry_at is not None
+        or (is_paused and paused_at is None)
+        or tuple(limits) != _limits_of(definition)
+    )
+
+
+def _look_again(producer_ids: Sequence[int], now: datetime) -> None:
+    """Have writes and partitions that were put off with their schedules looked at now: partitions
+    that wait for the end of their window go on waiting.
+    """
+    if not producer_ids:
+        return
+    entries = Outbox.objects.filter(schedule__producer__in=producer_ids, not_before__gt=now)
+    entries = entries.order_by("pk").select_for_update(of=("self",), skip_locked=True)
+    entry_ids = list(entries.values_list("pk", flat=True))
+    Outbox.objects.filter(pk__in=entry_ids).update(not_before=now)
+    put_off = AssetPartition.objects.filter(
+        Q(window_end=None) | Q(window_end__lte=now),
+        asset__producer__in=producer_ids,
+        due_again=True,
+        due_at__gt=now,
+    )
+    rows = put_off.order_by("pk").select_for_update(of=("self",), skip_locked=True)
+    AssetPartition.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).update(due_at=now)
 
 
 def _locked_rows(producers: Sequence[Producer]) -> dict[int, Schedule]:
@@ -53,14 +156,34 @@ def _locked_rows(producers: Sequence[Producer]) -> dict[int, Schedule]:
 
 def _change(row: Schedule, rule: dict[str, Any] | None, *, is_paused: bool, now: datetime) -> None:
     if rule != row.rule:
-        by_time = rule is not None and rule["schedule"]["kind"] in _BY_TIME
+        _go_on(row, rule, is_paused=is_paused, now=now)
+        row.rule, row.by_time = rule, rule is not None and is_time(rule["schedule"])
+    if is_paused and row.paused_at is None:
+        # The asset was paused before it had a schedule.
+        row.paused_at, row.handled_before_pause = now, row.handled_until
+    row.next_at = _next_at(row, is_paused=is_paused)
+    # New code may well mend what failed: it is tried at once.
+    row.retry_at = None
+
+
+def _go_on(row: Schedule, rule: dict[str, Any] | None, *, is_paused: bool, now: datetime) -> None:
+    """Say from when on what ends is due by a changed rule: from where the old one was."""
+    has_times = rule is not None and bool(time_terms(rule["schedule"]))
+    had_times = row.by_time or row.joins_times
+    if row.rule is None or (
+        has_times and not (had_times and (is_paused or row.next_at is not None))
+    ):
         # Without a tick nothing was handled meanwhile, and nothing that ended is due: there is no
         # catch-up.
-        ticked = row.by_time and (is_paused or row.next_at is not None)
-        if row.rule is None or (by_time and not ticked):
-            row.handled_until = now
-        row.rule, row.by_time = rule, by_time
-    row.next_at = _next_at(row, is_paused=is_paused)
+        row.handled_until = row.began_at = now
+    elif row.by_time:
+        row.began_at = row.handled_until
+    elif row.joins_times and rule is not None and is_time(rule["schedule"]):
+        # One of several times may have ticked less often than the others.
+        before = time_rule(rule).last_until(row.handled_until)
+        row.handled_until = row.began_at if before is None else max(before, row.began_at)
+    elif row.joins_times and not has_times:
+        row.handled_until = row.began_at
 
 
 def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedule]:
@@ -70,7 +193,7 @@ def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedul
         for producer in producers
     )
     return {
-        producer.pk: Schedule(producer=producer, group=group, handled_until=now)
+        producer.pk: Schedule(producer=producer, group=group, handled_until=now, began_at=now)
         for producer, group in zip(producers, groups, strict=True)
     }
 
@@ -84,10 +207,12 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
     row = Schedule.objects.select_for_update().filter(producer=asset.producer_id).first()
     if row is None:
         return
-    if not paused:
-        row.handled_until = now
+    if paused:
+        row.paused_at, row.unpaused_at, row.handled_before_pause = now, None, row.handled_until
+    else:
+        row.handled_until = row.began_at = row.unpaused_at = now
     row.next_at = _next_at(row, is_paused=paused)
-    row.save(update_fields=["next_at", "handled_until"])
+    row.save(update_fields=["next_at", "handled_until", "began_at", *_PAUSE])
 
 
 def stop_schedules(bundle: Bundle) -> None:
@@ -98,12 +223,10 @@ def stop_schedules(bundle: Bundle) -> None:
 
 
 def _next_at(row: Schedule, *, is_paused: bool) -> datetime | None:
-    if is_paused or not row.by_time or row.rule is None:
-        return None
-    return time_rule(row.rule).next_after(row.handled_until)
+    return None if is_paused or row.rule is None else next_tick(row.rule, row.handled_until)
 
 
-def _rule_of(producer: Producer) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def _rule_of(producer: Producer) -> _Rule:
     version = producer.current_version
     definition: dict[str, Any] = {} if version is None else version.definition
     if not definition.get("schedule"):
@@ -122,10 +245,14 @@ def _paused_producers(producers: Iterable[Producer]) -> set[int]:
     return {pk for pk in paused.values_list("producer_id", flat=True) if pk is not None}
 
 
+def _limits_of(definition: Mapping[str, Any]) -> tuple[int, int | None]:
+    return definition.get("priority") or 0, definition.get("max_active_runs")
+
+
 def _update_groups(asked: Iterable[tuple[RunGroup, Mapping[str, Any]]]) -> None:
     changed = []
     for group, definition in asked:
-        wanted = (definition.get("priority") or 0, definition.get("max_active_runs"))
+        wanted = _limits_of(definition)
         if (group.priority, group.max_active_runs) != wanted:
             group.priority, group.max_active_runs = wanted
             changed.append(group)

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
-from assets_app.execution.inputs import UpstreamInput, read_inputs
+from assets_app.execution.inputs import UpstreamInput, forget_superseded, read_inputs
 from assets_app.execution.intending import Partly, keep_staged, keep_unmade, take_found
+from assets_app.execution.leases import begin_lease, renew, still_held
 from assets_app.execution.outputs import (
     Found,
     StagedOutlet,
@@ -30,6 +29,7 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now
+from slicewise.runner.session import SUBMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +52,13 @@ class Attempt:
         return f"slicewise-run-{self.run.pk}-{self.row.number}"
 
 
-def lease_end() -> datetime:
-    """When a lease that is given now runs out, by the one clock."""
-    return database_now() + timedelta(seconds=settings.LEASE_SECONDS)
-
-
 @transaction.atomic
-def begin(run_id: int, gateway: Gateway) -> Attempt | None:
-    """Take a dispatched run for this gateway.
+def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt | None:
+    """Take a dispatched run for this gateway, on which it may be the only one.
 
     None if somebody else has it or it is no longer wanted.
     """
-    now = timezone.now()
+    now = database_now()
     if not move(
         run_id,
         RunState.DISPATCHED,
@@ -83,11 +78,12 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         number=run.attempt_count,
         gateway=gateway,
         token=uuid4(),
-        lease_until=lease_end(),
         engine=run.producer_version.definition.get("engine") or "connect",
         spark_session_id=uuid4(),
+        was_alone=is_alone,
         started_at=now,
     )
+    begin_lease(row)
     # Of a run that failed in part and is retried, the rest.
     rows = run.partitions.filter(
         slice__asset=run.asset_id, state=RunPartition.State.PENDING
@@ -100,6 +96,38 @@ def begin(run_id: int, gateway: Gateway) -> Attempt | None:
         keys=[] if is_discovering else [key for key, _ in slices],
         unstopped=unstopped_before(row),
         is_discovering=is_discovering,
+    )
+
+
+def losses_of(run_id: int) -> int | None:
+    """Return how often a dispatched run has lost its process or its worker; None for any other."""
+    runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
+    return runs.values_list("lost_attempts", flat=True).first()
+
+
+def note_waiting(run_id: int) -> None:
+    """Note that a dispatched run has reached a worker, which will begin it: else it would be sent
+    again, and another worker would keep its slots free for it as well.
+    """
+    runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
+    runs.update(dispatched_at=database_now())
+
+
+def needs_spark_server(run_id: int) -> bool:
+    """Return whether a dispatched run needs the Spark Connect server: all but submissions do."""
+    runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
+    engines = runs.values_list("producer_version__definition__engine", flat=True)
+    return any(engine != SUBMIT for engine in engines)
+
+
+def decline(run_id: int, pause: timedelta) -> bool:
+    """Put a dispatched run back in its queue: this gateway cannot begin it now."""
+    return move(
+        run_id,
+        RunState.DISPATCHED,
+        RunState.QUEUED,
+        dispatched_at=None,
+        not_before=database_now() + pause,
     )
 
 
@@ -123,7 +151,8 @@ def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
 
 @transaction.atomic
 def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None:
-    """A lost attempt under a new token, so that who had it cannot wake up and go on.
+    """Take a lost attempt under a new token and the next fencing number, so that its earlier worker
+    cannot wake up and go on.
 
     None if somebody else has taken it, or its run is not in that state. Its row is locked first:
     of two that come at once the second finds another token.
@@ -133,15 +162,11 @@ def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None
     )
     attempt = lost.first()
     if attempt is not None:
-        attempt.token, attempt.lease_until = uuid4(), lease_end()
-        attempt.save(update_fields=["token", "lease_until"])
+        attempt.token = uuid4()
+        attempt.fence += 1
+        attempt.save(update_fields=["token", "fence"])
+        renew(attempt)
     return attempt
-
-
-def renew(attempt: RunAttempt) -> bool:
-    """Extend the attempt's lease; False if it is no longer its own."""
-    held = RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token, ended_at__isnull=True)
-    return held.update(lease_until=lease_end()) == 1
 
 
 @transaction.atomic
@@ -150,13 +175,15 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
 
     Raises ValueError where the definitions do not say which upstream partitions are needed.
     """
-    inputs = read_inputs(attempt.run, attempt.keys, is_discovering=attempt.is_discovering)
-    AttemptInput.objects.bulk_create(
-        AttemptInput(attempt=attempt.row, slice=piece, version=piece.version)
-        for upstream in inputs
-        for piece in upstream.slices
+    AttemptInput.objects.filter(attempt=attempt.row).delete()  # of a try that was not heard of
+    if attempt.is_discovering or not attempt.run.producer_version.partition_of(
+        attempt.run.asset.name
+    ):
+        forget_superseded(attempt.run.asset)
+        RunAttempt.objects.filter(pk=attempt.row.pk).update(keeps_inputs_of=attempt.run.asset)
+    return read_inputs(
+        attempt.run, attempt.keys, is_discovering=attempt.is_discovering, attempt=attempt.row
     )
-    return inputs
 
 
 @transaction.atomic
@@ -170,11 +197,14 @@ def intend_to_publish(
 
     Of a run that fails ``partly`` that is some of its partitions; the others are left, each with
     its reason. Partitions that a discovering run has found become its own. False if the run is no
-    longer this attempt's, or canceled. Raises FoundKeysHeld, with nothing changed, where another
-    run is making a partition that this one has written.
+    longer this attempt's, or canceled; True as well where the intent is committed already. Raises
+    FoundKeysHeld, with nothing changed, where another run is making a partition that this one has
+    written.
     """
     if not still_held(attempt):
         return False
+    if Run.objects.filter(pk=attempt.run_id, state=RunState.PUBLISHING).exists():
+        return True  # by this attempt, under this token: whoever takes it over has another one
     if not move(attempt.run_id, RunState.RUNNING, RunState.PUBLISHING):
         return False
     keep_outlets(attempt, outlets)
@@ -186,11 +216,3 @@ def intend_to_publish(
     if partly is not None:
         keep_unmade(attempt, partly)
     return True
-
-
-def still_held(attempt: RunAttempt) -> bool:
-    """Lock the attempt if its token is still the one in the row and it has not ended."""
-    held = RunAttempt.objects.select_for_update().filter(
-        pk=attempt.pk, token=attempt.token, ended_at__isnull=True
-    )
-    return held.exists()

@@ -1,21 +1,26 @@
 """Calls ``on_success`` or ``on_failure`` after a run, in a runner; once begun, never again."""
 
+import logging
 import signal
 import time
+from datetime import timedelta
 from typing import Any
 
-import structlog
+from django.db import DatabaseError, InterfaceError
 
+from assets_app.execution.database import release_connection
 from assets_app.execution.launching import facts_of_run
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.worker import current
-from assets_app.models import DISCOVERY, HookOption, RunHook
+from assets_app.models import DISCOVERY, HookOption, RunAttempt, RunHook
 from assets_app.queries.clock import database_now
 from slicewise.runner.client import RunnerProcess, WarmParentError
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 CALL_SECONDS = 60.0
+# A worker may lack for a while what a request takes; so long another one may still be asked.
+GIVE_UP_AFTER = timedelta(hours=1)
 _LISTEN_SECONDS = 0.2
 _PING_SECONDS = 1.0
 _WATCHDOG_SECONDS = 15.0
@@ -26,8 +31,9 @@ _LOG_FROM = 1_000_000_000
 def call_hook(hook_id: int) -> None:
     """Call what is to be called after a run, unless somebody has begun to.
 
-    What fails before it is begun is tried again when workers are told of it again. What happens
-    afterwards is written to the log of the run's attempt, and changes nothing else.
+    What fails before it is begun is tried again when workers are told of it again; a call that
+    cannot be put together is given up an hour after the attempt's end. What happens afterwards is
+    written to the log of the run's attempt, and changes nothing else.
     """
     worker = current()
     if worker.going_down.is_set():
@@ -38,11 +44,20 @@ def call_hook(hook_id: int) -> None:
     hook = rows.filter(pk=hook_id, begun_at__isnull=True).first()
     if hook is None:
         return
-    request = _request(hook)
+    try:
+        request = _request(hook)
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception as error:
+        if not _is_overdue(hook.attempt):
+            raise
+        _give_up(hook, error)
+        return
     worker.parent.start()
     if not _claim(hook):
         return
     name = hook.attempt.run.producer_version.definition[hook.option]
+    release_connection()
     keeper = LogKeeper(hook.attempt, after=_LOG_FROM)
     keeper.add(f"[{hook.option}: {name} is called]\n")
     try:
@@ -50,8 +65,24 @@ def call_hook(hook_id: int) -> None:
     except WarmParentError as error:
         said = f"could not be called: {error}"
     if said:
-        log.warning("function after a run failed", run=hook.attempt.run_id, option=hook.option)
+        log.warning(
+            "function after a run failed", extra={"run": hook.attempt.run_id, "option": hook.option}
+        )
         keeper.add(f"[{hook.option} {said}]\n")
+    keeper.flush()
+
+
+def _is_overdue(attempt: RunAttempt) -> bool:
+    return attempt.ended_at is not None and database_now() - attempt.ended_at > GIVE_UP_AFTER
+
+
+def _give_up(hook: RunHook, error: Exception) -> None:
+    """Call the function never, and say why in the log of the run's attempt."""
+    if not _claim(hook):
+        return
+    log.error("function after a run not called", extra={"run": hook.attempt.run_id}, exc_info=error)
+    keeper = LogKeeper(hook.attempt, after=_LOG_FROM)
+    keeper.add(f"[{hook.option} was not called: {type(error).__name__}: {error}]\n")
     keeper.flush()
 
 

@@ -1,15 +1,15 @@
 """Ties a Celery worker process to its gateway."""
 
+import logging
 from typing import Any
 
-import structlog
 from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
 
 from assets_app.execution import worker
-from assets_app.execution.clearing import clear_failed_publications
+from assets_app.execution.database import check_pool, release_connection
 from assets_app.models import Queue
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 @celeryd_after_setup.connect
@@ -22,11 +22,12 @@ def start_gateway(sender: str, instance: Any, **_: Any) -> None:
     if queues:
         # A worker serves one queue of runs: its slots are promised to that one.
         try:
+            check_pool(instance.concurrency)
             worker.start(sender, queues[0], instance.concurrency)
-            clear_failed_publications()
+            release_connection()
         except Exception as error:
             # Celery would log it and go on, with a worker that takes messages and makes no run.
-            log.exception("the gateway could not be started", queue=queues[0])
+            log.exception("the gateway could not be started", extra={"queue": queues[0]})
             raise SystemExit(1) from error
 
 

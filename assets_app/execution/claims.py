@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import Model
-from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution.outlets import outlet_ids
@@ -25,6 +24,7 @@ from assets_app.models import (
     RunState,
     Trigger,
 )
+from assets_app.queries.clock import database_now
 from slicewise.rows import PartitionRow
 
 # One statement: the slices are taken, or made and taken, in the order of their keys (claims in
@@ -55,16 +55,21 @@ FROM claimed JOIN wanted
 RETURNING run_id, slice_id, position
 """
 
+# Slices that one such statement takes. Those of a claim that has more come in the same order.
+_AT_ONCE = 20_000
+
 # Of thousands, Django's own bulk_create takes longer than all the rest of a claim.
+# Both times are one: a run that was queued later than made is taken for one that was tried.
 _INSERT_RUNS = """
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 INSERT INTO assets_app_run
     (id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
      partition_count, params, created_at, queued_at, attempt_count, code_failures,
      platform_failures, error, error_kind, requested_by_id, tick_id)
 SELECT id, group_id, producer_version_id, asset_id, trigger, queue, state, selection,
-       partition_count, params::jsonb, %(now)s,
-       CASE WHEN state = 'queued' THEN %(now)s END, 0, 0, 0, '', '', requested_by_id, tick_id
-FROM unnest(
+       partition_count, params::jsonb, clock.now,
+       CASE WHEN state = 'queued' THEN clock.now END, 0, 0, 0, '', '', requested_by_id, tick_id
+FROM clock, unnest(
     %(runs)s::bigint[], %(groups)s::bigint[], %(versions)s::bigint[], %(assets)s::bigint[],
     %(triggers)s::text[], %(queues)s::text[], %(selections)s::text[], %(counts)s::int[],
     %(params)s::text[], %(people)s::bigint[], %(ticks)s::bigint[],
@@ -243,23 +248,34 @@ def _groups(run: PlannedRun, run_id: int, asset_ids: Sequence[int]) -> Iterator[
 
 
 def _take(wanted: Sequence[_Wanted]) -> dict[tuple[int, int], int]:
-    """Take those that nobody holds; their slices, by run and position."""
+    """Take those that nobody holds; their slices, by run and position.
+
+    However many they are, no statement has more than memory has room for; all of them together
+    keep to the order.
+    """
+    if len(wanted) > _AT_ONCE:
+        # As the database orders by the collation "C".
+        wanted = sorted(wanted, key=lambda one: (one.asset_id, one.identity, one.row.key))
+    taken: dict[tuple[int, int], int] = {}
     with connection.cursor() as cursor:
-        cursor.execute(
-            _CLAIM,
-            {
-                "keys": [one.row.key for one in wanted],
-                "starts": [one.row.start for one in wanted],
-                "ends": [one.row.end for one in wanted],
-                "segments": [one.row.segment for one in wanted],
-                "buckets": [one.row.bucket for one in wanted],
-                "runs": [one.run_id for one in wanted],
-                "positions": [one.position for one in wanted],
-                "assets": [one.asset_id for one in wanted],
-                "identities": [one.identity for one in wanted],
-            },
-        )
-        return {(run, position): slice_id for run, slice_id, position in cursor.fetchall()}
+        for at in range(0, len(wanted), _AT_ONCE):
+            cursor.execute(_CLAIM, _columns(wanted[at : at + _AT_ONCE]))
+            taken |= {(run, position): slice_id for run, slice_id, position in cursor.fetchall()}
+    return taken
+
+
+def _columns(wanted: Sequence[_Wanted]) -> dict[str, list[Any]]:
+    return {
+        "keys": [one.row.key for one in wanted],
+        "starts": [one.row.start for one in wanted],
+        "ends": [one.row.end for one in wanted],
+        "segments": [one.row.segment for one in wanted],
+        "buckets": [one.row.bucket for one in wanted],
+        "runs": [one.run_id for one in wanted],
+        "positions": [one.position for one in wanted],
+        "assets": [one.asset_id for one in wanted],
+        "identities": [one.identity for one in wanted],
+    }
 
 
 def _give_back(taken: Sequence[tuple[int, int]]) -> None:
@@ -294,7 +310,6 @@ def _insert_runs(
         cursor.execute(
             _INSERT_RUNS,
             {
-                "now": timezone.now(),
                 "runs": list(by_run),
                 "groups": [one.group.pk for one in terms],
                 "versions": [one.producer_version.pk for one in terms],
@@ -315,11 +330,13 @@ def _insert_runs(
                 "people": [None if (by := one.requested_by) is None else by.pk for one in terms],
             },
         )
-    RunNeed.objects.bulk_create(
-        RunNeed(run_id=run_id, asset_id=asset_id, identity=identity, key=key)
-        for run_id, needs in waits.items()
-        for asset_id, identity, key in needs
-    )
+    if waits:
+        now = database_now()
+        RunNeed.objects.bulk_create(
+            RunNeed(run_id=run_id, asset_id=asset_id, identity=identity, key=key, look_at=now)
+            for run_id, needs in waits.items()
+            for asset_id, identity, key in needs
+        )
 
 
 def describe(rows: Sequence[PartitionRow]) -> str:

@@ -1,40 +1,109 @@
-"""Ends what an attempt has left behind: its work on Spark, and data that nobody will publish."""
+"""Ends what an attempt has left behind: its work on Spark, and data that nobody will publish.
 
-from django.db.models import Exists, OuterRef
+An attempt that has ended without success has a time, ``clear_at``, at which a worker is to look for
+that, and the tick asks one until there is nothing left, or a storage was away for a month. So
+nothing is forgotten where a worker is killed before it has cleared away, a message is lost, or
+Spark or a storage is away.
+"""
 
-from assets_app.execution.engines import engine_of
+import logging
+from datetime import timedelta
+
+from django.db import connection
+
+from assets_app.execution import ending, messages
+from assets_app.execution.dispatch import live_gateways
+from assets_app.execution.engines import MayGoOn, engine_of
 from assets_app.execution.publishing import discard_staging
-from assets_app.models import AttemptOutcome, AttemptOutlet, ProducerVersion, RunAttempt
+from assets_app.models import ProducerVersion, Queue, RunAttempt
+from assets_app.queries.clock import database_now
 from slicewise.runner.client import WarmParent
 
-# Attempts that a worker looks back at when it starts: more than any has begun in its last moment.
-_LATEST = 1000
+log = logging.getLogger(__name__)
+
+_SENT_AT_ONCE = 100
+# Data that could not be removed for so long after an attempt has ended is left where it is: else
+# whoever retires a storage has workers look for what was left in it for ever, attempt by attempt.
+_PATIENCE = timedelta(days=30)
+
+# Whoever is asked has a minute, and more where it has been tried for long. What is to come in more
+# than two hours was set before the clock was set back.
+_DUE = "(clear_at <= %(now)s OR clear_at > %(now)s + interval '2 hours')"
+_IS_DUE = f"SELECT EXISTS (SELECT FROM assets_app_runattempt WHERE {_DUE})"  # noqa: S608
+_POSTPONE = f"""
+UPDATE assets_app_runattempt
+SET clear_at = %(now)s
+    + least(greatest((%(now)s - ended_at) * 0.1, interval '1 minute'), interval '1 hour')
+WHERE id IN (
+    SELECT attempt.id FROM assets_app_runattempt AS attempt
+    JOIN assets_app_run AS run ON run.id = attempt.run_id
+    WHERE {_DUE} AND run.queue = %(queue)s
+    ORDER BY clear_at LIMIT %(most)s FOR UPDATE OF attempt SKIP LOCKED
+)
+RETURNING id
+"""  # noqa: S608  (a part of the statement that has one home)
 
 
 def clear_away(
     parent: WarmParent, attempt: RunAttempt, version: ProducerVersion, *, has_session: bool = True
-) -> None:
+) -> bool:
     """Stop the attempt's work on Spark, if it may have some, and remove what it has staged for
-    whatever the version of its run makes.
+    whatever the version of its run makes; return whether no data is left.
 
     With a Spark server its work has gone. Raises MayGoOn where the work cannot be seen to have
     ended.
     """
+    row = RunAttempt.objects.filter(pk=attempt.pk)
     try:
         if has_session:
             engine_of(attempt).stop(parent, attempt)
+            row.filter(may_go_on=True).update(may_go_on=False)
+    except MayGoOn:
+        row.update(may_go_on=True)
+        raise
     finally:
-        discard_staging(attempt, version)
+        is_clean = discard_staging(attempt, version)
+    return is_clean
 
 
-def clear_failed_publications() -> None:
-    """Remove what was staged by attempts whose publication failed lately.
-
-    That is on record before the data is removed, and its worker may have been killed in between:
-    nobody else would come back to it.
+def ask_to_clear() -> int:
+    """Ask workers to clear away what ended attempts have left, where that is due; return how many
+    attempts these are.
     """
-    latest = RunAttempt.objects.order_by("-pk").values("pk")[:_LATEST]
-    intended = AttemptOutlet.objects.filter(attempt=OuterRef("pk"))
-    failed = RunAttempt.objects.filter(Exists(intended), outcome=AttemptOutcome.FAILED)
-    for attempt in failed.filter(pk__in=latest).select_related("run__producer_version"):
-        discard_staging(attempt, attempt.run.producer_version)
+    now = database_now()
+    with connection.cursor() as cursor:
+        cursor.execute(_IS_DUE, {"now": now})
+        if not cursor.fetchone()[0]:
+            return 0
+        asked = 0
+        for queue in Queue.values:
+            if not live_gateways(queue):
+                continue  # nobody would take a message, and they would heap up
+            cursor.execute(_POSTPONE, {"now": now, "queue": queue, "most": _SENT_AT_ONCE})
+            attempt_ids = [row[0] for row in cursor.fetchall()]
+            for attempt_id in attempt_ids:
+                messages.send(messages.CLEAR_LOST_ATTEMPT, attempt_id, queue=queue)
+            asked += len(attempt_ids)
+    return asked
+
+
+def clear_ended(parent: WarmParent, attempt: RunAttempt) -> None:
+    """Clear away what an ended attempt has left. Where that is not possible now, a worker is asked
+    again.
+    """
+    had_session = attempt.may_go_on
+    try:
+        is_clean = clear_away(
+            parent, attempt, attempt.run.producer_version, has_session=had_session
+        )
+    except MayGoOn as error:
+        log.warning("work on Spark not stopped", extra={"run": attempt.run_id, "error": str(error)})
+        return
+    ending.cancel_cleared(attempt.run_id)
+    if is_clean:
+        # A task of Spark's may write on for a moment after its session was interrupted.
+        again = database_now() + ending.CLEAR_AFTER if had_session else None
+        RunAttempt.objects.filter(pk=attempt.pk).update(clear_at=again)
+    elif attempt.ended_at and database_now() - attempt.ended_at > _PATIENCE:
+        log.warning("staging given up", extra={"run": attempt.run_id, "attempt": attempt.number})
+        RunAttempt.objects.filter(pk=attempt.pk).update(clear_at=None)

@@ -1,16 +1,23 @@
-"""Stopping what was asked for: queued runs end at once, running ones are told to, and end when they
-have.
+"""Stopping what was asked for: queued runs end at once, unless Spark may still work for an attempt
+that was lost; running ones are told to. Both end when all work on Spark has.
 """
 
 from django.db import transaction
-from django.utils import timezone
 
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution.settling import release_canceled
 from assets_app.execution.transitions import is_terminal, move_all
-from assets_app.models import TERMINAL_STATES, Run, RunGroup, RunState
+from assets_app.models import Run, RunAttempt, RunGroup, RunState
+from assets_app.queries.clock import database_now
+
+CANCELABLE_STATES = (
+    RunState.WAITING,
+    RunState.QUEUED,
+    RunState.DISPATCHED,
+    RunState.RUNNING,
+)
 
 
 def cancel_run(run: Run, *, user: User) -> Run:
@@ -34,30 +41,44 @@ def cancel_group(group: RunGroup, *, user: User) -> int:
     return canceled
 
 
-def hold_runs_of(group: RunGroup) -> None:
-    """Keep all runs of a group that have not ended as they are, for the caller's transaction."""
-    going_on = Run.objects.exclude(state__in=TERMINAL_STATES).filter(group=group)
-    list(going_on.select_for_update().order_by("id").values_list("id", flat=True))
+def cancel_some_runs_of(group: RunGroup, most: int) -> int:
+    """Cancel runs of a group, of some ``most`` partitions and one run at least, and return how many
+    that were.
+
+    A run that somebody is just moving or recording is not waited for: the next look sees it.
+    """
+    unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES).order_by("id")
+    chosen, partitions = [], 0
+    for run_id, number in unfinished.values_list("id", "partition_count"):
+        if partitions >= most:
+            break
+        chosen.append(run_id)
+        partitions += number
+    free = Run.objects.filter(pk__in=chosen).order_by("id").select_for_update(skip_locked=True)
+    return len(_cancel(list(free.values_list("id", flat=True))))
 
 
 def cancel_runs_of(group: RunGroup) -> int:
     """The same for services that have asked the policy and leave an entry of their own."""
-    unfinished = Run.objects.filter(
-        group=group,
-        state__in=(RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.RUNNING),
-    )
+    unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES)
     return len(_cancel(list(unfinished.order_by("id").values_list("id", flat=True))))
 
 
 def _cancel(run_ids: list[int]) -> list[int]:
-    now = timezone.now()
+    now = database_now()
     # Held still first: a run that goes back to the queue meanwhile would slip between two looks.
     held = Run.objects.select_for_update().filter(pk__in=run_ids).order_by("id")
     run_ids = list(held.values_list("id", flat=True))
+    at_work = RunAttempt.objects.filter(run__in=run_ids, may_go_on=True)
+    lost = set(at_work.values_list("run", flat=True))
+    stopping = move_all(run_ids, RunState.RUNNING, RunState.CANCELING)
+    for state in (RunState.QUEUED, RunState.DISPATCHED):
+        stopping += move_all(lost, state, RunState.CANCELING)
+    if lost:
+        at_work.filter(ended_at__isnull=False).update(clear_at=database_now())
     ended: list[int] = []
     for state in (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED):
         ended += move_all(run_ids, state, RunState.CANCELED, ended_at=now)
-    stopping = move_all(run_ids, RunState.RUNNING, RunState.CANCELING)
     release_canceled(ended)
     return ended + stopping
 

@@ -1,16 +1,17 @@
 """How an attempt at a run ends: well, or with another one to come, or for good."""
 
+import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F
-from django.utils import timezone
+from django.db.models import F, Q
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution.attempts import still_held
 from assets_app.execution.hooks import leave_hook
+from assets_app.execution.leases import end_lease, still_held
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.execution.outputs import Found, add_found
 from assets_app.execution.settling import (
@@ -30,16 +31,19 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now
+from slicewise.option_checks import LONGEST_RETRY_DELAY
 
-# Failures of the platform are retried beside what the asset says of its own: for some two minutes,
-# so that a Spark server has time to come back.
-PLATFORM_RETRIES = 7
-_PLATFORM_RETRY_DELAY = timedelta(seconds=1)
 # A run that finds others in its way looks again after as long as it has been at it, within these.
 _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
 # No run of another is waited for any longer.
 _PATIENCE = timedelta(hours=6)
-_COUNTERS = {FailureKind.CODE: "code_failures", FailureKind.PLATFORM: "platform_failures"}
+# So long after an attempt has come to nothing a worker looks whether something of it is left.
+CLEAR_AFTER = timedelta(minutes=2)
+_COUNTERS = {
+    FailureKind.CODE: "code_failures",
+    FailureKind.PLATFORM: "platform_failures",
+    FailureKind.DATA: "code_failures",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,8 @@ class Failure:
     error: str
     traceback: str = ""
     kind: FailureKind = FailureKind.CODE
+    # Its process was killed: by the kernel for want of memory, which may happen each time.
+    is_loss: bool = False
 
     def __post_init__(self) -> None:
         for name in ("error", "traceback"):
@@ -61,7 +67,7 @@ def succeed(attempt: RunAttempt) -> bool:
     if not still_held(attempt):
         return False
     if not move(
-        attempt.run_id, RunState.PUBLISHING, RunState.SUCCEEDED, ended_at=timezone.now(), error=""
+        attempt.run_id, RunState.PUBLISHING, RunState.SUCCEEDED, ended_at=database_now(), error=""
     ):
         return False
     record_success(attempt.run_id, attempt.pk)
@@ -86,7 +92,7 @@ def fail_publishing(
     counter = _COUNTERS[failure.kind]
     said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
     if not move(
-        attempt.run_id, RunState.PUBLISHING, RunState.FAILED, ended_at=timezone.now(), **said
+        attempt.run_id, RunState.PUBLISHING, RunState.FAILED, ended_at=database_now(), **said
     ):
         return False
     record_partly(attempt.run_id, attempt.pk, published)
@@ -105,7 +111,9 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
     run = Run.objects.select_related("producer_version").get(pk=attempt.run_id)
     counter = _COUNTERS[failure.kind]
     said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
-    delay = retry_delay(run, failure.kind)
+    if failure.is_loss:
+        said["lost_attempts"] = F("lost_attempts") + 1
+    delay = retry_delay(run, failure.kind, is_loss=failure.is_loss)
     now = database_now()
     if delay is not None:
         moved = move(
@@ -153,7 +161,7 @@ def cancel(attempt: RunAttempt) -> bool:
     """Its work has been stopped: only now the run is canceled."""
     if not still_held(attempt):
         return False
-    if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=timezone.now()):
+    if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_now()):
         return False
     release_canceled([attempt.run_id])
     _end(attempt, AttemptOutcome.CANCELED)
@@ -162,22 +170,49 @@ def cancel(attempt: RunAttempt) -> bool:
 
 
 @transaction.atomic
-def hand_back(attempt: RunAttempt, reason: str, *, counts: bool = False) -> bool:
+def cancel_cleared(run_id: int) -> bool:
+    """End a run that was canceled in the queue, once none of its attempts goes on."""
+    # By its id alone: whoever cancels it now holds it, and its state is read afterwards.
+    run = Run.objects.select_for_update().filter(pk=run_id).first()
+    attempts = RunAttempt.objects.filter(run=run_id)
+    if run is None or attempts.filter(Q(ended_at__isnull=True) | Q(may_go_on=True)).exists():
+        return False
+    if not move(run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_now()):
+        return False
+    release_canceled([run_id])
+    nudge_dispatch()
+    return True
+
+
+@transaction.atomic
+def hand_back(
+    attempt: RunAttempt, reason: str, *, counts: bool = False, is_cleared: bool = False
+) -> bool:
     """Put the run back in the queue: its worker goes down in good order, or was lost, which counts
-    as a failure.
+    as a failure. Unless ``is_cleared``, its work on Spark may go on.
+
+    A run that was lost more than once comes back after a pause of random length, so that those
+    which were lost together come back apart.
     """
     if not still_held(attempt):
         return False
+    now, lost_before = database_now(), attempt.run.lost_attempts
+    pause = None
+    if counts and lost_before:
+        pause = random.uniform(0.5, 1.5) * platform_pause(lost_before - 1)  # noqa: S311
     moved = move(
         attempt.run_id,
         RunState.RUNNING,
         RunState.QUEUED,
-        queued_at=timezone.now(),
-        not_before=None,
+        queued_at=now,
+        not_before=pause and now + pause,
         platform_failures=F("platform_failures") + int(counts),
+        lost_attempts=F("lost_attempts") + int(counts),
     )
     if moved:
         _end(attempt, AttemptOutcome.LOST, Failure(error=reason, kind=FailureKind.PLATFORM))
+        if not is_cleared:
+            RunAttempt.objects.filter(pk=attempt.pk).update(may_go_on=True)
         nudge_dispatch()
     return moved
 
@@ -188,23 +223,61 @@ def _found_by(attempt: RunAttempt) -> Found:
 
 
 def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None = None) -> None:
+    # Who publishes removes what it has staged, unless another worker may still write to it.
+    is_clean = outcome == AttemptOutcome.SUCCEEDED and attempt.fence == 1
     RunAttempt.objects.filter(pk=attempt.pk).update(
         outcome=outcome,
-        ended_at=timezone.now(),
+        ended_at=database_now(),
+        clear_at=None if is_clean else database_now() + CLEAR_AFTER,
         error=failure.error if failure else "",
         traceback=failure.traceback if failure else "",
     )
+    end_lease(attempt)
 
 
-def retry_delay(run: Run, kind: FailureKind) -> timedelta | None:
-    """How long to wait for the next attempt, doubling each time; None when no retry is left."""
-    if kind is FailureKind.PLATFORM:
-        failures, allowed, first = run.platform_failures, PLATFORM_RETRIES, _PLATFORM_RETRY_DELAY
-    else:
-        definition = run.producer_version.definition
-        failures, allowed = run.code_failures, definition.get("retries") or 0
-        first = timedelta(seconds=definition.get("retry_delay") or 0)
-    if failures >= allowed:
+def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timedelta | None:
+    """Return how long to wait for the next attempt, doubling each time; None when no retry is left,
+    or none would help.
+
+    Failures of the platform do not count against the retries of the asset: they are retried until
+    their pauses add up to PLATFORM_RETRY_HOURS, and losses of a process or a worker, each of which
+    the run itself may have caused, until the loss that is number LOST_ATTEMPTS_LIMIT.
+    """
+    if kind is FailureKind.DATA:
         return None
-    delay: timedelta = min(first * 2**failures, timedelta(hours=1))
-    return delay
+    if kind is FailureKind.PLATFORM:
+        return _platform_delay(run, is_loss=is_loss)
+    definition = run.producer_version.definition
+    if run.code_failures >= (definition.get("retries") or 0):
+        return None
+    # A version that was stored before declarations were bounded may ask for any number.
+    seconds = min(definition.get("retry_delay") or 0, LONGEST_RETRY_DELAY.total_seconds())
+    return _doubled(timedelta(seconds=seconds), run.code_failures, LONGEST_RETRY_DELAY)
+
+
+def is_lost_too_often(run: Run) -> bool:
+    """Return whether the present loss of its process or worker is the last that a run may have."""
+    allowed: int = settings.LOST_ATTEMPTS_LIMIT
+    return run.lost_attempts + 1 >= allowed
+
+
+def platform_pause(failures: int) -> timedelta:
+    """Return the pause after a failure of the platform, given how many came before it."""
+    first = timedelta(seconds=settings.PLATFORM_RETRY_PAUSE_SECONDS)
+    longest = timedelta(seconds=settings.PLATFORM_RETRY_LONGEST_PAUSE_SECONDS)
+    return _doubled(first, failures, longest)
+
+
+def _platform_delay(run: Run, *, is_loss: bool) -> timedelta | None:
+    if is_loss:
+        return None if is_lost_too_often(run) else platform_pause(run.lost_attempts)
+    waited = sum(map(platform_pause, range(run.platform_failures)), timedelta())
+    if waited >= timedelta(hours=settings.PLATFORM_RETRY_HOURS):
+        return None
+    return platform_pause(run.platform_failures)
+
+
+def _doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
+    """Return the span, doubled so many times, but no longer than the longest."""
+    delay: timedelta = min(first, longest) * 2 ** min(times, 30)
+    return min(delay, longest)

@@ -5,6 +5,7 @@ an application of its own. A worker launches and follows runners of both in the 
 """
 
 import errno
+import logging
 import os
 import shutil
 import socket
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import structlog
 from django.conf import settings
 
 from assets_app.catalogue.loading import user_code_environment
@@ -28,7 +28,7 @@ from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.session import SUBMIT
 from slicewise.runner.submit import kill_command
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 _SPARK_PORT = 15002
 _CONNECT_SECONDS = 2.0
@@ -83,7 +83,8 @@ class _Connect:
                 if not _is_server_gone():
                     raise MayGoOn(str(error)) from error
         log.warning(
-            "no Spark server to stop a session of", run=attempt.run_id, attempt=attempt.number
+            "no Spark server to stop a session of",
+            extra={"run": attempt.run_id, "attempt": attempt.number},
         )
 
     def tidy(self, attempt: RunAttempt) -> None:
@@ -186,7 +187,7 @@ def _kill(command: list[str]) -> None:
         )
     except FileNotFoundError:
         # Not every gateway has its cluster's tools, and the end of the driver ends it anyhow.
-        log.warning("no command to end an application with", command=command[0])
+        log.warning("no command to end an application with", extra={"command": command[0]})
         return
     except subprocess.TimeoutExpired as error:
         raise MayGoOn(f"{command[0]} did not answer within {_KILL_SECONDS:g} s") from error
@@ -195,12 +196,25 @@ def _kill(command: list[str]) -> None:
         raise MayGoOn(f"{command[0]} ended with status {done.returncode}: {said[-500:].strip()}")
 
 
-def _is_server_gone() -> bool:
-    """Whether nobody listens at the server's address. One that only keeps silent may be at work."""
+def is_spark_server_there() -> bool:
+    """Return whether a connection to the address of the Spark Connect server is accepted."""
+    try:
+        _knock()
+    except OSError:
+        return False
+    return True
+
+
+def _knock() -> None:
     address = urlsplit(settings.SPARK_REMOTE)
     host, port = address.hostname or "localhost", address.port or _SPARK_PORT
+    socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+
+
+def _is_server_gone() -> bool:
+    """Return whether nothing listens at the server's address. A silent server may be at work."""
     try:
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+        _knock()
     except (ConnectionRefusedError, ConnectionResetError):
         return True
     except socket.gaierror as error:

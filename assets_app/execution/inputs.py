@@ -4,30 +4,66 @@ which version.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from django.utils import timezone
+from django.db import connection
+from django.db.models import Min
 
 import slicewise
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution.connections import connection_of
+from assets_app.execution.frozen import as_frozen, frozen_cuts, upstream_names
 from assets_app.execution.keys import sent_keys
-from assets_app.models import Asset, AssetPartition, ProducerVersion, Run
+from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunAttempt
+from assets_app.queries.clock import database_now
 from assets_app.queries.slices import AssetPartitionQuerySet
 from partitions_app.models import PartitionDefinition
-from partitions_app.rules import mapping_of, needs_all_of_time
+from partitions_app.rules import mapping_of, needs_all_of_time, nonexistent_json
 from slicewise.keys import WHOLE
+from slicewise.nonexistent import NONE_NONEXISTENT, Nonexistent
+
+_KEEP = """
+INSERT INTO assets_app_attemptinput (attempt_id, slice_id, version)
+SELECT %s, there.id, there.version FROM ({chosen}) AS there(id, version)
+"""
+
+# Each may have read millions: what has accumulated goes with the next runs, not with one.
+_ATTEMPTS_AT_ONCE = 5
+_FORGET = """
+WITH superseded AS MATERIALIZED (
+    SELECT attempt.id
+    FROM assets_app_runattempt AS attempt
+    WHERE attempt.keeps_inputs_of_id = %(asset)s AND attempt.ended_at IS NOT NULL AND NOT EXISTS (
+        SELECT FROM assets_app_materialization AS made
+        JOIN assets_app_assetpartition AS slice
+            ON slice.id = made.slice_id
+           AND made.version = greatest(slice.version, slice.forgotten_version)
+        WHERE made.run_id = attempt.run_id AND made.attempt_id = attempt.id
+    )
+    LIMIT %(attempts)s
+    FOR UPDATE OF attempt SKIP LOCKED
+), forgotten AS (
+    UPDATE assets_app_runattempt SET keeps_inputs_of_id = NULL
+    WHERE id = ANY(ARRAY(SELECT id FROM superseded))
+)
+DELETE FROM assets_app_attemptinput WHERE attempt_id = ANY(ARRAY(SELECT id FROM superseded))
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamInput:
-    """One upstream asset of a run: the slices that are there, and the keys that are needed and
-    missing.
-    """
+    """One upstream asset of a run: the keys of what is there, and of what is needed and missing."""
 
     asset: Asset
-    slices: Sequence[AssetPartition]
+    # In order of time, then segment. There may be millions: nothing else is read of each.
+    keys: Sequence[str]
     missing: Sequence[str]
+    # When the oldest of what is there was made.
+    made_since: datetime | None = None
+    # Needed, and outside of what the upstream asset has.
+    nonexistent: Nonexistent = NONE_NONEXISTENT
+    # Partitions that the upstream asset excludes: none of them is needed.
+    excluded: int = 0
     # False for an asset that only schedules: its versions are kept, its data is not read.
     is_inlet: bool = True
     # The file of the run's own bundle in which an asset that something else writes says what its
@@ -40,29 +76,34 @@ class UpstreamInput:
         return {
             "uri": self.asset.uri or None,
             "partition": None if row is None else row.spec,
-            "partitions": sent_keys(self.asset.definition, (piece.key for piece in self.slices)),
+            "partitions": sent_keys(self.asset.definition, self.keys),
             "missing": list(self.missing),
-            "materialized_at": self._materialized_at(),
+            "nonexistent": nonexistent_json(self.nonexistent),
+            "excluded": self.excluded,
+            "materialized_at": self.made_since and self.made_since.isoformat(),
             "declared_in": self.declared_in or None,
             "format": self.asset.format or None,
             "columns": self.asset.columns,
             "connection": connection_of(self.asset.canonical_uri),
+            "is_recorded": True,
         }
-
-    def _materialized_at(self) -> str | None:
-        """When the oldest of the slices was made."""
-        moments = [made for piece in self.slices if (made := piece.materialized_at)]
-        return min(moments).isoformat() if moments else None
 
 
 def read_inputs(
-    run: Run, keys: Sequence[str], *, is_discovering: bool = False
+    run: Run,
+    keys: Sequence[str],
+    *,
+    is_discovering: bool = False,
+    attempt: RunAttempt | None = None,
 ) -> list[UpstreamInput]:
-    """The inlets of the run's function and what schedules it, for partitions of these keys: two
+    """The inlets of the run's function and what schedules it, for partitions of these keys: a few
     statements for each. A run that is there to find partitions reads as if it made the whole.
 
+    The versions of what is there are kept with the ``attempt``, if one is given.
+
     The run's own version says how its partitions are cut and mapped; upstream assets are read as
-    they are now. Raises ValueError where a definition does not have one of the keys.
+    they were cut when its backfill was accepted, those of other runs as they are cut now. Raises
+    ValueError where a definition does not have one of the keys.
     """
     version = run.producer_version
     spec = version.partition_of(run.asset.name)
@@ -70,17 +111,29 @@ def read_inputs(
     mappings = version.definition.get("mappings") or {}
     inlets = version.definition.get("inlets") or []
     upstream = Asset.objects.select_related("partition_definition").filter(
-        name__in=[*inlets, *scheduling_names(version.definition.get("schedule"))]
+        name__in=upstream_names(version)
     )
+    cuts = frozen_cuts(run.group_id, version.pk)
     return [
         replace(
-            _input(downstream, asset, keys, mappings.get(asset.name)),
+            _input(downstream, as_frozen(asset, cuts), keys, mappings.get(asset.name), attempt),
             # What is validated is read, too.
             is_inlet=asset.name in [*inlets, *(version.definition.get("inlet_validations") or {})],
             declared_in=_declared_in(asset, version),
         )
         for asset in upstream
     ]
+
+
+def forget_superseded(asset: Asset) -> None:
+    """Remove what attempts have read of which the asset's partitions are not made any more.
+
+    Of an asset that is not partitioned, which may read millions of partitions each time, those of
+    the present version and of the attempt under way are so kept, and none of versions before. Of a
+    few attempts at a time: of the others with the next runs.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGET, {"asset": asset.pk, "attempts": _ATTEMPTS_AT_ONCE})
 
 
 def _declared_in(asset: Asset, version: ProducerVersion) -> str:
@@ -94,20 +147,52 @@ def _input(
     upstream: Asset,
     keys: Sequence[str],
     mapping: dict[str, Any] | None,
+    attempt: RunAttempt | None,
 ) -> UpstreamInput:
-    there = AssetPartition.objects.made_of(upstream).order_by("window_start", "segment")
+    there = AssetPartition.objects.made_of(upstream)
     if mapping is None and (downstream is None or upstream.definition is None):
         # The whole of the upstream, whatever of it is there: holes are shown, not required.
-        slices = list(there)
-        whole_is_missing = upstream.definition is None and not slices
+        found = _there(there, attempt)
+        whole_is_missing = upstream.definition is None and not found.keys
         return UpstreamInput(
-            asset=upstream, slices=slices, missing=[""] if whole_is_missing else []
+            asset=upstream,
+            keys=found.keys,
+            missing=[""] if whole_is_missing else [],
+            made_since=found.made_since,
         )
-    wanted = [key.text for key in _needed(downstream, upstream, keys, mapping, there)]
-    slices = list(there.filter(key__in=wanted))
-    present = {piece.key for piece in slices}
+    needed = _needed(downstream, upstream, keys, mapping, there)
+    wanted = [key.text for key in needed]
+    found = _there(there.filter(key__in=wanted), attempt) if wanted else _There([], None)
+    present = set(found.keys)
     return UpstreamInput(
-        asset=upstream, slices=slices, missing=[key for key in wanted if key not in present]
+        asset=upstream,
+        keys=found.keys,
+        missing=[key for key in wanted if key not in present],
+        made_since=found.made_since,
+        nonexistent=needed.blocking,
+        excluded=needed.excluded.partitions,
+    )
+
+
+class _There(NamedTuple):
+    keys: Sequence[str]
+    made_since: datetime | None
+
+
+def _there(chosen: AssetPartitionQuerySet, attempt: RunAttempt | None) -> _There:
+    """Return what there is of the chosen slices, their versions kept with the attempt.
+
+    The versions first: what is made between the statements is read by the run, and counts as newer
+    than what it has read, never the other way round.
+    """
+    if attempt is not None:
+        statement, values = chosen.values_list("pk", "version").query.sql_with_params()
+        with connection.cursor() as cursor:
+            cursor.execute(_KEEP.format(chosen=statement), [attempt.pk, *values])
+    in_order = chosen.order_by("window_start", "segment")
+    return _There(
+        list(in_order.values_list("key", flat=True)),
+        chosen.aggregate(since=Min("materialized_at"))["since"],
     )
 
 
@@ -123,7 +208,7 @@ def _needed(
     Where all of an upstream's time is needed, that is from the first window that was ever made
     until now.
     """
-    now, rule = timezone.now(), mapping_of(mapping)
+    now, rule = database_now(), mapping_of(mapping)
     all_of_time = needs_all_of_time(downstream, upstream.definition, rule)
     return slicewise.upstream_partitions(
         downstream,

@@ -9,7 +9,7 @@ from django.db import connection
 
 import slicewise
 from assets_app.execution.claims import claim_found, describe
-from assets_app.execution.outlets import outlet_ids
+from assets_app.execution.outlets import claimed_outlet_ids
 from assets_app.execution.outputs import Found, StagedOutlet, found_rows
 from assets_app.models import DISCOVERY, Run, RunAttempt
 
@@ -57,7 +57,7 @@ def take_found(run_id: int, outlets: Sequence[StagedOutlet], found: Found) -> No
     spec = run.producer_version.partition_of(run.asset.name) or {}
     rule = slicewise.PartitionDefinition.from_json(spec)
     rows = found_rows(found, rule.name or "")
-    ids = list(outlet_ids(run.producer_version, run.asset).values())
+    ids = list(claimed_outlet_ids(run).values())
     held = claim_found(run_id, rows, ids, rule.identity) if rows else set()
     written = {piece["key"] for outlet in outlets for piece in outlet.partitions}
     if refused := sorted(held & written):

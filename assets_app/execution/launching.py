@@ -1,21 +1,24 @@
 """Starts the runner of an attempt: what it is told, once nothing of earlier attempts goes on."""
 
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
 
-from assets_app.execution import attempts
+from assets_app.execution import leases
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.clearing import clear_away
 from assets_app.execution.connections import connection_of
+from assets_app.execution.database import persist
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.worker import GatewayWorker
 from assets_app.models import BundleVersion, RunAttempt
+from assets_app.queries.clock import database_now
 from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess
 
@@ -25,19 +28,36 @@ def launch(
     attempt: Attempt,
     inputs: Sequence[UpstreamInput],
     spark: dict[str, Any],
+    goes_on: Callable[[], bool],
 ) -> RunnerProcess | None:
     """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
 
     The heartbeat renews the lease all the while. That it could is made sure of here, since user
-    code must not begin beside that of another attempt.
+    code must not begin beside that of another attempt: the runner is not forked where so much time
+    has passed since that it would have been killed for want of a ping. While the database is away
+    it is waited for as long as ``goes_on`` says.
     """
-    request = _request(attempt, inputs, spark)
+    request = persist(lambda: _request(attempt, inputs, spark), goes_on=goes_on)
     for earlier in attempt.unstopped:
-        if not attempts.renew(attempt.row):
+        if not persist(lambda: leases.renew(attempt.row), goes_on=goes_on):
             return None
-        clear_away(worker.parent, earlier, attempt.run.producer_version)
+        persist(lambda e=earlier: _clear(worker, attempt, e), goes_on=goes_on)  # type: ignore[misc]
     worker.parent.start()
-    return worker.parent.launch(request) if attempts.renew(attempt.row) else None
+    return persist(lambda: _launch(worker, attempt, request), goes_on=goes_on)
+
+
+def _clear(worker: GatewayWorker, attempt: Attempt, earlier: RunAttempt) -> None:
+    clear_away(worker.parent, earlier, attempt.run.producer_version)
+
+
+def _launch(
+    worker: GatewayWorker, attempt: Attempt, request: dict[str, Any]
+) -> RunnerProcess | None:
+    not_after = time.monotonic() + request["watchdog"]
+    if not leases.renew(attempt.row):
+        return None
+    clock = {"database": database_now().isoformat(), "monotonic": time.monotonic()}
+    return worker.parent.launch({**request, "not_after": not_after, "clock": clock})
 
 
 def _request(
@@ -48,7 +68,7 @@ def _request(
     return {
         **facts_of_run(row, attempt.keys),
         "attempt_name": row.name_on_disk,
-        "token": str(row.token),
+        "fence": row.fence,
         "outlets": [
             {
                 "name": name,
@@ -85,6 +105,7 @@ def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
         "partition": spec,
         "partitions": sent_keys(PartitionDefinition.rule_of(spec), keys),
         "log_limit": settings.LOG_LIMIT_BYTES,
+        "output_limit": settings.RUN_OUTPUT_LIMIT_BYTES + 1024 * run.partition_count,
     }
 
 

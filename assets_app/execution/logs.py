@@ -1,47 +1,74 @@
 """Keeps what an attempt prints, so that the web shows it without sharing a disk."""
 
+import logging
 import time
 
+from django.db import DatabaseError, InterfaceError
+
 from assets_app.catalogue.texts import storable
+from assets_app.execution.database import borrowed_connection, is_passing
 from assets_app.models import RunAttempt, RunLog
+
+log = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 0.5
 _FLUSH_CHARACTERS = 64 * 1024
+_PAUSE_SECONDS = 5.0
 
 
 class LogKeeper:
-    """Writes text in pieces: often enough to be followed, seldom enough to be cheap.
+    """Writes text in blocks: often enough to be followed, seldom enough to be cheap.
 
-    Their numbers begin ``after`` one, and say in which order they are shown.
+    Their numbers begin ``after`` one, and say in which order they are shown. A database that is
+    away keeps no run from going on: what it does not take is offered again with what comes later.
     """
 
     def __init__(self, attempt: RunAttempt, *, after: int = 0) -> None:
         self._attempt = attempt
         self._sequence = after
-        self._pieces: list[str] = []
+        self._texts: list[str] = []
         self._size = 0
         self._flushed_at = 0.0
+        self._pause = _FLUSH_SECONDS
+        # Offered, and not known to be written: it may be, so that it comes again as it was.
+        self._offered: RunLog | None = None
 
     def add(self, text: str) -> None:
-        """Take a piece of text as it was printed."""
-        self._pieces.append(storable(text))
+        """Take text as it was printed."""
+        self._texts.append(storable(text))
         self._size += len(text)
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
         """Write what has gathered if it is old or long enough."""
         waited = time.monotonic() - self._flushed_at
-        if self._pieces and (waited > _FLUSH_SECONDS or self._size > _FLUSH_CHARACTERS):
+        is_long = self._size > _FLUSH_CHARACTERS and self._pause == _FLUSH_SECONDS
+        if (self._texts or self._offered) and (waited > self._pause or is_long):
             self.flush()
 
     def flush(self) -> None:
-        """Write what has gathered."""
-        if not self._pieces:
-            return
-        self._sequence += 1
-        RunLog.objects.create(
-            attempt=self._attempt, sequence=self._sequence, text="".join(self._pieces)
-        )
-        self._pieces.clear()
-        self._size = 0
+        """Write what has gathered, as far as the database takes it."""
+        try:
+            with borrowed_connection():
+                while self._offered or self._texts:
+                    self._write()
+            self._pause = _FLUSH_SECONDS
+        except (DatabaseError, InterfaceError) as error:
+            if not is_passing(error):
+                raise
+            log.warning(
+                "log not written yet", extra={"run": self._attempt.run_id, "error": str(error)}
+            )
+            self._pause = _PAUSE_SECONDS
         self._flushed_at = time.monotonic()
+
+    def _write(self) -> None:
+        if self._offered is None:
+            self._sequence += 1
+            self._offered = RunLog(
+                attempt=self._attempt, sequence=self._sequence, text="".join(self._texts)
+            )
+            self._texts.clear()
+            self._size = 0
+        RunLog.objects.bulk_create([self._offered], ignore_conflicts=True)
+        self._offered = None

@@ -3,12 +3,13 @@
 A message may be lost, late or doubled: the row is the truth and sweeps send again.
 """
 
-import structlog
-from celery import current_app
-from django.db import transaction
-from kombu.exceptions import OperationalError
+import logging
+from importlib import import_module
 
-log = structlog.get_logger(__name__)
+from django.conf import settings
+from django.db import transaction
+
+log = logging.getLogger(__name__)
 
 SEND_QUEUED = "assets_app.scheduling.tasks.send_queued"
 JUDGE = "assets_app.scheduling.tasks.judge"
@@ -19,23 +20,31 @@ CALL_HOOK = "assets_app.execution.tasks.call_hook"
 CLEAR_LOST_ATTEMPT = "assets_app.execution.tasks.clear_lost_attempt"
 
 
-def send(task: str, *args: int | str, queue: str, expires: float | None = None) -> bool:
-    """Send a message; whether the broker took it. One that is down is logged, not raised."""
+def send(task: str, *args: int | str, queue: str) -> bool:
+    """Send a message; whether the broker took it. One that is down is logged, not raised.
+
+    No message expires: Celery would compare the sender's clock with the receiver's.
+    """
+    # A command that sends nothing imports neither.
+    import_module(settings.CELERY_APP_MODULE)
+    from celery import current_app
+    from kombu.exceptions import OperationalError
+
     try:
-        current_app.send_task(task, args=args, queue=queue, expires=expires)
+        current_app.send_task(task, args=args, queue=queue)
     except (OperationalError, OSError) as error:
-        log.warning("message not sent", task=task, error=str(error))
+        log.warning("message not sent", extra={"task": task, "error": str(error)})
         return False
     return True
 
 
 def nudge_judge() -> None:
     """Once the present transaction is committed, have what depends on it looked at."""
-    transaction.on_commit(lambda: send(JUDGE, queue="control", expires=1), robust=True)
+    transaction.on_commit(lambda: send(JUDGE, queue="control"), robust=True)
 
 
 def nudge_dispatch() -> None:
     """Once the present transaction is committed, have the queue looked at without waiting for the
     next tick.
     """
-    transaction.on_commit(lambda: send(SEND_QUEUED, queue="control", expires=1), robust=True)
+    transaction.on_commit(lambda: send(SEND_QUEUED, queue="control"), robust=True)

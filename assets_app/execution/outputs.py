@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import slicewise
 from assets_app.catalogue.texts import storable, storable_json
-from assets_app.execution.outlets import outlet_ids
+from assets_app.execution.outlets import claimed_outlet_ids
 from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition
@@ -91,7 +91,7 @@ class Output:
 
     def outlets(self) -> list[StagedOutlet]:
         """The data, by outlet, in the order of the outlets."""
-        ids = outlet_ids(self._run.producer_version, self._run.asset)
+        ids = claimed_outlet_ids(self._run)
         return [
             StagedOutlet(
                 asset_id=ids[name],

@@ -4,10 +4,10 @@ Whoever finds a run half published finishes it here.
 """
 
 import errno
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-
-import structlog
+from typing import Literal
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts, ending
@@ -17,9 +17,9 @@ from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
 from slicewise.io import NoStorageError, Place, Storage, Writer, find_storage, storage_at
-from slicewise.storage import StorageError, TryAgainError
+from slicewise.storage import StorageError, TryAgainError, UnfitPlaceError
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 # What may pass by itself: no room, a server that does not answer, too much at once. Anything else
 # would be tried again for ever, and hold a slot meanwhile.
@@ -45,7 +45,7 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
         refusal = _put_in_place(attempt, outlets)
         published = {one.asset_id: _published(attempt, one) for one in outlets} if refusal else {}
     except OSError as error:
-        log.warning("not published yet", run=attempt.run_id, error=str(error))
+        log.warning("not published yet", extra={"run": attempt.run_id, "error": str(error)})
         RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
             error=storable(f"Publishing is tried again: {error}")
         )
@@ -64,19 +64,52 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
 
 
 def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Exception | None:
-    """What keeps the data from its place for good, if anything does; raises OSError for what may
-    pass.
+    """Return what keeps the data from its place for good, if anything does; raise OSError for what
+    may pass.
     """
     wanted = [(outlet, _writer(attempt, outlet)) for outlet in outlets if outlet.partitions]
+    if len(wanted) > 1:
+        # All of them, whatever is wrong with one: each is taken from whoever held the attempt
+        # before, who may change nothing once it is looked at which are published.
+        refusals = [_refusal("check", outlet, writer) for outlet, writer in wanted]
+        if refusal := next(filter(None, refusals), None):
+            return refusal
+    for outlet, writer in wanted:
+        if refusal := _refusal("publish", outlet, writer):
+            return refusal
+    return None
+
+
+class PlaceNotTriedError(Exception):
+    """It cannot be told now whether data could be published."""
+
+
+def refuse_unfit_places(version: ProducerVersion) -> None:
+    """Raise ValueError where an outlet's data is kept where nothing can be published.
+
+    Raises PlaceNotTriedError where that cannot be told: no code is to run for hours meanwhile.
+    """
+    for uri in version.canonical_uris.values():
+        try:
+            with _where_data_is_kept():
+                if find_storage(uri) is not None:
+                    _kept(StagedOutlet.nothing("", uri)).refuse_place()
+        except UnfitPlaceError as error:
+            raise ValueError(f"Nothing could be published: {error}.") from error
+        except (OSError, StorageError) as error:
+            message = f"It cannot be told whether data could be published: {error}"
+            raise PlaceNotTriedError(message) from error
+
+
+def _refusal(
+    step: Literal["check", "publish"], outlet: StagedOutlet, writer: Writer
+) -> StorageError | None:
+    """Return why a step of publishing can never be taken; raise OSError for what may pass."""
     try:
         with _where_data_is_kept():
-            if len(wanted) > 1:
-                for outlet, writer in wanted:
-                    _kept(outlet).check(outlet.staging, outlet.partitions, writer)
-            for outlet, writer in wanted:
-                _kept(outlet).publish(outlet.staging, outlet.partitions, writer)
+            getattr(_kept(outlet), step)(outlet.staging, outlet.partitions, writer)
     except StorageError as error:
-        log.warning("could not be published", run=attempt.run_id, exc_info=error)
+        log.warning("could not be published", extra={"run": writer.run_id}, exc_info=error)
         return error
     return None
 
@@ -121,7 +154,7 @@ def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
     return Writer(
         run_id=attempt.run_id,
         attempt=outlet.name_on_disk,
-        token=str(attempt.token),
+        fence=attempt.fence,
         earlier=earlier,
     )
 
@@ -134,14 +167,19 @@ def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
         with _where_data_is_kept():
             kept = _kept(outlet)
     except StorageError as error:
-        log.warning("not looked at", run=attempt.run_id, uri=outlet.root, error=str(error))
+        log.warning(
+            "not looked at", extra={"run": attempt.run_id, "uri": outlet.root, "error": str(error)}
+        )
         return published
     for piece in outlet.partitions:
         try:
             with _where_data_is_kept():
                 published += kept.published([piece["path"]], writer)
         except StorageError as error:
-            log.warning("not looked at", run=attempt.run_id, path=piece["path"], error=str(error))
+            log.warning(
+                "not looked at",
+                extra={"run": attempt.run_id, "path": piece["path"], "error": str(error)},
+            )
     return published
 
 
@@ -160,20 +198,28 @@ def finish_publishing(attempt_id: int, token: str) -> None:
         publish(attempt, kept_outlets(attempt))
 
 
-def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> None:
-    """Remove what the attempt has written for any of its outlets and will not publish; failing to
-    is no reason to fail.
+def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> bool:
+    """Remove what the attempt has written for any of its outlets and will not publish; return
+    whether all of it is gone. Failing to is no reason to fail: a worker looks again later.
     """
     names = attempt.disk_names(version)
-    for name, uri in version.canonical_uris.items():
-        if find_storage(uri) is not None:
-            _discard(attempt, StagedOutlet.nothing(names[name], uri))
+    outlets = [
+        StagedOutlet.nothing(names[name], uri) for name, uri in version.canonical_uris.items()
+    ]
+    are_clean = [_discard(attempt, outlet) for outlet in outlets]
+    return all(are_clean)
 
 
-def _discard(attempt: RunAttempt, outlet: StagedOutlet) -> None:
+def _discard(attempt: RunAttempt, outlet: StagedOutlet) -> bool:
     writer = _writer(attempt, outlet)
     try:
         with _where_data_is_kept():
-            _kept(outlet).discard(writer)
+            if find_storage(outlet.root) is not None:
+                _kept(outlet).discard(writer)
     except (OSError, StorageError) as error:
-        log.warning("staging not removed", run=attempt.run_id, uri=outlet.root, error=str(error))
+        log.warning(
+            "staging not removed",
+            extra={"run": attempt.run_id, "uri": outlet.root, "error": str(error)},
+        )
+        return False
+    return True

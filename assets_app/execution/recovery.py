@@ -1,5 +1,6 @@
 """Notices workers that are gone: their runs are begun again, finished, or seen to be stopped."""
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -7,20 +8,19 @@ from copy import copy
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from assets_app.execution import attempts, ending, messages
-from assets_app.execution.clearing import clear_away
+from assets_app.execution.clearing import clear_away, clear_ended
 from assets_app.execution.ending import Failure
 from assets_app.execution.engines import MayGoOn
 from assets_app.execution.worker import current
-from assets_app.models import FailureKind, RunAttempt, RunState
+from assets_app.models import FailureKind, Lease, RunAttempt, RunState
 from assets_app.queries.clock import database_now
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 # Until then the message about it may be lost; afterwards it is sent again. Of an attempt that has
 # lasted for long it is later, so that no great number waits where a worker has no slot free.
@@ -30,28 +30,47 @@ _HELP_DUE_BY_AGE = 0.1
 # set, all have, or are not going to for hours: whoever still holds one renews it in a second.
 DOUBT_SECONDS = 3.0
 
+_LOST = "The worker of this attempt was lost: nothing was heard of it any more."
+
 # Attempts in doubt: the lease as it was first seen, and when that was, by a clock that nobody sets.
 _doubted: dict[int, tuple[datetime, float]] = {}
 _doubting = threading.Lock()
 
+# Attempts that could not be seen to, and when that was, by the same clock. They are left alone for
+# a while, so that others have their turn however many these are.
+_PAUSE_SECONDS = 30.0
+_AT_ONCE = 500
+_failed: dict[int, float] = {}
+
 
 def recover() -> int:
-    """See to every open attempt whose lease has run out; how many there were."""
-    expired = RunAttempt.objects.filter(_has_run_out(database_now()), ended_at__isnull=True)
-    leases = dict(expired.order_by("pk").values_list("pk", "lease_until")[:500])
+    """See to every attempt under way whose lease has run out; how many there were."""
+    expired = Lease.objects.filter(_has_run_out(database_now()))
+    rows = expired.exclude(pk__in=_left_alone()).order_by("pk")
+    leases = dict(rows.values_list("pk", "until")[:_AT_ONCE])
     lost = _beyond_doubt(leases)
     for attempt_id in lost:
         try:
             _recover(attempt_id, leases[attempt_id])
         except Exception:  # one that cannot be seen to keeps no other waiting, nor the queue
-            log.exception("attempt not recovered", attempt=attempt_id)
+            log.exception("attempt not recovered", extra={"attempt": attempt_id})
+            _failed[attempt_id] = time.monotonic()
     return len(lost)
+
+
+def _left_alone() -> list[int]:
+    """Return the attempts that could not be seen to lately."""
+    now = time.monotonic()
+    for attempt_id, failed_at in list(_failed.items()):
+        if now - failed_at >= _PAUSE_SECONDS:
+            _failed.pop(attempt_id, None)
+    return list(_failed)
 
 
 def _has_run_out(now: datetime) -> Q:
     """Over, or longer than any lease that was given since the clock was last set."""
     longest = max(timedelta(seconds=settings.LEASE_SECONDS), _HELP_DUE_LATEST)
-    return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * longest)
+    return Q(until__lt=now) | Q(until__gt=now + 2 * longest)
 
 
 def _beyond_doubt(leases: Mapping[int, datetime]) -> list[int]:
@@ -67,17 +86,18 @@ def _beyond_doubt(leases: Mapping[int, datetime]) -> list[int]:
 
 
 @transaction.atomic
-def _recover(attempt_id: int, lease: datetime) -> None:
-    attempt = (
-        RunAttempt.objects.select_for_update(skip_locked=True, of=("self",))
-        .select_related("run")
-        .filter(pk=attempt_id, ended_at__isnull=True, lease_until=lease)
+def _recover(attempt_id: int, until: datetime) -> None:
+    # An attempt that is being ended or taken over is left alone, and so is one that was renewed.
+    lease = (
+        Lease.objects.select_for_update(skip_locked=True, of=("self", "attempt"))
+        .select_related("attempt__run")
+        .filter(pk=attempt_id, until=until)
         .first()
     )
-    if attempt is None:
+    if lease is None:
         return
-    run = attempt.run
-    log.warning("worker lost", run=run.pk, attempt=attempt.number, state=run.state)
+    attempt, run = lease.attempt, lease.attempt.run
+    log.warning("worker lost", extra={"run": run.pk, "attempt": attempt.number, "state": run.state})
     match run.state:
         case RunState.RUNNING:
             _begin_again(attempt)
@@ -88,14 +108,34 @@ def _recover(attempt_id: int, lease: datetime) -> None:
 
 
 def _begin_again(attempt: RunAttempt) -> None:
-    reason = "The worker of this attempt was lost: nothing was heard of it any more."
-    if attempt.run.platform_failures < ending.PLATFORM_RETRIES:
-        ending.hand_back(attempt, reason, counts=True)
-    elif ending.fail(attempt, Failure(error=reason, kind=FailureKind.PLATFORM)):
+    if not ending.is_lost_too_often(attempt.run):
+        ending.hand_back(attempt, _LOST, counts=True)
+        return
+    error = f"{_LOST} {_losses(attempt)}"
+    if ending.fail(attempt, Failure(error=error, kind=FailureKind.PLATFORM, is_loss=True)):
         queue = attempt.run.queue
+        # No further attempt comes that would stop its work on Spark.
+        due = database_now() + _HELP_DUE_LATEST
+        RunAttempt.objects.filter(pk=attempt.pk).update(may_go_on=True, clear_at=due)
         transaction.on_commit(
             lambda: messages.send(messages.CLEAR_LOST_ATTEMPT, attempt.pk, queue=queue)
         )
+
+
+def _losses(attempt: RunAttempt) -> str:
+    """Return what is known of the losses of a run whose last attempt this is."""
+    loss_count = attempt.run.lost_attempts + 1
+    # A retry counts losses anew, and attempts go on being numbered.
+    latest = attempt.run.attempts.filter(number__gt=attempt.number - loss_count)
+    alone = latest.filter(Q(pk=attempt.pk) | Q(error=_LOST), was_alone=True)
+    alone_count = alone.count()
+    said = f"The run has lost its worker or its process {loss_count} times"
+    if not alone_count:
+        return f"{said}."
+    return (
+        f"{said}, {alone_count} of them while nothing else ran on that worker: it seems to end the"
+        " worker itself, by taking all memory of the host, say."
+    )
 
 
 def _ask_for_help(attempt: RunAttempt, task: str) -> None:
@@ -106,7 +146,7 @@ def _ask_for_help(attempt: RunAttempt, task: str) -> None:
     """
     now = database_now()
     due = max(_HELP_DUE, min((now - attempt.started_at) * _HELP_DUE_BY_AGE, _HELP_DUE_LATEST))
-    RunAttempt.objects.filter(pk=attempt.pk).update(lease_until=now + due)
+    Lease.objects.filter(attempt=attempt.pk).update(until=now + due)
     token, queue = str(attempt.token), attempt.run.queue
     transaction.on_commit(lambda: messages.send(task, attempt.pk, token, queue=queue))
 
@@ -126,12 +166,10 @@ def stop_lost_attempt(attempt_id: int, token: str) -> None:
 
 
 def clear_lost_attempt(attempt_id: int) -> None:
-    """The run failed since it lost its worker too often: no further attempt comes that would stop
-    its Spark work.
-    """
-    attempt = RunAttempt.objects.filter(pk=attempt_id, ended_at__isnull=False).first()
+    """Stop the work on Spark of an attempt that has ended, if it may go on, and remove its data."""
+    attempt = RunAttempt.objects.filter(pk=attempt_id, clear_at__isnull=False).first()
     if attempt is not None:
-        _clear_away(attempt)
+        clear_ended(current().parent, attempt)
 
 
 def _clear_away(lost: RunAttempt) -> bool:
@@ -142,6 +180,6 @@ def _clear_away(lost: RunAttempt) -> bool:
         for attempt in (lost, *attempts.unstopped_before(lost)):
             clear_away(parent, attempt, version)
     except MayGoOn as error:
-        log.warning("work on Spark not stopped", run=lost.run_id, error=str(error))
+        log.warning("work on Spark not stopped", extra={"run": lost.run_id, "error": str(error)})
         return False
     return True

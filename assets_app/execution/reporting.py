@@ -2,20 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple, NoReturn
 
+from django.conf import settings
 from django.db import connection, transaction
-from django.utils import timezone
 
+import slicewise
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import describe
 from assets_app.execution.messages import nudge_judge
-from assets_app.execution.requests import in_flight_sentence, require_declared, selected_rows
+from assets_app.execution.requests import (
+    in_flight_sentence,
+    refuse_unfinished,
+    require_declared,
+    selected_rows,
+)
 from assets_app.execution.settling import COUNTS_FOLLOW
 from assets_app.models import Asset, Outbox, WriteReport
-from slicewise.rows import PartitionRow
+from assets_app.queries.clock import database_now
+from slicewise.rows import PartitionRow, partition_rows
+
+# Rows and bytes of partitions, by key text.
+_Counts = dict[str, tuple[int | None, int | None]]
 
 # Slices that nothing happened to so far get their rows; all of them are locked, in the order in
 # which claims take them.
@@ -43,33 +54,47 @@ FOR UPDATE OF slice
 _WRITTEN = f"""
 WITH held AS MATERIALIZED (
     SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
-           slice.state AS old, 'materialized' AS new
-    FROM assets_app_assetpartition AS slice WHERE slice.id = ANY(%(slices)s)
+           slice.state AS old, 'materialized' AS new, told.rows, told.bytes
+    FROM unnest(%(slices)s::bigint[], %(rows)s::bigint[], %(bytes)s::bigint[])
+        AS told(id, rows, bytes)
+    JOIN assets_app_assetpartition AS slice ON slice.id = told.id
 ), written AS (
     UPDATE assets_app_assetpartition AS slice
-    SET state = 'materialized', version = slice.version + 1, last_run_id = NULL,
-        rows = %(rows)s, bytes = %(bytes)s, materialized_at = now()
+    SET state = 'materialized', last_run_id = NULL,
+        version = greatest(slice.version, slice.forgotten_version) + 1,
+        rows = held.rows, bytes = held.bytes, materialized_at = now()
     FROM held WHERE slice.id = held.id
-    RETURNING slice.id, slice.version
+    RETURNING slice.id, slice.version, slice.rows, slice.bytes
 ), {COUNTS_FOLLOW}
 INSERT INTO assets_app_materialization
     (slice_id, version, report_id, rows, bytes, metadata, created_at)
-SELECT id, version, %(report)s, %(rows)s, %(bytes)s, '{{}}', now() FROM written
+SELECT id, version, %(report)s, rows, bytes, '{{}}', now() FROM written
 """  # noqa: S608  (a part of the statement that has one home)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedPartition:
+    """One of the partitions of a write, with its own counts."""
+
+    key: str
+    rows: int | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedWrite:
     """Which partitions of an asset something else has written, and what is known of it.
 
-    ``selection`` is empty only for an asset that is not partitioned. ``rows`` and ``bytes`` are of
-    a single partition.
+    Either ``selection`` names them, with ``rows`` and ``bytes`` of a single partition, or
+    ``partitions`` lists them with counts of each. Both are empty only for an asset that is not
+    partitioned.
     """
 
     asset: Asset
     selection: str = ""
     rows: int | None = None
     bytes: int | None = None
+    partitions: Sequence[ReportedPartition] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -84,14 +109,14 @@ def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
     them becomes due or stale as after a run.
 
     Told twice it is two writes: an ``Idempotency-Key`` tells apart a message sent again. Raises
-    InvalidRequest on ``asset``, ``selection``, ``rows`` or ``bytes``, and PermissionDenied.
+    InvalidRequest on ``asset``, ``selection``, ``rows``, ``bytes`` or ``partitions``, and
+    PermissionDenied.
     """
     policy.require(user, policy.Action.REPORT)
     asset = write.asset
     _require_external(asset)
-    now = timezone.now()
-    rows = selected_rows(asset, write.selection, now=now, instead="Tell of them in several parts.")
-    _require_single(write, rows)
+    now = database_now()
+    rows, counts = _listed(write, now) if write.partitions else _selected(write, now)
     with transaction.atomic():
         report = WriteReport.objects.create(
             asset=asset,
@@ -102,10 +127,11 @@ def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
             told_by_name=user.get_username(),
             created_at=now,
         )
-        _record(report, rows, write)
+        _record(report, rows, counts)
         Outbox.objects.create(report=report)
         nudge_judge()
-        detail = {"selection": write.selection, "partitions": len(rows), "report": report.pk}
+        selection = write.selection or report.selection
+        detail = {"selection": selection, "partitions": len(rows), "report": report.pk}
         audit.record(user, "report_write", "asset", asset.name, detail)
     return report
 
@@ -124,10 +150,55 @@ def _require_external(asset: Asset) -> None:
         )
 
 
+def _selected(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], _Counts]:
+    """Return the selected partitions in order, and the counts where they are of one."""
+    instead = "Tell of them in several parts."
+    rows = selected_rows(write.asset, write.selection, now=now, instead=instead)
+    _require_single(write, rows)
+    return rows, {row.key: (write.rows, write.bytes) for row in rows}
+
+
+def _listed(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], _Counts]:
+    """Return the listed partitions in order, and the counts of each by its key text.
+
+    Raises InvalidRequest where they are too many, one is named twice or does not exist, where
+    the same is said once more beside the list, or where one is not over yet.
+    """
+    definition, most = write.asset.definition, settings.MAX_PARTITIONS_PER_REQUEST
+    if definition is None:
+        _refuse(f"{write.asset.name} is not partitioned: give rows and bytes without a list.")
+    if write.selection.strip() or write.rows is not None or write.bytes is not None:
+        _refuse("The list names the partitions and their counts: leave the other fields empty.")
+    if len(write.partitions) > most:
+        _refuse(
+            f"{len(write.partitions):,} partitions are more than one request may name ({most:,},"
+            " setting MAX_PARTITIONS_PER_REQUEST). Tell of them in several parts."
+        )
+    keys = []
+    counts: _Counts = {}
+    for partition in write.partitions:
+        try:
+            key = definition.parse(partition.key)
+        except ValueError as error:
+            raise InvalidRequest({"partitions": str(error)}) from error
+        if key.text in counts:
+            _refuse(f"{key.text} is named twice.")
+        keys.append(key)
+        counts[key.text] = partition.rows, partition.bytes
+    rows = list(partition_rows(definition, slicewise.PartitionSet.of(definition, keys)))
+    refuse_unfinished(rows, now=now, field="partitions")
+    return rows, counts
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise InvalidRequest({"partitions": sentence})
+
+
 def _require_single(write: ReportedWrite, rows: Sequence[PartitionRow]) -> None:
     said = {"rows": write.rows, "bytes": write.bytes}
     wrong = {
-        name: f"These are {len(rows):,} partitions: {name} can be told of one at a time."
+        name: f"These are {len(rows):,} partitions: {name} can be told of one at a time, or"
+        " of each in the list partitions."
         for name, number in said.items()
         if number is not None and len(rows) > 1
     }
@@ -135,8 +206,8 @@ def _require_single(write: ReportedWrite, rows: Sequence[PartitionRow]) -> None:
         raise InvalidRequest(wrong)
 
 
-def _record(report: WriteReport, rows: Sequence[PartitionRow], write: ReportedWrite) -> None:
-    asset = write.asset
+def _record(report: WriteReport, rows: Sequence[PartitionRow], counts: _Counts) -> None:
+    asset = report.asset
     values: dict[str, Any] = {
         "asset": asset.pk,
         "identity": asset.identity,
@@ -157,7 +228,7 @@ def _record(report: WriteReport, rows: Sequence[PartitionRow], write: ReportedWr
         written: dict[str, Any] = {
             "slices": [piece.id for piece in locked],
             "report": report.pk,
-            "rows": write.rows,
-            "bytes": write.bytes,
+            "rows": [counts[piece.key][0] for piece in locked],
+            "bytes": [counts[piece.key][1] for piece in locked],
         }
         cursor.execute(_WRITTEN, written)

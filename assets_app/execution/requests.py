@@ -1,14 +1,12 @@
 """A person's request to materialize partitions of one asset now (AIP-76, Manual Runs)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import transaction
-from django.utils import timezone
 
 import slicewise
 from accounts_app import audit, policy
@@ -16,8 +14,10 @@ from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.patience import patient_transaction
 from assets_app.execution.waiting import missing_before, waits_for_past
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Trigger
+from assets_app.queries.clock import database_now
 from slicewise.rows import PartitionRow, partition_rows
 
 T = TypeVar("T")
@@ -43,16 +43,16 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
     kept.
 
     Partitions that another run is making are left out and named in the group; if that is all of
-    them, the request conflicts. Raises InvalidRequest on ``asset``, ``selection``, ``params`` or
-    ``strategy``, and PermissionDenied.
+    them, or others have locked some for longer than a moment, the request conflicts. Raises
+    InvalidRequest on ``asset``, ``selection``, ``params`` or ``strategy``, and PermissionDenied.
     """
     policy.require(user, policy.Action.MATERIALIZE)
     asset = _taken(request)
     version = require_producer(asset)
     params = checked_params(version, request.params)
     strategy = checked_strategy(request.strategy, default=version.strategy)
-    rows = selected_rows(asset, request.selection, now=timezone.now())
-    with transaction.atomic():
+    rows = selected_rows(asset, request.selection, now=database_now())
+    with patient_transaction("selection"):
         group = RunGroup.objects.create(
             kind=GroupKind.REQUEST,
             label=f"{asset.name} {request.selection}".strip()[:300],
@@ -100,7 +100,7 @@ def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
     if not selection.strip():
         raise InvalidRequest({"selection": "Say which partitions, for example a key or from..to."})
     try:
-        chosen: slicewise.PartitionSet = definition.select(selection, until=timezone.now())
+        chosen: slicewise.PartitionSet = definition.select(selection, until=database_now())
     except ValueError as error:
         raise InvalidRequest({"selection": str(error)}) from error
     if not len(chosen):
@@ -161,6 +161,13 @@ def require_producer(asset: Asset) -> ProducerVersion:
         raise InvalidRequest(
             {"asset": f"{asset.name} is written by something else: nothing here makes it."}
         )
+    if asset.name not in version.outlets:
+        raise InvalidRequest(
+            {
+                "asset": f"{version.producer.name} does not make {asset.name} any more, and the"
+                " file that declared it is broken."
+            }
+        )
     return version
 
 
@@ -172,13 +179,18 @@ def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[
     if not isinstance(params, Mapping):
         raise InvalidRequest({"params": "Params are an object of names and values."})
     declared: dict[str, Any] = version.definition.get("params") or {}
+    refuse_unknown_params(declared, params)
+    return {**declared, **params}
+
+
+def refuse_unknown_params(declared: Collection[str], params: Collection[str]) -> None:
+    """Raise InvalidRequest on ``params`` for names that are not declared."""
     unknown = sorted(set(params) - set(declared))
     if unknown:
         known = ", ".join(sorted(declared)) or "none"
         raise InvalidRequest(
             {"params": f"Unknown: {', '.join(unknown)}. Declared params: {known}."}
         )
-    return {**declared, **params}
 
 
 def params_given(declared: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import RunTerms, claim
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.patience import patient_transaction
 from assets_app.execution.reclaiming import (
     KEYS_NAMED,
     cut_anew,
@@ -82,7 +82,7 @@ def retry_runs(
     policy.require(user, policy.Action.MATERIALIZE)
     wanted = checked_code(code)
     _refuse_too_many(run_ids)
-    with transaction.atomic():
+    with patient_transaction(""):
         retried = _retry(run_ids, wanted, user)
         if not retried.runs and not allow_none:
             said = list(retried.refused.values()) or ["No run to retry: none of them has failed."]
@@ -112,7 +112,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
         raise ConflictingRequest({"": _not_ended(run)})
     version, params = _version_and_params(run, wanted)
     rows, is_search = _rows_of(run)
-    with transaction.atomic():
+    with patient_transaction(""):
         group = RunGroup.objects.create(
             kind=GroupKind.REQUEST,
             label=f"{run.asset.name} {run.selection}".strip()[:300],
@@ -181,7 +181,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     retried.refused |= held_elsewhere(unopposed, searches)
     retried.runs = [pk for pk in renewed if pk not in retried.refused]
     forget_found([pk for pk in retried.runs if pk in searches])
-    _queue(retried.runs)
+    _queue([runs[pk] for pk in retried.runs])
     audit.record_each(
         user, "retry", "run", {str(pk): _detail(runs[pk], renewed[pk][0]) for pk in retried.runs}
     )
@@ -244,20 +244,24 @@ def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
     return [PartitionRow(*row) for *row, _ in rows], False
 
 
-def _queue(run_ids: Sequence[int]) -> None:
-    """As if they had never been tried: failures are counted anew, attempts go on being numbered."""
-    if not run_ids:
+def _queue(runs: Sequence[Run]) -> None:
+    """As if they had never been tried: failures are counted anew, attempts go on being numbered.
+
+    Their rows are locked: each is in the state that was read.
+    """
+    if not runs:
         return
+    run_ids = [run.pk for run in runs]
     take(run_ids)
     # What is retried goes ahead, whatever it has waited for.
     RunNeed.objects.filter(run__in=run_ids).delete()
-    anew = {
-        "queued_at": timezone.now(), "not_before": None, "dispatched_at": None,
+    anew: dict[str, Any] = {
+        "queued_at": Now(), "not_before": None, "dispatched_at": None,
         "started_at": None, "ended_at": None, "error": "", "error_kind": "", "skip_reason": "",
-        "code_failures": 0, "platform_failures": 0,
+        "code_failures": 0, "platform_failures": 0, "lost_attempts": 0,
     }  # fmt: skip
-    for state in RETRYABLE_STATES:
-        move_all(run_ids, state, RunState.QUEUED, **anew)
+    for state in sorted({run.state for run in runs}):
+        move_all(run_ids, RunState(state), RunState.QUEUED, **anew)
 
 
 def _renew(

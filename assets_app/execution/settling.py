@@ -6,6 +6,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from assets_app.execution.messages import nudge_judge
+from assets_app.execution.needs import tell_waiting
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
@@ -63,7 +64,8 @@ _RELEASE = _SETTLE.format(
 _RECORD = _SETTLE.format(
     counts_follow=COUNTS_FOLLOW,
     more_settings=(
-        ", version = slice.version + 1, rows = held.rows, bytes = held.bytes,"
+        ", version = greatest(slice.version, slice.forgotten_version) + 1, rows = held.rows,"
+        " bytes = held.bytes,"
         " materialized_at = now()"
     ),
     conclusion=""", maker AS MATERIALIZED (
@@ -83,7 +85,7 @@ def record_success(run_id: int, attempt_id: int) -> None:
     _unsettled([run_id]).update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
     _tell_downstream(run_id)
-    runs_ended.send(sender=None, run_ids=[run_id])
+    _tell_of_end([run_id])
 
 
 def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]) -> None:
@@ -99,7 +101,7 @@ def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collecti
     _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
     if any(published.values()):
         _tell_downstream(run_id)
-    runs_ended.send(sender=None, run_ids=[run_id])
+    _tell_of_end([run_id])
 
 
 def published_keys(run_id: int) -> set[str]:
@@ -113,7 +115,9 @@ def _tell_downstream(run_id: int) -> None:
     follows it is what it includes.
     """
     if Run.objects.filter(pk=run_id).exclude(trigger=Trigger.BACKFILL).exists():
-        Outbox.objects.get_or_create(run_id=run_id)
+        # A run that is recorded in two parts may be in the outbox already. Whoever is just judging
+        # the first part has not seen this one: the insert waits for them, where a look does not.
+        Outbox.objects.bulk_create([Outbox(run_id=run_id)], ignore_conflicts=True)
         nudge_judge()
 
 
@@ -137,7 +141,12 @@ def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: Partiti
         return
     _unsettled(run_ids).update(state=outcome)
     _settle(_RELEASE, run_ids, outcome, state)
-    runs_ended.send(sender=None, run_ids=list(run_ids))
+    _tell_of_end(list(run_ids))
+
+
+def _tell_of_end(run_ids: list[int]) -> None:
+    runs_ended.send(sender=None, run_ids=run_ids)
+    tell_waiting(run_ids)
 
 
 def _unsettled(run_ids: Sequence[int]) -> QuerySet[RunPartition]:

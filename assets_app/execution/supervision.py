@@ -2,34 +2,57 @@
 its end.
 """
 
+import logging
 import math
 import signal
 import time
+from datetime import timedelta
 from typing import Any
 
-import structlog
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.clearing import clear_away
+from assets_app.execution.company import Answer
+from assets_app.execution.database import (
+    borrowed_connection,
+    is_passing,
+    persist,
+    release_connection,
+)
 from assets_app.execution.ending import Failure
 from assets_app.execution.engines import MayGoOn, engine_of
 from assets_app.execution.intending import FoundKeysHeld, Partly
 from assets_app.execution.launching import launch
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.outputs import Output
-from assets_app.execution.past import PastPartitions
-from assets_app.execution.publishing import discard_staging, publish
+from assets_app.execution.publishing import (
+    PlaceNotTriedError,
+    discard_staging,
+    publish,
+    refuse_unfit_places,
+)
+from assets_app.execution.questions import Questions
 from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
+from slicewise.plugins import PluginError
 from slicewise.runner.client import RunnerProcess
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.2
+# Until another gateway, which may reach Spark, is asked for what this one has declined.
+_SPARK_PAUSE = timedelta(seconds=5)
+# Until a run is tried again that may not be beside those that are at work.
+_COMPANY_PAUSE = timedelta(seconds=5)
+# How often a run is asked about again that waits for its neighbours to end.
+_WAIT_SECONDS = 1.0
+# For the database to come back, where the worker has been asked to end.
+_LAST_SECONDS = 20.0
 
 
 def execute(run_id: int) -> None:
@@ -37,36 +60,107 @@ def execute(run_id: int) -> None:
     worker = current()
     if worker.going_down.is_set():
         return
-    attempt = attempts.begin(run_id, worker.gateway)
-    if attempt is None:
+    if worker.spark_away.is_set() and attempts.needs_spark_server(run_id):
+        attempts.decline(run_id, _SPARK_PAUSE)
         return
-    with worker.watching(attempt.row) as watched:
-        _make(worker, attempt, watched)
+    if not _join(worker, run_id):
+        return
+    try:
+        is_alone = worker.company.is_alone(run_id)
+        attempt = attempts.begin(run_id, worker.gateway, is_alone=is_alone)
+        if attempt is None:
+            return
+        with worker.watching(attempt.row) as watched:
+            _make(worker, attempt, watched)
+    finally:
+        worker.company.leave(run_id)
+
+
+def _join(worker: GatewayWorker, run_id: int) -> bool:
+    """Have the run join those that are at work here; put it back in its queue where it may not.
+
+    One that has lost its worker several times may have to wait until others have ended.
+    """
+    try:
+        while (losses := attempts.losses_of(run_id)) is not None:
+            match worker.company.join(run_id, losses):
+                case Answer.JOINED:
+                    return True
+                case Answer.KNOWN:
+                    return False
+                case Answer.REFUSED:
+                    attempts.decline(run_id, _COMPANY_PAUSE)
+                    return False
+            attempts.note_waiting(run_id)
+            release_connection()
+            if worker.going_down.wait(_WAIT_SECONDS):
+                return False
+        return False
+    finally:
+        worker.company.stop_waiting()
+
+
+class _Hold:
+    """Tells whether an attempt still belongs to this worker, as far as the worker can know.
+
+    A lease that expired while the database was away is no reason to give the attempt up: no other
+    worker can have taken it over without the database, and each statement checks the token.
+    """
+
+    def __init__(self, worker: GatewayWorker, watched: Watched) -> None:
+        self._worker, self._watched = worker, watched
+        self._until = math.inf
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if self._worker.going_down.is_set():
+            self._until = min(self._until, now + _LAST_SECONDS)
+        return not self._watched.lease_lost.is_set() and now < self._until
 
 
 def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
+    hold = _Hold(worker, watched)
     try:
         spark = engine_of(attempt.row).facts(attempt)
-        inputs = attempts.take_inputs(attempt)
-    except ValueError as error:
-        # No such engine here, definitions that do not fit each other, or the keys: another try
-        # would say the same.
-        ending.fail(attempt.row, Failure(error=str(error)))
+        refuse_unfit_places(attempt.run.producer_version)
+        inputs = persist(lambda: attempts.take_inputs(attempt), goes_on=hold)
+    except Exception as error:
+        _refuse(attempt, _failure_before(error), hold)
         return
     try:
-        process = launch(worker, attempt, inputs, spark)
+        process = launch(worker, attempt, inputs, spark, hold)
     except Exception as error:  # whatever kept the runner from starting is the platform's
-        log.exception("runner not started", run=attempt.run.pk)
-        ending.fail(
-            attempt.row,
-            Failure(error=f"The runner could not be started: {error}", kind=FailureKind.PLATFORM),
-        )
+        log.exception("runner not started", extra={"run": attempt.run.pk})
+        said = f"The runner could not be started: {error}"
+        _refuse(attempt, Failure(error=said, kind=FailureKind.PLATFORM), hold)
         return
     if process is None:
-        log.warning("lease lost before the runner was started", run=attempt.run.pk)
+        log.warning("lease lost before the runner was started", extra={"run": attempt.run.pk})
         return
     watched.process = process
-    _Supervision(worker, attempt, process, watched).follow()
+    _Supervision(worker, attempt, process, watched, hold).follow()
+
+
+def _refuse(attempt: Attempt, failure: Failure, hold: _Hold) -> None:
+    persist(lambda: ending.fail(attempt.row, failure), goes_on=hold)
+
+
+def _failure_before(error: Exception) -> Failure:
+    """Return why an attempt ends before it has a runner."""
+    if isinstance(error, ValueError) and not isinstance(error, PluginError):
+        # No such engine here, definitions that do not fit each other, or the keys: another try
+        # would say the same.
+        return Failure(error=str(error))
+    if isinstance(error, PlaceNotTriedError):
+        log.warning("place not tried", extra={"error": str(error)})
+        return Failure(error=str(error), kind=FailureKind.PLATFORM)
+    log.error("inputs not read", exc_info=error)
+    # A package that is not installed here may be on the next gateway.
+    elsewhere = isinstance(error, DatabaseError | InterfaceError | LookupError | PluginError)
+    return Failure(
+        error=f"The inputs of the run could not be determined: {type(error).__name__}: {error}",
+        kind=FailureKind.PLATFORM if elsewhere else FailureKind.CODE,
+    )
 
 
 def _deadline(attempt: Attempt) -> float:
@@ -79,34 +173,61 @@ class _Supervision:
     """One attempt while its runner lives."""
 
     def __init__(
-        self, worker: GatewayWorker, attempt: Attempt, process: RunnerProcess, watched: Watched
+        self,
+        worker: GatewayWorker,
+        attempt: Attempt,
+        process: RunnerProcess,
+        watched: Watched,
+        hold: _Hold,
     ) -> None:
         self.worker = worker
+        self.hold = hold
         self.attempt: RunAttempt = attempt.row
         self.process = process
         self.watched = watched
         self.log = LogKeeper(attempt.row)
-        self.past = PastPartitions(attempt)
-        self.validations = ResultKeeper(attempt)
+        self.questions = Questions(attempt)
+        self.validations = ResultKeeper(attempt, hold)
         self.version = attempt.run.producer_version
         self.deadline = _deadline(attempt)
         self.output = Output(attempt.run, attempt.row)
         self.failure: Failure | None = None
         self.finished = False
         self.session_opened = False
+        # What Spark calls it, until that is stored.
+        self.application: dict[str, str] = {}
         self.exited: dict[str, Any] = {}
 
     def follow(self) -> None:
-        """Listen until the runner's process is gone, then conclude."""
+        """Listen until the runner's process is gone, then conclude.
+
+        The database may come and go meanwhile: what is to be concluded is concluded when it is
+        back, as long as the attempt is this worker's.
+        """
+        release_connection()
         try:
-            for message in self.process.messages(timeout=_LISTEN_SECONDS):
-                self._hear(message)
-                self._obey()
+            try:
+                for message in self.process.messages(timeout=_LISTEN_SECONDS):
+                    self._hear(message)
+                    self._obey()
+            except Exception as error:
+                if is_passing(error):
+                    raise
+                self._break_off(error)
             self.log.flush()
-            self._conclude()
+            persist(self._conclude, goes_on=self.hold)
         finally:
             self.process.kill()
             engine_of(self.attempt).tidy(self.attempt)
+
+    def _break_off(self, error: Exception) -> None:
+        """End a runner that this worker cannot follow: its error is not to end this thread."""
+        log.error("runner not understood", extra={"run": self.attempt.run_id}, exc_info=error)
+        self.process.kill()
+        self.failure = Failure(
+            error=f"The worker could not follow the run: {type(error).__name__}: {error}",
+            kind=FailureKind.PLATFORM,
+        )
 
     def _hear(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -116,7 +237,8 @@ class _Supervision:
                 self.session_opened = True
                 self._keep_application(message)
             case "ask":
-                self.process.answer(self.past.answer(message))
+                answer = persist(lambda: self.questions.answer(message), goes_on=self.hold)
+                self.process.answer(answer)
             case "validated":
                 self.validations.hear(message)
             case "staged" | "discovered" | "unmade":
@@ -133,6 +255,7 @@ class _Supervision:
                 self.exited = message
             case _:
                 self.log.flush_if_due()
+                self._store_application()
 
     def _take_output(self, message: dict[str, Any]) -> None:
         takes = {
@@ -141,17 +264,35 @@ class _Supervision:
             "unmade": self.output.take_unmade,
         }
         try:
-            takes[message["type"]](message)
+            persist(lambda: takes[message["type"]](message), goes_on=self.hold)
         except (ValueError, TypeError, KeyError) as error:  # user code shares the runner's channel
             self.failure = self.failure or Failure(error=str(error))
 
     def _keep_application(self, message: dict[str, Any]) -> None:
         if not message["application_id"]:
             return  # the session is only about to be opened
-        RunAttempt.objects.filter(pk=self.attempt.pk).update(
-            application_id=storable(message["application_id"])[:200],
-            application_ui=storable(message["ui"] or settings.SPARK_UI_URL)[:500],
-        )
+        self.application = {
+            "application_id": storable(message["application_id"])[:200],
+            "application_ui": storable(message["ui"] or settings.SPARK_UI_URL)[:500],
+        }
+        self._store_application()
+
+    def _store_application(self) -> None:
+        """Store id and pages of the Spark application, or do so later if the database is away."""
+        if not self.application:
+            return
+        rows = RunAttempt.objects.filter(pk=self.attempt.pk)
+        try:
+            with borrowed_connection():
+                rows.update(**self.application)
+            self.application = {}
+        except (DatabaseError, InterfaceError) as error:
+            if not is_passing(error):
+                raise
+            log.warning(
+                "application not stored yet",
+                extra={"run": self.attempt.run_id, "error": str(error)},
+            )
 
     def _obey(self) -> None:
         """Stop the runner if its run was canceled or is taking too long, or this worker may not."""
@@ -224,7 +365,8 @@ class _Supervision:
     def _hand_back(self) -> None:
         # In any case: what could not be stopped is stopped by the next attempt.
         is_cleared = self._clear_away()
-        if not ending.hand_back(self.attempt, "Its worker was asked to end.") and is_cleared:
+        reason = "Its worker was asked to end."
+        if not ending.hand_back(self.attempt, reason, is_cleared=is_cleared) and is_cleared:
             # It was canceled meanwhile.
             ending.cancel(self.attempt)
 
@@ -250,15 +392,17 @@ class _Supervision:
                 has_session=self._may_have_session(),
             )
         except MayGoOn as error:
-            log.warning("work on Spark not stopped", run=self.attempt.run_id, error=str(error))
+            log.warning(
+                "work on Spark not stopped", extra={"run": self.attempt.run_id, "error": str(error)}
+            )
             return False
         return True
 
     def _may_have_session(self) -> bool:
         """A runner whose code fails closes its session itself, unless it is killed before."""
         failure = self.failure
-        by_code = failure is not None and failure.kind is FailureKind.CODE
-        return self.session_opened and not (by_code and not self.exited.get("signal"))
+        by_platform = failure is None or failure.kind is FailureKind.PLATFORM
+        return self.session_opened and (by_platform or bool(self.exited.get("signal")))
 
     def _unexplained_end(self) -> Failure:
         if time.monotonic() > self.deadline:
@@ -278,6 +422,7 @@ class _Supervision:
             return Failure(
                 error=f"The process of the run was ended by {name} before it had finished.",
                 kind=FailureKind.PLATFORM if killed else FailureKind.CODE,
+                is_loss=killed,
             )
         status = self.exited.get("status")
         return Failure(error=f"The process of the run ended by itself with status {status}.")

@@ -25,7 +25,7 @@ def stop_lost_attempt(attempt_id: int, token: str) -> None:
 
 @shared_task(name="assets_app.execution.tasks.clear_lost_attempt")
 def clear_lost_attempt(attempt_id: int) -> None:
-    """Clear away what the last worker of a failed run has left behind."""
+    """Clear away what an ended attempt has left behind."""
     recovery.clear_lost_attempt(attempt_id)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db import connection
+from django.db.models.functions import Now
 from psycopg import sql
 
 from assets_app.models import TERMINAL_STATES, TRANSITIONS, Run, RunState
@@ -24,20 +25,40 @@ def move(run_id: int, old: RunState, new: RunState, **fields: Any) -> bool:
     return Run.objects.filter(pk=run_id, state=old).update(state=new, **fields) == 1
 
 
-def move_all(run_ids: Iterable[int], old: RunState, new: RunState, **fields: Any) -> list[int]:
-    """Move those of the runs that are in ``old``; their ids. Locks in the order of ids."""
+def move_all(
+    run_ids: Iterable[int],
+    old: RunState,
+    new: RunState,
+    *,
+    skip_locked: bool = False,
+    **fields: Any,
+) -> list[int]:
+    """Move those of the runs that are in ``old``; return their ids. Locks in the order of ids.
+
+    A field that is to be the present is given as ``Now()``. With ``skip_locked`` runs stay as they
+    are that another transaction holds.
+    """
     _check(old, new)
-    names = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in fields]
+    # The present by the database's clock costs no statement of its own.
+    values = {name: value for name, value in fields.items() if not isinstance(value, Now)}
+    names = [
+        *(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in values),
+        *(
+            sql.SQL("{} = statement_timestamp()").format(sql.Identifier(name))
+            for name in fields.keys() - values.keys()
+        ),
+    ]
     statement = sql.SQL(
         "UPDATE {table} SET {settings} WHERE id IN "
-        "(SELECT id FROM {table} WHERE id = ANY(%s) AND state = %s ORDER BY id FOR UPDATE) "
+        "(SELECT id FROM {table} WHERE id = ANY(%s) AND state = %s ORDER BY id FOR UPDATE{skip}) "
         "AND state = %s RETURNING id"
     ).format(
         table=sql.Identifier(Run._meta.db_table),
         settings=sql.SQL(", ").join([sql.SQL("state = %s"), *names]),
+        skip=sql.SQL(" SKIP LOCKED" if skip_locked else ""),
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [new, *fields.values(), list(run_ids), old, old])
+        cursor.execute(statement, [new, *values.values(), list(run_ids), old, old])
         return sorted(row[0] for row in cursor.fetchall())
 
 

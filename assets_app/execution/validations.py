@@ -1,18 +1,18 @@
 """Keeps what a runner says of validations, which is no more to be trusted than the code in it."""
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
-
-import structlog
 
 from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.texts import storable, storable_json
 from assets_app.execution.attempts import Attempt
+from assets_app.execution.database import persist
 from assets_app.models import Asset, ValidationResult
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 MOST_RESULTS = 1000
 _NAME_LENGTH, _TEXT_LENGTH, _OBSERVED_LENGTH = 200, 2000, 8000
@@ -20,24 +20,31 @@ _MOST_BRACKETS = 200
 
 
 class ResultKeeper:
-    """The results of one attempt, stored as they come: also those of a run that fails later."""
+    """The results of one attempt, stored as they come: also those of a run that fails later.
 
-    def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
+    While the database is away they wait for it as long as ``goes_on`` says.
+    """
+
+    def __init__(self, attempt: Attempt, goes_on: Callable[[], bool]) -> None:
+        self._attempt, self._goes_on = attempt, goes_on
         self._count = 0
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Store the results of one message ``validated``; what cannot be one is left out."""
-        rows = []
+        persist(lambda: self._assets, goes_on=self._goes_on)
+        rows: list[ValidationResult] = []
         for content in message["results"] if isinstance(message["results"], list) else []:
             if self._count == MOST_RESULTS:
-                log.warning("validation results left out", run=self._attempt.run.pk)
+                log.warning("validation results left out", extra={"run": self._attempt.run.pk})
                 break
             row = self._row(message, content)
             if row is not None:
                 rows.append(row)
                 self._count += 1
-        ValidationResult.objects.bulk_create(rows)
+        persist(
+            lambda: ValidationResult.objects.bulk_create(rows, ignore_conflicts=True),
+            goes_on=self._goes_on,
+        )
 
     def _row(self, message: Mapping[str, Any], content: Any) -> ValidationResult | None:
         match content:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from assets_app.execution.messages import nudge_dispatch
+from assets_app.execution.needs import needs_to_look_at, put_off
 from assets_app.execution.settling import release_skipped
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trigger
@@ -56,9 +57,12 @@ LEFT JOIN LATERAL (
     WHERE piece.asset_id = need.asset_id AND piece.identity = need.identity
       AND piece.key = need.key
 ) AS earlier ON need.id IS NOT NULL
-WHERE run.state = 'waiting'
+WHERE run.state = 'waiting' AND run.id = ANY(%s)
 GROUP BY run.id ORDER BY run.id
 """
+
+
+_AT_ONCE = 1_000
 
 
 class Need(NamedTuple):
@@ -137,12 +141,18 @@ def wake_waiting(now: datetime) -> int:
     """Queue the runs whose partition before is there, and skip those that have waited too long;
     how many there were of both.
 
+    What is looked at are runs that the end of another one concerns, and others now and then, so
+    that a look costs nothing for what goes on waiting (`assets_app.execution.needs`).
+
     A run of a backfill is skipped as soon as the partition before it has failed, or is missing and
     no run is to make it: the backfill is to end. It has no run before what comes before it there
     (`backfills_app.services.turns`), so that what it is still to make is not taken to be missing.
     """
+    needs = needs_to_look_at(now, _AT_ONCE)
+    if not needs:
+        return 0
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK)
+        cursor.execute(_LOOK, [sorted({need.run_id for need in needs})])
         waiting = [_Waiting(*row) for row in cursor.fetchall()]
     late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
     ready = [run.id for run in waiting if run.is_ready]
@@ -153,6 +163,7 @@ def wake_waiting(now: datetime) -> int:
             over.setdefault(reason, []).append(run.id)
     for reason, run_ids in over.items():
         changed += _skip(run_ids, reason, now)
+    put_off(needs, now)
     if changed:
         nudge_dispatch()
     return changed

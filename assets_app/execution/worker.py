@@ -2,27 +2,31 @@
 from.
 """
 
+import logging
 import os
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-import structlog
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models.functions import Coalesce
 
 from assets_app.catalogue.loading import user_code_environment
-from assets_app.execution.attempts import lease_end
-from assets_app.execution.engines import tidy_host
+from assets_app.execution.company import Company
+from assets_app.execution.database import use_own_connection
+from assets_app.execution.engines import is_spark_server_there, tidy_host
+from assets_app.execution.leases import renew_all
 from assets_app.execution.runner_user import own_folder, runner_user
 from assets_app.models import Gateway, RunAttempt, RunState
 from assets_app.queries.clock import database_now
 from slicewise.runner.client import RunnerProcess, WarmParent
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 _HEARTBEAT_SECONDS = 1.0
 
@@ -52,15 +56,18 @@ class GatewayWorker:
             env=user_code_environment(), cache=own_folder("bundles"), user=runner_user()
         )
         self.parent.start()
+        self.company = Company(slots, settings.SUSPECT_AFTER_LOSSES)
         self.going_down = threading.Event()
+        self.spark_away = threading.Event()
         self._closed = threading.Event()
         # By token: who held an attempt before may still be about to notice that it does no more.
         self._watched: dict[UUID, Watched] = {}
         self._lock = threading.Lock()
         tidy_host()
         self.gateway = self._register(name, queue, slots)
-        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heart = threading.Thread(target=self._live, name="heartbeat", daemon=True)
         self._heart.start()
+        threading.Thread(target=self._watch_spark, name="spark-watch", daemon=True).start()
 
     @contextmanager
     def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
@@ -85,7 +92,7 @@ class GatewayWorker:
         try:
             Gateway.objects.filter(pk=self.gateway.pk).update(draining=True)
         except DatabaseError as error:
-            log.warning("gateway not signed off", error=str(error))
+            log.warning("gateway not signed off", extra={"error": str(error)})
         self.parent.close()
 
     def _register(self, name: str, queue: str, slots: int) -> Gateway:
@@ -100,9 +107,39 @@ class GatewayWorker:
                 "started_at": now,
                 "last_seen": now,
                 "draining": False,
+                "spark_away_since": None,
+                "closed_slots": 0,
             },
         )
         return gateway
+
+    def _watch_spark(self) -> None:
+        """Check whether the Spark server answers: a run that begins while it is away only fails.
+
+        A single check without an answer may be an accident.
+        """
+        failures = 0
+        while not self._closed.wait(settings.SPARK_CHECK_SECONDS):
+            failures = 0 if is_spark_server_there() else failures + 1
+            if failures == 0 and self.spark_away.is_set():
+                log.info("the Spark server answers again")
+                self.spark_away.clear()
+            elif failures > 1 and not self.spark_away.is_set():
+                log.warning("the Spark server does not answer: no run that needs it is begun")
+                self.spark_away.set()
+
+    def _live(self) -> None:
+        """Send heartbeats until the process is to end; if they stop before, end it at once.
+
+        It would take messages, and lose each run that it begins.
+        """
+        use_own_connection()
+        try:
+            self._beat()
+        finally:
+            if not self._closed.is_set():
+                log.critical("the heartbeat has stopped, and so this worker ends")
+                os._exit(1)
 
     def _beat(self) -> None:
         while not self._closed.is_set():
@@ -110,22 +147,25 @@ class GatewayWorker:
             awaited = self._closed if self.going_down.is_set() else self.going_down
             awaited.wait(_HEARTBEAT_SECONDS)
             try:
-                close_old_connections()
                 self._renew(database_now())
-            except DatabaseError as error:
+            except Exception as error:
                 # No ping goes out: runners whose lease cannot be renewed end themselves in time.
-                log.warning("heartbeat failed", error=str(error))
+                log.warning("heartbeat failed", extra={"error": str(error)})
                 connection.close()
 
     def _renew(self, now: datetime) -> None:
+        away = Coalesce("spark_away_since", now) if self.spark_away.is_set() else None
         Gateway.objects.filter(pk=self.gateway.pk).update(
-            last_seen=now, draining=self.going_down.is_set()
+            last_seen=now,
+            draining=self.going_down.is_set(),
+            spark_away_since=away,
+            closed_slots=self.company.closed_slots,
         )
         with self._lock:
             watched = list(self._watched.values())
         if not watched:
             return
-        states = _renew_leases(piece.attempt for piece in watched)
+        states = renew_all(piece.attempt for piece in watched)
         for piece in watched:
             state = states.get(piece.attempt.token)
             if state is None:
@@ -135,18 +175,6 @@ class GatewayWorker:
                 piece.cancel_requested.set()
             if piece.process is not None:
                 piece.process.ping()
-
-
-def _renew_leases(attempts: Iterable[RunAttempt]) -> dict[UUID, str]:
-    """Renew the leases that are still held; the state of each such run by its attempt's token."""
-    tokens = [attempt.token for attempt in attempts]
-    held = RunAttempt.objects.filter(token__in=tokens, ended_at__isnull=True)
-    with transaction.atomic():
-        # One that is being ended is locked by that, perhaps for long: neither do the others wait
-        # for it, nor does recovery take it.
-        free = held.select_for_update(skip_locked=True).order_by("pk").values_list("pk", flat=True)
-        RunAttempt.objects.filter(pk__in=list(free)).update(lease_until=lease_end())
-    return dict(held.values_list("token", "run__state"))
 
 
 _worker: GatewayWorker | None = None

@@ -11,9 +11,12 @@ from assets_app.models.catalogue import (
 )
 from assets_app.models.gateways import Gateway
 from assets_app.models.hooks import RunHook
+from assets_app.models.queue_heads import QueueChange, QueueHead
 from assets_app.models.runs import (
     AttemptInput,
     AttemptOutlet,
+    FrozenUpstream,
+    Lease,
     Run,
     RunAttempt,
     RunGroup,
@@ -56,9 +59,11 @@ __all__ = [
     "Bundle",
     "BundleVersion",
     "FailureKind",
+    "FrozenUpstream",
     "Gateway",
     "GroupKind",
     "HookOption",
+    "Lease",
     "LeftOut",
     "Materialization",
     "Outbox",
@@ -67,6 +72,8 @@ __all__ = [
     "Producer",
     "ProducerVersion",
     "Queue",
+    "QueueChange",
+    "QueueHead",
     "Run",
     "RunAttempt",
     "RunGroup",

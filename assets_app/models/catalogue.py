@@ -1,5 +1,6 @@
 """What is declared: bundles and their versions, producers, assets, and what depends on what."""
 
+from collections.abc import Collection
 from copy import copy
 from typing import Any, Self
 
@@ -9,7 +10,7 @@ from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionAtRuntime
 from slicewise.options import WriteMode
-from slicewise.uris import checked_uri
+from slicewise.uris import checked_place
 
 # The identity of the one slice that a run holds which covers no partition: it finds some. It is
 # no partition itself: lists and counts, which go by the identity of the definition, leave it out.
@@ -66,6 +67,13 @@ class Producer(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def outlet_names(self) -> Collection[str]:
+        """Names of the assets that its version in force makes."""
+        version = self.current_version
+        outlets = [] if version is None else version.definition.get("outlets") or []
+        return {outlet["name"] for outlet in outlets}
+
 
 class ProducerVersion(models.Model):
     """A producer as one bundle version declares it; ``definition`` is what the loader reported."""
@@ -100,7 +108,7 @@ class ProducerVersion(models.Model):
     @property
     def canonical_uris(self) -> dict[str, str]:
         """The places of what it makes, by name, in canonical form; empty for nowhere."""
-        return {name: checked_uri(uri)[0] if uri else "" for name, uri in self.outlets.items()}
+        return {name: checked_place(uri)[0] if uri else "" for name, uri in self.outlets.items()}
 
     @property
     def write_mode(self) -> WriteMode:

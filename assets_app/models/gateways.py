@@ -33,6 +33,10 @@ class Gateway(models.Model):
     last_seen = models.DateTimeField()
     # Set by a worker that goes down in good order: it takes nothing more.
     draining = models.BooleanField(default=False)
+    # Since when nobody answers at the address of its Spark Connect server; null where one does.
+    spark_away_since = models.DateTimeField(null=True)
+    # Slots that stay free while a run is at work, or waits, that is to have fewer neighbours.
+    closed_slots = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         ordering = ("name",)

@@ -18,6 +18,8 @@ from assets_app.models.states import (
     Trigger,
 )
 from assets_app.queries.runs import RunQuerySet
+from partitions_app.models import PartitionDefinition
+from slicewise.option_checks import PRIORITY_LIMIT
 
 
 class RunGroup(models.Model):
@@ -47,10 +49,45 @@ class RunGroup(models.Model):
                 condition=Q(max_active_runs__isnull=True) | Q(max_active_runs__gt=0),
                 name="group_max_active_runs_positive",
             ),
+            models.CheckConstraint(
+                condition=Q(priority__range=(-PRIORITY_LIMIT, PRIORITY_LIMIT)),
+                name="group_priority_in_bounds",
+            ),
         )
 
     def __str__(self) -> str:
         return self.label or f"{self.kind} {self.pk}"
+
+
+class FrozenUpstream(models.Model):
+    """The partition definition of an upstream asset when a backfill was accepted.
+
+    Runs of the group with that code read the upstream asset by this definition, whatever the
+    asset's definition is by then. Runs without such a row read by the present one.
+    """
+
+    # Its index is part of the unique one, which begins with it.
+    group = models.ForeignKey(
+        RunGroup, on_delete=models.CASCADE, related_name="frozen_upstream", db_index=False
+    )
+    producer_version = models.ForeignKey(
+        ProducerVersion, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # None for an asset that was not partitioned.
+    partition_definition = models.ForeignKey(
+        PartitionDefinition, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("group", "producer_version", "asset"), name="frozen_upstream_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.group_id} {self.producer_version_id} {self.asset_id}"
 
 
 class Run(models.Model):
@@ -85,11 +122,13 @@ class Run(models.Model):
     dispatched_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    # A retry waits until then.
+    # A retry waits until then; dispatch sets it to null when that time has come.
     not_before = models.DateTimeField(null=True)
     attempt_count = models.PositiveIntegerField(default=0)
     code_failures = models.PositiveIntegerField(default=0)
     platform_failures = models.PositiveIntegerField(default=0)
+    # Among these, how often its process or its worker ended in the middle of it.
+    lost_attempts = models.PositiveIntegerField(default=0, db_default=0)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=10, choices=FailureKind, blank=True)
     skip_reason = models.CharField(
@@ -115,7 +154,14 @@ class Run(models.Model):
             models.Index(fields=("group", "id"), name="run_by_group"),
             models.Index(fields=("asset", "-id"), name="run_by_asset"),
             models.Index(
-                fields=("queue", "group", "id"), condition=Q(state="queued"), name="run_queued"
+                fields=("queue", "group", "producer_version", "id"),
+                condition=Q(state="queued", not_before__isnull=True),
+                name="run_ready",
+            ),
+            models.Index(
+                fields=("not_before",),
+                condition=Q(state="queued", not_before__isnull=False),
+                name="run_delayed",
             ),
             models.Index(
                 fields=("state", "id"),
@@ -133,18 +179,32 @@ class Run(models.Model):
 
 
 class RunAttempt(models.Model):
-    """One try at a run, by one worker, under a lease. The token fences off whoever lost it."""
+    """One try at a run, by one worker, under a lease. The token fences off whoever lost it, in the
+    database; the fencing number does where its data is kept.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     gateway = models.ForeignKey(Gateway, null=True, on_delete=models.SET_NULL, related_name="+")
     token = models.UUIDField(unique=True)
-    lease_until = models.DateTimeField()
+    # One more for each worker that takes the attempt over.
+    fence = models.PositiveIntegerField(default=1, db_default=1)
     engine = models.CharField(max_length=10, default="connect")
     # Chosen by the worker and stored before the first operation, so that anybody can interrupt it.
     spark_session_id = models.UUIDField(null=True)
     application_id = models.CharField(max_length=200, blank=True)
     application_ui = models.CharField(max_length=500, blank=True)
+    # Whether its work on Spark has not been seen to end: its worker was lost, or Spark is silent.
+    may_go_on = models.BooleanField(default=False, db_default=False)
+    # Of an ended attempt: when a worker is to look, or to look again, for work and data that it has
+    # left behind. Null where nothing can be left.
+    clear_at = models.DateTimeField(null=True)
+    # Whether nothing else ran on its worker meanwhile: a loss of that is nobody else's fault.
+    was_alone = models.BooleanField(default=False, db_default=False)
+    # The asset whose whole it makes, as long as it keeps what it has read for that.
+    keeps_inputs_of = models.ForeignKey(
+        Asset, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     outcome = models.CharField(max_length=10, choices=AttemptOutcome, blank=True)
     error = models.TextField(blank=True)
     traceback = models.TextField(blank=True)
@@ -169,10 +229,20 @@ class RunAttempt(models.Model):
                 | (Q(ended_at__isnull=False) & ~Q(outcome="")),
                 name="attempt_outcome_when_ended",
             ),
+            models.CheckConstraint(
+                condition=Q(clear_at__isnull=True) | Q(ended_at__isnull=False),
+                name="attempt_cleared_when_ended",
+            ),
         )
         indexes = (
             models.Index(
-                fields=("lease_until",), condition=Q(ended_at__isnull=True), name="attempt_leases"
+                fields=("clear_at",), condition=Q(clear_at__isnull=False), name="attempt_to_clear"
+            ),
+            models.Index(fields=("run",), condition=Q(may_go_on=True), name="attempt_may_go_on"),
+            models.Index(
+                fields=("keeps_inputs_of",),
+                condition=Q(keeps_inputs_of__isnull=False),
+                name="attempt_keeps_inputs",
             ),
         )
 
@@ -194,6 +264,22 @@ class RunAttempt(models.Model):
         own = self.name_on_disk
         return {name: f"{own}.{place}" if place else own
                 for place, name in enumerate(version.outlets)}  # fmt: skip
+
+
+class Lease(models.Model):
+    """Until when an attempt belongs to its worker. One that has ended has none.
+
+    Workers renew theirs every second. Only what is under way has a row, and the primary key is the
+    only index, so that a renewal changes no index and no attempt.
+    """
+
+    attempt = models.OneToOneField(
+        RunAttempt, primary_key=True, on_delete=models.CASCADE, related_name="lease"
+    )
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id} until {self.until}"
 
 
 class AttemptOutlet(models.Model):
@@ -261,6 +347,21 @@ class RunNeed(models.Model):
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
     identity = models.CharField(max_length=16, db_collation="C")
     key = models.CharField(max_length=1000, db_collation="C")
+    # When it is to be seen whether the run still waits: at once where the run that held the
+    # partition has ended, else after growing pauses. Null once the run waits no longer.
+    look_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = (
+            models.Index(
+                fields=("look_at",), condition=Q(look_at__isnull=False), name="need_to_look_at"
+            ),
+            models.Index(
+                fields=("asset", "identity", "key"),
+                condition=Q(look_at__isnull=False),
+                name="need_by_partition",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"run {self.run_id} needs {self.asset_id} {self.key}"
@@ -269,10 +370,18 @@ class RunNeed(models.Model):
 class AttemptInput(models.Model):
     """An upstream slice that was there when an attempt started, at the version it had then."""
 
+    # Both are read in the statement that writes them: to look them up again for each of a million
+    # would take longer than to write them.
     attempt = models.ForeignKey(
-        RunAttempt, on_delete=models.CASCADE, related_name="inputs", db_index=False
+        RunAttempt,
+        on_delete=models.CASCADE,
+        related_name="inputs",
+        db_index=False,
+        db_constraint=False,
     )
-    slice = models.ForeignKey(AssetPartition, on_delete=models.CASCADE, related_name="read_by")
+    slice = models.ForeignKey(
+        AssetPartition, on_delete=models.CASCADE, related_name="read_by", db_constraint=False
+    )
     version = models.PositiveIntegerField()
 
     class Meta:

@@ -1,11 +1,13 @@
 """When assets are written: the schedule of each producer, and what came of its ticks."""
 
 from django.db import models
+from django.db.models.functions import Now
 
 from assets_app.models.catalogue import Asset, Producer
 from assets_app.models.runs import Run, RunGroup
 from assets_app.models.slices import WriteReport
 from assets_app.models.states import TickReason
+from slicewise.schedules import time_terms
 
 
 class Schedule(models.Model):
@@ -14,13 +16,26 @@ class Schedule(models.Model):
     producer = models.OneToOneField(Producer, on_delete=models.CASCADE, related_name="schedule")
     # {"schedule", "timezone", "start", "end"} as the loader reported them; null without a schedule.
     rule = models.JSONField(null=True)
+    # Whether it is one time and nothing else.
     by_time = models.BooleanField()
     # All scheduled runs of the producer: dispatch is fair among groups.
     group = models.OneToOneField(RunGroup, on_delete=models.PROTECT, related_name="schedule")
-    # The next tick of a schedule by time; null while there is none to come, and while it is paused.
+    # The next tick of a time in it; null while there is none to come, and while it is paused.
     next_at = models.DateTimeField(null=True)
     # Ticks up to then are handled. What ended before is not due by itself: there is no catch-up.
     handled_until = models.DateTimeField()
+    # Of one that joins times and assets, whose ticks move `handled_until`: since when it goes on.
+    # No tick of before meets one of its times.
+    began_at = models.DateTimeField(db_default=Now())
+    # The last pause, which may go on still, and `handled_until` when it began.
+    paused_at = models.DateTimeField(null=True)
+    unpaused_at = models.DateTimeField(null=True)
+    handled_before_pause = models.DateTimeField(null=True)
+    # Why it could not be seen to, how often in a row, since when, and when it is tried again.
+    error = models.TextField(blank=True, default="", db_default="")
+    failures = models.PositiveIntegerField(default=0, db_default=0)
+    failing_since = models.DateTimeField(null=True)
+    retry_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = (
@@ -34,19 +49,33 @@ class Schedule(models.Model):
     def __str__(self) -> str:
         return f"schedule of {self.producer_id}"
 
+    @property
+    def joins_times(self) -> bool:
+        """Whether it is an expression in which there is a time."""
+        return (
+            self.rule is not None and not self.by_time and bool(time_terms(self.rule["schedule"]))
+        )
+
 
 class Outbox(models.Model):
     """A run that has made something, or a write that was told of, whose downstream partitions are
     still to be judged.
 
     Written in the transaction that records it, judged in a later one: two recorded at
-    once would each not see the other.
+    once would each not see the other. What could not be judged is written once more, for each
+    schedule on which that failed.
     """
 
-    run = models.OneToOneField(Run, null=True, on_delete=models.CASCADE, related_name="+")
-    report = models.OneToOneField(
-        WriteReport, null=True, on_delete=models.CASCADE, related_name="+"
+    run = models.ForeignKey(Run, null=True, on_delete=models.CASCADE, related_name="+")
+    report = models.ForeignKey(WriteReport, null=True, on_delete=models.CASCADE, related_name="+")
+    # The only schedule that it is still to be judged for; none where it is for all that follow.
+    schedule = models.ForeignKey(
+        Schedule, null=True, on_delete=models.CASCADE, related_name="unjudged"
     )
+    # Not to be judged before: it failed.
+    not_before = models.DateTimeField(null=True)
+    # How often it failed without any schedule being at fault.
+    failures = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -57,6 +86,9 @@ class Outbox(models.Model):
                 | models.Q(run__isnull=True, report__isnull=False),
                 name="outbox_run_or_report",
             ),
+            models.UniqueConstraint(
+                fields=("run", "report", "schedule"), nulls_distinct=False, name="outbox_once"
+            ),
         )
 
     def __str__(self) -> str:
@@ -64,7 +96,7 @@ class Outbox(models.Model):
 
 
 class ScheduleTick(models.Model):
-    """One tick of a schedule by time: what it had queued, or why nothing.
+    """One tick of a schedule with a time: what it had queued, or why nothing.
 
     Ticks in a row that queue nothing for the same reason are one row.
     """
@@ -92,8 +124,9 @@ class ScheduleTick(models.Model):
 
 
 class LeftOut(models.Model):
-    """Partitions that one upstream write made due and that were not queued, since they were more
-    than one write may queue. Nothing makes them by itself: a person is told.
+    """Partitions that one upstream write made due, or one tick was to make again, and that were not
+    queued, since they were more than one of these may queue. Nothing makes them by itself: a person
+    is told.
     """
 
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="left_out")

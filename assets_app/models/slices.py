@@ -32,6 +32,8 @@ class AssetPartition(models.Model):
     )
     # Counts materializations; above 0 there is data, whatever became of later runs.
     version = models.PositiveIntegerField(default=0)
+    # The version that it had when it was forgotten: the next one is counted on from there.
+    forgotten_version = models.PositiveIntegerField(default=0, db_default=0)
     held_by = models.ForeignKey(
         "Run", null=True, on_delete=models.SET_NULL, related_name="held_slices", db_index=False
     )
@@ -85,9 +87,9 @@ class AssetPartition(models.Model):
                 name="slice_by_making",
             ),
             models.Index(
-                fields=("asset", "identity", "key"),
+                fields=("due_at",),
                 condition=models.Q(due_again=True, held_by__isnull=True),
-                name="slice_due_again",
+                name="slice_due_by_time",
             ),
         )
 

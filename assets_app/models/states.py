@@ -22,10 +22,11 @@ class RunState(TextChoices):
 _S = RunState
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.WAITING: frozenset({_S.QUEUED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
-    _S.QUEUED: frozenset({_S.DISPATCHED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
-    # Back to queued when the gateway it was sent to is gone; canceled at once since nothing runs
-    # yet.
-    _S.DISPATCHED: frozenset({_S.RUNNING, _S.QUEUED, _S.CANCELED, _S.FAILED}),
+    # Canceled at once, unless Spark may still work for an attempt that lost its worker.
+    _S.QUEUED: frozenset({_S.DISPATCHED, _S.CANCELING, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
+    # Back to queued when no gateway is left, or the one that was asked cannot reach Spark; canceled
+    # as from queued.
+    _S.DISPATCHED: frozenset({_S.RUNNING, _S.QUEUED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
     # Back to queued is another attempt: after a failure of the platform, or of the code where
     # retries are left.
     _S.RUNNING: frozenset({_S.PUBLISHING, _S.FAILED, _S.CANCELING, _S.QUEUED}),
@@ -85,10 +86,13 @@ class HookOption(TextChoices):
 
 
 class FailureKind(TextChoices):
-    """Whose fault it was: the asset's code, or the platform, which has retries of its own."""
+    """The cause of a failure: the asset's code; the platform, which has retries of its own; or data
+    that was lost or changed in its place, which no retry brings back.
+    """
 
     CODE = "code", "The asset's code"
     PLATFORM = "platform", "The platform"
+    DATA = "data", "The data that it reads"
 
 
 class TickReason(TextChoices):
@@ -97,6 +101,7 @@ class TickReason(TextChoices):
     NOTHING_ENDED = "nothing_ended", "No partition has ended since the tick before"
     EXISTS = "exists", "All that was due is there already"
     IN_FLIGHT = "in_flight", "Other runs are making all that was due"
+    UPSTREAM = "upstream", "What the schedule asks for upstream is missing, or not newer"
 
 
 class SkipReason(TextChoices):
@@ -104,6 +109,7 @@ class SkipReason(TextChoices):
     EXISTS = "exists", "It is there already"
     UPSTREAM_FAILED = "upstream_failed", "An upstream partition failed"
     UPSTREAM_MISSING = "upstream_missing", "An upstream partition is missing"
+    UPSTREAM_NONEXISTENT = "upstream_nonexistent", "An upstream partition does not exist"
     WAIT_TIMEOUT = "wait_timeout", "It waited too long"
     NO_SUCH_PARTITION = "no_such_partition", "There is no such partition"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import connection
-from django.db.models import OuterRef, Subquery
+from django.db.models import Case, Exists, F, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Greatest
 
 from assets_app.models import (
@@ -13,6 +13,7 @@ from assets_app.models import (
     AssetPartition,
     AttemptOutcome,
     Run,
+    RunPartition,
     RunState,
     ValidationResult,
     WriteReport,
@@ -37,7 +38,9 @@ _LATEST = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One asset and how it stands; ``expected`` is None where only runs know its partitions."""
+    """One asset and how it stands; ``expected`` is None where only runs know its partitions, and
+    where no file declares it any more: nothing of it is missing.
+    """
 
     asset: Asset
     counts: dict[str, int]
@@ -84,7 +87,7 @@ def standings(assets: Sequence[Asset]) -> list[Standing]:
             asset,
             counts.settled(asset),
             counts.held(asset),
-            expected_count(asset, now, moments[asset.pk][0]),
+            expected_count(asset, now, moments[asset.pk][0]) if asset.active else None,
             moments[asset.pk][1],
             strips.get(asset.pk, []),
             moments[asset.pk][2],
@@ -104,19 +107,34 @@ def _moments(
         identity=OuterRef("partition_definition__identity"),
         window_start__isnull=False,
     )
-    runs = Run.objects.filter(asset=OuterRef("pk"), state=RunState.SUCCEEDED)
     first = Subquery(slices.order_by("window_start").values("window_start")[:1])
     told = WriteReport.objects.filter(asset=OuterRef("pk")).order_by("-id").values("created_at")
     # PostgreSQL's own leaves nulls out.
-    success = Greatest(Subquery(runs.order_by("-id").values("ended_at")[:1]), Subquery(told[:1]))
-    last = Subquery(runs.order_by("-id").values("pk")[:1])
+    ended = Run.objects.filter(pk=OuterRef("last")).values("ended_at")
+    success = Greatest(Subquery(ended), Subquery(told[:1]))
     warned = ValidationResult.objects.filter(
         attempt__run=OuterRef("last"), attempt__outcome=AttemptOutcome.SUCCEEDED, passed=False
     )
-    rows = Asset.objects.filter(pk__in=[asset.pk for asset in assets]).annotate(last=last)
+    rows = _with_last_success(Asset.objects.filter(pk__in=[asset.pk for asset in assets]))
     run = Subquery(warned.order_by().values("attempt__run")[:1])
     found = rows.values_list("pk", first, success, run)
     return {pk: (start, at, warned_in) for pk, start, at, warned_in in found}
+
+
+def _with_last_success(assets: QuerySet[Asset]) -> QuerySet[Asset]:
+    """Annotate the assets with ``last``, the last succeeded run that made something of each.
+
+    A run belongs to one asset, and makes all outlets of its function: the latest run of these
+    counts where it has a partition of the asset.
+    """
+    succeeded = Run.objects.filter(asset=OuterRef("pk"), state=RunState.SUCCEEDED)
+    latest = Subquery(succeeded.order_by("-id").values("pk")[:1])
+    outlets = Asset.objects.filter(producer=OuterRef("producer")).annotate(latest=latest)
+    of_function = outlets.order_by(F("latest").desc(nulls_last=True)).values("latest")[:1]
+    made = RunPartition.objects.filter(run=OuterRef("of_function"), slice__asset=OuterRef("pk"))
+    return assets.annotate(of_function=Subquery(of_function)).annotate(
+        last=Case(When(Exists(made), then=F("of_function")), default=latest)
+    )
 
 
 def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[Look, str]]]:

@@ -1,8 +1,9 @@
 """What the pages of one asset, one partition and one run read."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.db import connection
 from django.db.models import Case, F, Q, QuerySet, When
 
 from assets_app.models import (
@@ -17,14 +18,18 @@ from assets_app.models import (
     RunPartition,
     ValidationResult,
 )
+from slicewise.arguments import alike
 
 LOG_PIECES_PER_PAGE = 200
 Cursor = tuple[int, int]
 
 
 def neighbours(asset: Asset) -> tuple[list[AssetDependency], list[AssetDependency]]:
-    """Edges to upstream assets, and to downstream ones: one statement."""
-    edges = AssetDependency.objects.filter(Q(upstream=asset) | Q(downstream=asset))
+    """Return the edges to upstream assets, and to downstream ones that are declared: one
+    statement. What is declared no longer reads nothing any more.
+    """
+    reading = Q(upstream=asset, downstream__active=True)
+    edges = AssetDependency.objects.filter(reading | Q(downstream=asset))
     rows = list(edges.select_related("upstream", "downstream").order_by("pk"))
     up = [edge for edge in rows if edge.downstream_id == asset.pk]
     return up, [edge for edge in rows if edge.upstream_id == asset.pk]
@@ -54,6 +59,49 @@ def bundles() -> QuerySet[Bundle]:
     """All bundles with the version in force, without its archive."""
     rows = Bundle.objects.select_related("current_version").defer("current_version__archive")
     return rows.order_by("name")
+
+
+_UNKNOWN_NAMES = """
+SELECT producer.bundle_id, producer.name, reference.name
+FROM assets_app_producer AS producer
+JOIN assets_app_producerversion AS version ON version.id = producer.current_version_id
+CROSS JOIN jsonb_array_elements_text(version.definition -> 'references') AS reference(name)
+WHERE EXISTS (
+        SELECT FROM assets_app_asset WHERE producer_id = producer.id AND active
+    )
+    AND NOT EXISTS (SELECT FROM assets_app_asset WHERE name = reference.name AND active)
+ORDER BY producer.bundle_id, producer.name, reference.name
+LIMIT %s
+"""
+_UNKNOWN_NAMES_SHOWN = 100
+
+
+class UnknownName(NamedTuple):
+    """An upstream asset that a function of a bundle names and that no bundle declares."""
+
+    bundle_id: int
+    producer: str
+    name: str
+    hint: str
+
+
+def unknown_names() -> list[UnknownName]:
+    """Return the upstream names that no bundle declares, up to 100, by bundle and function."""
+    with connection.cursor() as cursor:
+        cursor.execute(_UNKNOWN_NAMES, [_UNKNOWN_NAMES_SHOWN])
+        rows = cursor.fetchall()
+    if not rows:
+        return []
+    declared_names = list(Asset.objects.filter(active=True).values_list("name", flat=True))
+    return [
+        UnknownName(
+            bundle_id,
+            producer,
+            name,
+            alike(name, [other for other in declared_names if other != producer]),
+        )
+        for bundle_id, producer, name in rows
+    ]
 
 
 def slice_of(asset: Asset, key: str) -> AssetPartition | None:

@@ -10,13 +10,16 @@ from partitions_app.rules import goes_by_windows, has_time, mapping_of
 from slicewise.due import ended_between
 from slicewise.keys import WHOLE
 
+Write = tuple[int | None, int | None]
+"""The id of a run, or that of a report of a write: one of them is None."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """A partition of an upstream asset that has been made, and when that was done before."""
 
     # The run or the report that it is of: what came of one of them has a limit.
-    write: tuple[int | None, int | None]
+    write: Write
     asset_id: int
     identity: str
     key: str

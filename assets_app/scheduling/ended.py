@@ -44,6 +44,13 @@ class Ended:
     passed_over: Sequence[PartitionRow]
     # The last few before those that are due, to be made again where they are there.
     refreshed: Sequence[PartitionRow]
+    # What would be made again besides, and is more than one tick makes again.
+    left_out: PartitionSet | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all these partitions."""
+        return [row.key for rows in (self.due, self.passed_over, self.refreshed) for row in rows]
 
 
 class EndedPartitions:
@@ -84,8 +91,9 @@ def _ended(
             due, until = _cut(due, at)
     wanted = latest(due) if due and terms.pending == "latest" else due
     again: PartitionSet | None = None
+    left_out: PartitionSet | None = None
     if definition is not None and due and due.hull is not None and terms.refresh:
-        again = before(definition, due.hull.start, terms.refresh)
+        again, left_out = _made_again(definition, due.hull.start, terms.refresh)
     return Ended(
         at=at,
         until=until,
@@ -95,7 +103,25 @@ def _ended(
         due=list(partition_rows(definition, wanted)),
         passed_over=[] if due is None or wanted is None else _rows(due - wanted),
         refreshed=[] if again is None else _rows(again),
+        left_out=left_out,
     )
+
+
+def _made_again(
+    definition: slicewise.PartitionDefinition, until: datetime, windows: int
+) -> tuple[PartitionSet, PartitionSet | None]:
+    """Return the partitions of the last windows up to a moment, as many as one tick makes, and what
+    that leaves out.
+
+    Of windows without a first one nobody can say how many are left out.
+    """
+    space = definition.space
+    most = max(settings.MAX_PARTITIONS_PER_TICK // max(space.segments.count, 1), 1)
+    again = before(definition, until, min(windows, most))
+    is_bounded = space.windows is not None and space.windows.lowest is not None
+    if windows <= most or again.hull is None or not is_bounded:
+        return again, None
+    return again, before(definition, again.hull.start, windows - most) or None
 
 
 def _rows(partitions: PartitionSet) -> list[PartitionRow]:

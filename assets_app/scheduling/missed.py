@@ -1,32 +1,54 @@
-"""What a paused schedule by time has passed over: unpausing does not make it, a backfill can."""
+"""What a paused schedule has missed: unpausing does not make it, a backfill can."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
+import slicewise
 from assets_app.catalogue.timetables import time_rule
 from assets_app.models import Asset
-from assets_app.scheduling.words import words_of
+from assets_app.scheduling.missed_by_assets import missed_by_assets
+from assets_app.scheduling.words import ScheduleWords, words_of
 from slicewise.due import ended_between
+from slicewise.selection import LONGEST_SELECTION
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """The partitions whose windows ended since the last tick that was handled."""
+    """The partitions that a schedule would have made if its asset had not been paused."""
 
     count: int
+    # Keys; of what is missed by time, texts of windows.
     first: str
     last: str
+    # Names just these; empty where that would be too long to be read back, or for the whole asset.
+    selection: str
+    # What a form for a backfill is filled in with; empty where the asset has no time.
+    form: str
+    is_by_time: bool
+    # False where there may be more, older than the ones that are looked at.
+    is_all: bool = True
 
 
 def missed_by(asset: Asset, now: datetime) -> Missed | None:
-    """What is missed while the asset is paused, so far; None where nothing is. Arithmetic alone.
+    """Return what the schedule of the asset has missed; None where that is nothing.
 
-    Partitions without a window are not missed: the next tick makes them.
+    A schedule by time: the windows that ended during the pause so far, by arithmetic alone. A
+    schedule by assets: what is due by what was written upstream during the pause, also after it,
+    until it is made, `SCHEDULE_TICK_DAYS` have passed, or the asset is paused once more.
     """
-    schedule, definition = words_of(asset), asset.definition
-    if schedule is None or not schedule.row.by_time or definition is None or not asset.paused:
+    schedule = words_of(asset)
+    if schedule is None:
         return None
-    if definition.time_dimension is None:
+    if not schedule.row.by_time:
+        return _by_assets(asset, schedule, now)
+    return _by_time(asset, schedule, now) if asset.paused else None
+
+
+def _by_time(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed | None:
+    """Partitions without a window are not missed: the next tick makes them."""
+    definition = asset.definition
+    if definition is None or definition.time_dimension is None:
         return None
     last = time_rule(schedule.rule).last_until(now)
     if last is None or last <= schedule.row.handled_until:
@@ -34,4 +56,31 @@ def missed_by(asset: Asset, now: datetime) -> Missed | None:
     ended = ended_between(definition, schedule.row.handled_until, last)
     if not ended:
         return None
-    return Missed(len(ended), ended[0].time.text, ended[-1].time.text)
+    ends = {"start": ended[0].time.text, "end": ended[-1].time.text}
+    return Missed(
+        count=len(ended), first=ends["start"], last=ends["end"],
+        selection=_selection(ended), form=urlencode(ends),
+        is_by_time=True,
+    )  # fmt: skip
+
+
+def _by_assets(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed | None:
+    missed = missed_by_assets(asset, schedule.row, now)
+    if missed is None or not missed[0]:
+        return None
+    due, is_all = missed
+    definition, selection, form = due.definition, _selection(due), ""
+    if definition is not None and definition.time_dimension is not None:
+        ends = {"start": due[0].time.text, "end": due[-1].time.text}
+        # Some of them may be there, made from something older.
+        form = urlencode(({"selection": selection} if selection else ends) | {"existing": "stale"})
+    first, last = ("", "") if definition is None else (due[0].text, due[-1].text)
+    return Missed(
+        count=len(due), first=first, last=last, selection=selection, form=form,
+        is_by_time=False, is_all=is_all,
+    )  # fmt: skip
+
+
+def _selection(partitions: slicewise.PartitionSet) -> str:
+    text = "" if partitions.definition is None else partitions.text
+    return text if len(text) <= LONGEST_SELECTION else ""

@@ -1,6 +1,7 @@
 """Whether a partition can be made: what it needs is there, and some of it is newer than it.
 
-Newer is decided by the versions that were there when its last run started, never by clocks.
+Newer is decided by the versions that were there when its last run started, never by clocks. A time
+in the schedule is met by its ticks.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,8 +13,12 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
-from partitions_app.rules import has_time, mapping_of, needs_all_of_time
+from assets_app.scheduling.expressions import News, Tick, Way, ways
+from assets_app.scheduling.tick_terms import NEVER_MADE, PresentVersion, TickTerms
+from partitions_app.rules import mapping_of, needs_all_of_time
+from slicewise.nonexistent import Nonexistent
 from slicewise.rows import PartitionRow
+from slicewise.schedules import is_time
 
 # A year of days that each need all hours of it are millions, which memory may not hold.
 _PAIRS_AT_ONCE = 200_000
@@ -40,20 +45,75 @@ LEFT JOIN assets_app_attemptinput AS read
 GROUP BY pair.place, pair.upstream_id
 """
 
+# Of what has no window, since a tick is met once: when the run began that made what is there.
+_PRESENT = """
+SELECT piece.key, piece.version, coalesce(attempt.started_at, made.created_at)
+FROM assets_app_assetpartition AS piece
+LEFT JOIN assets_app_materialization AS made
+    ON made.slice_id = piece.id AND made.version = piece.version AND piece.window_start IS NULL
+LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = made.attempt_id
+WHERE piece.asset_id = %s AND piece.identity = %s AND piece.key = ANY(%s) AND piece.version > 0
+"""
+
+# Of all that there is of an upstream asset, which may be too much to be named: whether some of it
+# has a version that the last run of a partition did not have.
+_ANY_NEWER = """
+SELECT EXISTS (
+    SELECT FROM assets_app_assetpartition AS piece
+    LEFT JOIN assets_app_attemptinput AS read
+        ON read.slice_id = piece.id AND read.attempt_id = (
+            SELECT made.attempt_id
+            FROM assets_app_assetpartition AS own
+            JOIN assets_app_materialization AS made
+                ON made.slice_id = own.id AND made.version = own.version
+            WHERE own.asset_id = %(asset)s AND own.identity = %(identity)s AND own.key = %(key)s
+              AND own.version > 0
+        )
+    WHERE piece.asset_id = %(upstream)s AND piece.identity = %(upstream_identity)s
+      AND piece.version > coalesce(read.version, 0)
+)
+"""
+
 
 class Standing(NamedTuple):
-    """How much of what a partition needs of one upstream asset is there."""
+    """How much of what a partition needs of one upstream asset is there.
+
+    ``needed`` counts the partitions of ``nonexistent`` as well: they do not exist, and keep it from
+    being made. ``excluded`` ones are needed by no partition.
+    """
 
     needed: int
     there: int
     is_newer: bool
-    # The first few keys of what is not there.
+    # The first few keys of what exists and is not there.
     missing: Sequence[str] = ()
+    nonexistent: Nonexistent = Nonexistent()
+    excluded: int = 0
+    # All that it would need is excluded, or its mapping does without it.
+    needs_none: bool = False
 
     @property
     def is_ready(self) -> bool:
         """Whether all of it is there."""
-        return self.there >= self.needed > 0
+        return self.needs_none or self.there >= self.needed > 0
+
+    def beside(self, needs: "Needs") -> "Standing":
+        """Return this standing with the upstream partitions that do not exist or are excluded."""
+        return self._replace(
+            needed=self.needed + needs.nonexistent.partitions,
+            nonexistent=needs.nonexistent,
+            excluded=needs.excluded,
+            needs_none=needs.none,
+        )
+
+
+class Needs(NamedTuple):
+    """The upstream partitions that a partition needs: keys, and what does not exist."""
+
+    keys: Sequence[str]
+    nonexistent: Nonexistent = Nonexistent()
+    excluded: int = 0
+    none: bool = False
 
 
 NOTHING = Standing(0, 0, False)
@@ -65,9 +125,15 @@ class Verdict:
 
     row: PartitionRow
     standings: Mapping[str, Standing]
-    # All is there that the schedule asks for, whether or not some of it is newer.
+    # All is there that the schedule asks for, whether or not some of it is newer or a tick is due.
     is_ready: bool
     is_due: bool
+    # By a tick, whether or not assets alone make it due as well.
+    is_due_by_tick: bool = False
+    # It is due by the next tick if nothing else changes.
+    waits_for_tick: bool = False
+    # It has data.
+    is_made: bool = False
 
 
 def judge(
@@ -77,73 +143,103 @@ def judge(
     *,
     made: Collection[tuple[int, str]] | None,
     now: datetime,
+    terms: TickTerms | None = None,
 ) -> list[Verdict]:
-    """Which of an asset's partitions its schedule by assets makes due: a few statements for all.
+    """Which of an asset's partitions its schedule makes due: a few statements for all.
 
     ``edges`` are the asset's scheduling dependencies, with both ends. ``made`` names the upstream
     partitions (asset id, key) that were just made, where that is known: of an upstream asset of
     which an asset that is not partitioned reads whatever there is, no others are looked at.
+    ``terms`` are the times in the schedule, where it joins some.
     """
     found: dict[tuple[int, int], Standing] = {}
+    absent: dict[tuple[int, int], Needs] = {}
     pairs: list[tuple[int, str, int, str, str]] = []
     for edge in edges:
-        if _reads_whatever_there_is(edge):
+        if reads_whatever_there_is(edge):
             standing = _any_there(edge)
-            found |= {(place, edge.upstream_id): standing for place in range(len(rows))}
-        for place, (row, keys) in enumerate(
+            for place, row in enumerate(rows):
+                is_newer = made is None and _is_any_newer(asset, edge, row)
+                found[place, edge.upstream_id] = standing._replace(is_newer=is_newer)
+        for place, (row, needs) in enumerate(
             zip(rows, _needed_by(rows, edge, made, now), strict=True)
         ):
             pairs += [
-                (place, row.key, edge.upstream_id, edge.upstream.identity, key) for key in keys
+                (place, row.key, edge.upstream_id, edge.upstream.identity, key)
+                for key in needs.keys
             ]
+            if needs.nonexistent or needs.excluded or needs.none:
+                absent[place, edge.upstream_id] = needs
             if len(pairs) >= _PAIRS_AT_ONCE:
                 found |= _look(asset, pairs)
                 pairs = []
     found |= _look(asset, pairs)
+    found |= {at: found.get(at, NOTHING).beside(needs) for at, needs in absent.items()}
     schedule = asset.schedule or {}
+    present = {} if terms is None else _present(asset, rows)
     return [
-        _verdict(schedule, edges, row, {e.upstream_id: found.get((place, e.upstream_id), NOTHING)
-                                        for e in edges})
+        _verdict(
+            schedule,
+            row,
+            {e.upstream.name: found.get((place, e.upstream_id), NOTHING) for e in edges},
+            terms,
+            present.get(row.key, NEVER_MADE),
+        )
         for place, row in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
 def _verdict(
     schedule: Mapping[str, Any],
-    edges: Sequence[AssetDependency],
     row: PartitionRow,
-    by_id: Mapping[int, Standing],
+    standings: Mapping[str, Standing],
+    terms: TickTerms | None,
+    present: PresentVersion,
 ) -> Verdict:
-    standings = {edge.upstream.name: by_id[edge.upstream_id] for edge in edges}
-    is_ready, is_newer = _evaluate(schedule, standings)
-    return Verdict(row, standings, is_ready, is_ready and is_newer)
+    """Evaluate a schedule once as things are, and once as they will be at the next tick."""
+
+    def at_present(leaf: Mapping[str, Any]) -> set[Way]:
+        if not is_time(leaf):
+            return _asset_ways(leaf, standings)
+        return set() if terms is None else terms.ways(leaf, row, present)
+
+    def at_next_tick(leaf: Mapping[str, Any]) -> set[Way]:
+        if not is_time(leaf):
+            return _asset_ways(leaf, standings)
+        return set() if terms is None else terms.ways_at_next(leaf, row, present)
+
+    is_made = present.version > 0 and row.end is not None
+    due = [way for way in ways(schedule, at_present) if way.is_due(is_made=is_made)]
+    expected = ways(schedule, at_next_tick if terms else at_present)
+    return Verdict(
+        row,
+        standings,
+        is_ready=any(not way.is_spent for way in expected),
+        is_due=bool(due),
+        is_due_by_tick=any(way.tick is not Tick.NO_TIME for way in due),
+        waits_for_tick=not due and any(way.is_due(is_made=is_made) for way in expected),
+        is_made=present.version > 0,
+    )
 
 
-def _evaluate(
-    expression: Mapping[str, Any], standings: Mapping[str, Standing]
-) -> tuple[bool, bool]:
-    """Whether an expression over assets is met, and whether something newer meets it."""
-    if expression["kind"] == "asset":
-        standing = standings.get(expression["name"], NOTHING)
-        return standing.is_ready, standing.is_newer
-    parts = [_evaluate(part, standings) for part in expression["of"]]
-    if expression["kind"] == "all":
-        return all(ready for ready, _ in parts), any(newer for _, newer in parts)
-    met = [newer for ready, newer in parts if ready]
-    return bool(met), any(met)
+def _asset_ways(leaf: Mapping[str, Any], standings: Mapping[str, Standing]) -> set[Way]:
+    standing = standings.get(leaf["name"], NOTHING)
+    if not standing.is_ready:
+        return set()
+    return {Way(Tick.NO_TIME, News.NEWER if standing.is_newer else News.OLD)}
 
 
-def _reads_whatever_there_is(edge: AssetDependency) -> bool:
+def _present(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
+    """Return the versions that are there of the partitions, by their keys."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PRESENT, [asset.pk, asset.identity, [row.key for row in rows]])
+        return {key: PresentVersion(version, at) for key, version, at in cursor.fetchall()}
+
+
+def reads_whatever_there_is(edge: AssetDependency) -> bool:
     """A whole asset over a partitioned one: holes do not matter (calendar rule 5)."""
     is_whole = edge.downstream.definition is None
     return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
-
-
-def _made_of(upstream: Asset, made: Collection[tuple[int, str]] | None) -> list[str]:
-    if made is not None:
-        return [key for upstream_id, key in made if upstream_id == upstream.pk]
-    there = AssetPartition.objects.made_of(upstream)
-    return list(there.values_list("key", flat=True))
 
 
 def _any_there(edge: AssetDependency) -> Standing:
@@ -151,27 +247,40 @@ def _any_there(edge: AssetDependency) -> Standing:
     return Standing(1, int(there.exists()), False)
 
 
+def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> bool:
+    """Whether there is anything of the upstream asset that is newer than the partition."""
+    facts: dict[str, Any] = {
+        "asset": asset.pk,
+        "identity": asset.identity,
+        "key": row.key,
+        "upstream": edge.upstream_id,
+        "upstream_identity": edge.upstream.identity,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ANY_NEWER, facts)
+        return bool(cursor.fetchone()[0])
+
+
 def _needed_by(
     rows: Sequence[PartitionRow],
     edge: AssetDependency,
     made: Collection[tuple[int, str]] | None,
     now: datetime,
-) -> Iterator[list[str]]:
-    """Keys of the upstream partitions that are looked at for each of the rows."""
-    if _reads_whatever_there_is(edge):
-        yield from [_made_of(edge.upstream, made)] * len(rows)
+) -> Iterator[Needs]:
+    """The upstream partitions that are looked at for each of the rows."""
+    if reads_whatever_there_is(edge):
+        just_made = [key for upstream_id, key in made or () if upstream_id == edge.upstream_id]
+        yield from [Needs(just_made)] * len(rows)
         return
     since = needed_since(edge, now)
     for row in rows:
-        yield _needed(edge, row, since, now)
-
-
-def _needed(edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime) -> list[str]:
-    needed = needed_of(edge, row, since, now)
-    # Of all of a time, only the windows that there are: excluded ones are not waited for.
-    spans = needed.nonexistent.spans if has_time(edge.downstream.definition) else ()
-    lacking = [str(span) for span in (*spans, *needed.nonexistent.segments)]
-    return [*(key.text for key in needed), *lacking]
+        needed = needed_of(edge, row, since, now)
+        yield Needs(
+            [key.text for key in needed],
+            needed.blocking,
+            needed.excluded.partitions,
+            needed.needs_none,
+        )
 
 
 def needed_since(edge: AssetDependency, now: datetime) -> datetime:
@@ -190,11 +299,24 @@ def needed_of(
     """The upstream partitions that a downstream one is mapped to, not listed yet; ``since`` is
     what `needed_since` says of the edge.
     """
+    return _needed(edge, row.key, since, now)
+
+
+def needed_by_key(edge: AssetDependency, key: str, now: datetime) -> slicewise.PartitionSet:
+    """The upstream partitions that a downstream one is mapped to. Raises ValueError for a key that
+    the downstream asset does not have.
+    """
+    return _needed(edge, key, needed_since(edge, now), now)
+
+
+def _needed(
+    edge: AssetDependency, key: str, since: datetime, now: datetime
+) -> slicewise.PartitionSet:
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     return slicewise.upstream_partitions(
         downstream,
         upstream,
-        [""] if downstream is None else [downstream.parse(row.key)],
+        [""] if downstream is None else [downstream.parse(key)],
         mapping_of(edge.mapping),
         since=since,
         until=now,

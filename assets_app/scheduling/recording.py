@@ -12,6 +12,7 @@ from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
 from slicewise.partition_set import PartitionSet
 from slicewise.rows import PartitionRow
 
+_IDLE = (TickReason.NOTHING_ENDED, TickReason.UPSTREAM)
 _FORGOTTEN_AT_ONCE = 5_000
 _MOST_STEPS = 20
 
@@ -31,6 +32,17 @@ SET last_at = joined.at, count = tick.count + joined.count
 FROM unnest(%s::bigint[], %s::timestamptz[], %s::int[]) AS joined(id, at, count)
 WHERE tick.id = joined.id
 """
+# One row of each schedule is read, however many there are of it.
+_LAST_ROWS = """
+SELECT idle.schedule_id, last.id
+FROM unnest(%s::bigint[]) AS idle(schedule_id)
+CROSS JOIN LATERAL (
+    SELECT tick.id, tick.reason FROM assets_app_scheduletick AS tick
+    WHERE tick.schedule_id = idle.schedule_id
+    ORDER BY tick.schedule_id, tick.at DESC, tick.id DESC LIMIT 1
+) AS last
+WHERE last.reason = %s
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +59,8 @@ class TickResult:
     existing: int = 0
     in_flight: int = 0
     passed_over: int = 0
+    # Partitions for which the rest of the schedule does not hold.
+    waiting: int = 0
 
     @property
     def queued(self) -> int:
@@ -60,6 +74,8 @@ class TickResult:
             return ""
         if self.in_flight:
             return TickReason.IN_FLIGHT
+        if self.waiting:
+            return TickReason.UPSTREAM
         return TickReason.EXISTS if self.existing else TickReason.NOTHING_ENDED
 
     def values(self) -> tuple[object, ...]:
@@ -75,17 +91,18 @@ def number_ticks(results: Sequence[TickResult]) -> None:
 
 
 def record_ticks(results: Sequence[TickResult]) -> None:
-    """Keep each tick; one for which nothing had ended joins the row before, if that says the same.
+    """Keep each tick; one for which nothing had ended, or nothing was there upstream, joins the row
+    before, if that says the same.
 
     Three statements, however many there are; bulk_create and bulk_update take seconds of thousands.
     """
-    idle = [result for result in results if result.reason == TickReason.NOTHING_ENDED]
-    before = _rows_to_join([result.schedule.pk for result in idle])
+    idle = [result for result in results if result.reason in _IDLE]
+    before = _rows_to_join(idle)
     joined: list[tuple[TickResult, int]] = []
     fresh: list[TickResult] = []
     for result in results:
         row_id = before.get(result.schedule.pk)
-        if result.reason == TickReason.NOTHING_ENDED and row_id is not None:
+        if result.reason in _IDLE and row_id is not None:
             joined.append((result, row_id))
         else:
             fresh.append(result)
@@ -107,21 +124,22 @@ def _keep(fresh: Sequence[TickResult]) -> None:
             cursor.execute(_KEEP, [list(column) for column in columns])
 
 
-def _rows_to_join(schedule_ids: Sequence[int]) -> dict[int, int]:
-    """The last tick of each schedule, where nothing had ended for that either."""
-    if not schedule_ids:
-        return {}
-    last = (
-        ScheduleTick.objects.filter(schedule__in=schedule_ids)
-        .order_by("schedule_id", "-at", "-id")
-        .distinct("schedule_id")
-        .values_list("schedule_id", "id", "reason")
-    )
-    return {of: row_id for of, row_id, reason in last if reason == TickReason.NOTHING_ENDED}
+def _rows_to_join(idle: Sequence[TickResult]) -> dict[int, int]:
+    """The last tick of each schedule, where that queued nothing for the same reason."""
+    found: dict[int, int] = {}
+    for reason in _IDLE:
+        schedule_ids = [result.schedule.pk for result in idle if result.reason == reason]
+        if schedule_ids:
+            with connection.cursor() as cursor:
+                cursor.execute(_LAST_ROWS, [schedule_ids, reason])
+                found |= dict(cursor.fetchall())
+    return found
 
 
 def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: datetime) -> None:
-    """Keep what one upstream write has made due and not queued; the same again is one row."""
+    """Keep what one upstream write has made due and not queued, or one tick has not made again; the
+    same again is one row.
+    """
     hull = left_out.hull
     LeftOut.objects.update_or_create(
         asset_id=asset.pk,

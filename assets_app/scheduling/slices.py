@@ -1,45 +1,78 @@
 """What schedules want to know of slices, and leave on them; whole sets in one statement each."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from assets_app.execution.claims import HeldPartition
-from assets_app.models import Asset
+from assets_app.models import Asset, Trigger
 from slicewise.rows import PartitionRow
 
+# A version that a tick asked for is no reason to leave a later tick out. Whatever else made one
+# counts from when it began to: it has not seen what happened upstream after that.
 _FACTS = """
-SELECT slice.asset_id, slice.key, slice.version, slice.materialized_at
+SELECT slice.asset_id, slice.key, slice.version, other.began_at
 FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
 JOIN assets_app_assetpartition AS slice
     ON slice.asset_id = wanted.asset_id AND slice.identity = wanted.identity COLLATE "C"
    AND slice.key = wanted.key COLLATE "C"
+LEFT JOIN LATERAL (
+    SELECT coalesce(attempt.started_at, made.created_at) AS began_at
+    FROM assets_app_materialization AS made
+    LEFT JOIN assets_app_run AS run ON run.id = made.run_id
+    LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = made.attempt_id
+    WHERE slice.window_start IS NULL AND made.slice_id = slice.id AND made.version = slice.version
+      AND run.trigger IS DISTINCT FROM %s
+) AS other ON true
 WHERE slice.version > 0
 """
 
-# The claim that found them held has locked them: nobody releases one meanwhile.
-_DUE_AGAIN = """
-UPDATE assets_app_assetpartition AS slice SET due_again = true
-FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS held(asset_id, identity, key)
-WHERE slice.asset_id = held.asset_id AND slice.identity = held.identity COLLATE "C"
-  AND slice.key = held.key COLLATE "C" AND slice.held_by_id IS NOT NULL AND NOT slice.due_again
+# Locked as by a claim, but nobody is waited for.
+_LOCK = """
+WITH there AS MATERIALIZED (
+    SELECT slice.id, slice.asset_id
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
+    JOIN assets_app_assetpartition AS slice
+        ON slice.asset_id = wanted.asset_id AND slice.identity = wanted.identity COLLATE "C"
+       AND slice.key = wanted.key COLLATE "C"
+), free AS MATERIALIZED (
+    SELECT id FROM assets_app_assetpartition WHERE id IN (SELECT id FROM there)
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT DISTINCT there.asset_id FROM there LEFT JOIN free USING (id) WHERE free.id IS NULL
 """
 
-# Rows that a run holds come due again when it ends; others when their window is over.
+# The claim that found them held has locked them: nobody releases one meanwhile. Ticks from `since`
+# on are still to be looked at then; what was put off until later is not put off any more.
+_DUE_AGAIN = """
+UPDATE assets_app_assetpartition AS slice SET due_again = true,
+    due_at = CASE WHEN held.since IS NOT NULL THEN least(slice.due_at, held.since)
+                  WHEN slice.due_at > %s THEN NULL ELSE slice.due_at END
+FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[])
+    AS held(asset_id, identity, key, since)
+WHERE slice.asset_id = held.asset_id AND slice.identity = held.identity COLLATE "C"
+  AND slice.key = held.key COLLATE "C" AND slice.held_by_id IS NOT NULL
+  AND (NOT slice.due_again OR held.since IS NOT NULL OR slice.due_at > %s)
+"""
+
+# Rows that a run holds come due again when it ends; others when their window is over, or by the
+# next tick.
 _DUE_LATER = """
 INSERT INTO assets_app_assetpartition AS slice
     (asset_id, identity, key, window_start, window_end, segment, bucket,
      state, version, due_again, due_at)
 SELECT asset_id, identity, key, window_start, window_end, segment, bucket,
-       'missing', 0, true, window_end
+       'missing', 0, true, coalesce(%(at)s, window_end)
 FROM unnest(
     %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[], %(starts)s::timestamptz[],
     %(ends)s::timestamptz[], %(segments)s::text[], %(buckets)s::date[]
 ) AS early(asset_id, identity, key, window_start, window_end, segment, bucket)
 ORDER BY asset_id, identity COLLATE "C", key COLLATE "C"
-ON CONFLICT (asset_id, identity, key) DO UPDATE SET due_again = true, due_at = EXCLUDED.due_at
+ON CONFLICT (asset_id, identity, key) DO UPDATE SET due_again = true,
+    due_at = CASE WHEN NOT slice.due_again THEN EXCLUDED.due_at
+                  WHEN slice.due_at IS NOT NULL THEN least(slice.due_at, EXCLUDED.due_at) END
 """
 
 _SKIP = """
@@ -69,6 +102,14 @@ ON CONFLICT (asset_id, identity, bucket, segment, state)
 """
 
 
+# What finds slices locked looks at them again after that.
+LOOK_AGAIN = timedelta(seconds=2)
+
+
+class SlicesLocked(Exception):
+    """Another transaction has locked slices that are to be claimed: to be tried again soon."""
+
+
 class SliceFacts:
     """What is known of slices that have data, by asset and key."""
 
@@ -79,23 +120,48 @@ class SliceFacts:
         """The version of a slice; 0 where there is no data."""
         return self._facts.get((asset.pk, key), (0, None))[0]
 
-    def materialized_at(self, asset: Asset, key: str) -> datetime | None:
-        """When a slice was last made; None where it never was."""
+    def made_otherwise_at(self, asset: Asset, key: str) -> datetime | None:
+        """Return when the run of the present version began, where no tick asked for that run; None
+        for windows, whose version says all.
+        """
         return self._facts.get((asset.pk, key), (0, None))[1]
+
+
+def locked_assets(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> set[int]:
+    """The ids of assets of which another transaction has locked slices of those keys, so that a
+    claim would wait: a run that records a million partitions holds them for a minute.
+
+    The slices are not locked afterwards. Claims lock them, all in one order.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK, _columns([(asset, key) for asset, keys in wanted for key in keys]))
+        transaction.set_rollback(True)
+        return {asset_id for (asset_id,) in cursor.fetchall()}
+
+
+def refuse_locked(asset: Asset, rows: Sequence[PartitionRow]) -> None:
+    """Raise SlicesLocked where another transaction has locked slices of these partitions."""
+    if locked_assets([(asset, [row.key for row in rows])]):
+        raise SlicesLocked(f"slices of {asset.name} are locked")
 
 
 def slice_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> SliceFacts:
     """Facts of the slices of those keys that have data: one statement."""
     pairs = [(asset, key) for asset, keys in wanted for key in keys]
     with connection.cursor() as cursor:
-        cursor.execute(_FACTS, _columns(pairs))
+        cursor.execute(_FACTS, [*_columns(pairs), Trigger.SCHEDULE])
         return SliceFacts(cursor.fetchall())
 
 
-def mark_due_again(held: Sequence[HeldPartition]) -> None:
+def mark_due_again(
+    held: Sequence[HeldPartition],
+    now: datetime | None = None,
+    since: Mapping[str, datetime] | None = None,
+) -> None:
     """They came due while another run holds them: seen to once that has ended.
 
-    In the transaction of the claim that found them held.
+    In the transaction of the claim that found them held. ``since``: by their keys, from when on the
+    ticks that made them due are to be looked at once more; ``now`` where some may be put off.
     """
     if held:
         with connection.cursor() as cursor:
@@ -103,15 +169,16 @@ def mark_due_again(held: Sequence[HeldPartition]) -> None:
                 [partition.asset_id for partition in held],
                 [partition.terms.asset.identity for partition in held],
                 [partition.row.key for partition in held],
+                [(since or {}).get(partition.row.key) for partition in held],
             ]
-            cursor.execute(_DUE_AGAIN, columns)
+            cursor.execute(_DUE_AGAIN, [now, *columns, now])
 
 
-def mark_due_later(asset: Asset, rows: Sequence[PartitionRow]) -> None:
-    """Their windows are not over: they are judged again when they are."""
+def mark_due_later(asset: Asset, rows: Sequence[PartitionRow], at: datetime | None = None) -> None:
+    """They are judged again at a moment; without one, when their windows are over."""
     if rows:
         with connection.cursor() as cursor:
-            cursor.execute(_DUE_LATER, _row_columns([(asset, row) for row in rows]))
+            cursor.execute(_DUE_LATER, {**_row_columns([(asset, row) for row in rows]), "at": at})
 
 
 def pass_over(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:

@@ -1,14 +1,18 @@
 """The tick: whatever is due is queued, and what is queued is sent."""
 
+import logging
 from collections.abc import Callable
-from functools import partial
+from datetime import datetime
+from functools import wraps
 
-import structlog
 from celery import shared_task
 
 from assets_app.execution import recovery
+from assets_app.execution.clearing import ask_to_clear
+from assets_app.execution.coalescing import Coalesced
 from assets_app.execution.dispatch import dispatch, resend_unheard
 from assets_app.execution.hooks import resend_hooks
+from assets_app.execution.queue_heads import check_heads
 from assets_app.execution.waiting import wake_waiting
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.again import queue_again
@@ -16,42 +20,67 @@ from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.recording import forget_ticks
 from assets_app.scheduling.ticking import handle_ticks
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
+
+
+def _step(function: Callable[..., object]) -> Coalesced:
+    """Return the function as a step of a tick, whose errors keep no other step from its turn."""
+
+    @wraps(function)
+    def logged(*arguments: datetime) -> None:
+        try:
+            function(*arguments)
+        except Exception:
+            log.exception("part of a tick failed", extra={"step": function.__name__})
+
+    return Coalesced(logged)
+
+
+def _judge_and_send(now: datetime) -> None:
+    if judge_outbox(now):
+        _dispatch.request()
+
+
+_handle_ticks, _judge = _step(handle_ticks), _step(_judge_and_send)
+_queue_again, _wake_waiting = _step(queue_again), _step(wake_waiting)
+_recover, _resend_hooks = _step(recovery.recover), _step(resend_hooks)
+_ask_to_clear = _step(ask_to_clear)
+_resend_unheard, _dispatch = _step(resend_unheard), _step(dispatch)
+_forget_ticks, _check_heads = _step(forget_ticks), _step(check_heads)
 
 
 @shared_task(name="assets_app.scheduling.tasks.tick")
 def tick() -> None:
     """Look at the schedules, at the queue, and at what has not been heard of."""
     now = database_now()
-    _each(
-        *(partial(look, now) for look in (handle_ticks, judge_outbox, queue_again, wake_waiting)),
-        *(recovery.recover, resend_unheard, resend_hooks, dispatch),
-    )
+    for step in (_handle_ticks, _judge, _queue_again, _wake_waiting):
+        step.request(now)
+    for step in (_recover, _resend_unheard, _resend_hooks, _ask_to_clear, _dispatch):
+        step.request()
 
 
 @shared_task(name="assets_app.scheduling.tasks.send_queued")
 def send_queued() -> None:
     """A run was queued or has ended: send what there is room for now, and what waited for it."""
     now = database_now()
-    _each(partial(queue_again, now), partial(wake_waiting, now), dispatch)
+    _queue_again.request(now)
+    _wake_waiting.request(now)
+    _dispatch.request()
 
 
 @shared_task(name="assets_app.scheduling.tasks.judge")
 def judge() -> None:
     """A run was recorded: queue what it has made due, and send it."""
-    if judge_outbox(database_now()):
-        dispatch()
+    _judge.request(database_now())
+
+
+@shared_task(name="assets_app.scheduling.tasks.check_queues")
+def check_queues() -> None:
+    """Compare the heads of the queues with the queued runs; the next dispatch mends them."""
+    _check_heads.request()
 
 
 @shared_task(name="assets_app.scheduling.tasks.forget")
 def forget() -> None:
     """Delete the records of ticks that nobody is to look at any more."""
-    forget_ticks(database_now())
-
-
-def _each(*steps: Callable[[], object]) -> None:
-    for step in steps:
-        try:
-            step()
-        except Exception:  # whatever is wrong with one keeps the others, and all runs, from nothing
-            log.exception("part of a tick failed")
+    _forget_ticks.request(database_now())

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from assets_app.models import Asset, Schedule
-from slicewise.schedules import schedule_text
+from slicewise.schedules import is_time, schedule_text
 from slicewise.zones import to_instant, zone
 
 _PRESETS = {
@@ -45,14 +45,21 @@ class ScheduleWords:
         return schedule_text(self.rule["schedule"])
 
     @property
+    def has_times(self) -> bool:
+        """Whether it ticks: it is a time, or joins one."""
+        return self.row.by_time or self.row.joins_times
+
+    @property
     def timezone(self) -> str:
-        """The zone on whose clock a schedule by time is read."""
+        """The zone on whose clock its times are read that have none of their own."""
         return self.rule.get("timezone") or "UTC"
 
     @property
     def meaning(self) -> str:
-        """A schedule by time as a sentence; empty where the text has to speak for itself."""
+        """A schedule with times in words; empty where the text has to speak for itself."""
         spec = self.rule["schedule"]
+        if self.row.joins_times:
+            return expression_in_words(spec, self.timezone)
         if spec["kind"] == "timedelta":
             return f"{_every(spec['seconds'])}, counted from {self.rule.get('start') or _EPOCH}"
         return cron_in_words(spec.get("expression", ""))
@@ -85,6 +92,28 @@ def words_of(asset: Asset) -> ScheduleWords | None:
     """The schedule of what makes the asset; None for one that is made by hand."""
     row = None if asset.producer is None else getattr(asset.producer, "schedule", None)
     return None if row is None or row.rule is None else ScheduleWords(row, asset)
+
+
+def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:
+    """An expression over assets and times: ``raw or every day at 00:00 (Europe/Berlin)``."""
+    if spec["kind"] == "asset":
+        return str(spec["name"])
+    if is_time(spec):
+        return term_in_words(spec, timezone)
+    texts = (
+        f"({text})" if "of" in part else text
+        for part in spec["of"]
+        if (text := expression_in_words(part, timezone))
+    )
+    return (" or " if spec["kind"] == "any" else " and ").join(texts)
+
+
+def term_in_words(spec: Mapping[str, Any], timezone: str) -> str:
+    """A time in an expression: ``every day at 00:00 (Europe/Berlin)``, ``every 15 minutes``."""
+    if spec["kind"] == "timedelta":
+        return _every(spec["seconds"])
+    words = cron_in_words(spec["expression"]) or f"at {spec['expression']}"
+    return f"{words} ({spec.get('timezone') or timezone})"
 
 
 def cron_in_words(expression: str) -> str:

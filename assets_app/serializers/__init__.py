@@ -5,6 +5,7 @@ from assets_app.serializers.assets import (
     AssetSerializer,
     LeftOutSerializer,
     MaterializeSerializer,
+    MissedSerializer,
     PartitionSerializer,
     RequestSerializer,
     ScheduleSerializer,
@@ -13,6 +14,11 @@ from assets_app.serializers.assets import (
 )
 from assets_app.serializers.events import ReportedWriteSerializer, WriteReportSerializer
 from assets_app.serializers.keys import AddedKeysSerializer, KeysSerializer, KeyTextsSerializer
+from assets_app.serializers.orphans import (
+    OrphanIdsSerializer,
+    OrphanPageSerializer,
+    OrphanRemovalSerializer,
+)
 from assets_app.serializers.runs import (
     AttemptSerializer,
     LogEntrySerializer,
@@ -21,6 +27,7 @@ from assets_app.serializers.runs import (
     RunSerializer,
     ValidationResultSerializer,
 )
+from assets_app.serializers.verifying import SelectionSerializer, VerificationSerializer
 
 __all__ = [
     "AddedKeysSerializer",
@@ -33,14 +40,20 @@ __all__ = [
     "LogEntrySerializer",
     "LogPageSerializer",
     "MaterializeSerializer",
+    "MissedSerializer",
+    "OrphanIdsSerializer",
+    "OrphanPageSerializer",
+    "OrphanRemovalSerializer",
     "PartitionSerializer",
     "ReportedWriteSerializer",
     "RequestSerializer",
     "RunDetailSerializer",
     "RunSerializer",
     "ScheduleSerializer",
+    "SelectionSerializer",
     "StrategyField",
     "TickSerializer",
     "ValidationResultSerializer",
+    "VerificationSerializer",
     "WriteReportSerializer",
 ]

@@ -8,7 +8,9 @@ from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, UtcDateTimeField, json_kind
 from assets_app.models import Asset, LeftOut, ScheduleTick
+from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of
+from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.words import words_of
 from slicewise.selection import LONGEST_SELECTION
 from slicewise.uris import masked_uri
@@ -39,27 +41,49 @@ class StrategyField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
+class ScheduleFailureSerializer(serializers.Serializer[Any]):
+    """The error of a schedule whose due partitions cannot be worked out, and when it is retried."""
+
+    error = serializers.CharField()
+    failures = serializers.IntegerField(help_text="How often in a row.")
+    since = UtcDateTimeField(source="failing_since")
+    retry_at = UtcDateTimeField(help_text="When it is tried again.")
+
+
 class ScheduleSerializer(serializers.Serializer[Any]):
     """When an asset is written by itself."""
 
-    text = serializers.CharField(help_text="As people write it: `@daily`, `hourly & daily`.")
+    text = serializers.CharField(
+        help_text="As people write it: `@daily`, `hourly & daily`, `raw | Cron('@daily')`."
+    )
     rule = serializers.JSONField(
         help_text="`schedule` as declared, with `timezone`, `start` and `end`, which may be null."
     )
     by_time = serializers.BooleanField(
-        source="row.by_time", help_text="Whether it ticks; else it follows other assets."
+        source="row.by_time",
+        help_text="Whether it is a time alone; else it follows other assets, and may join times.",
     )
     next_at = serializers.DateTimeField(
-        source="row.next_at", allow_null=True, help_text="The next tick; null while it is paused."
+        source="row.next_at",
+        allow_null=True,
+        help_text="The next tick; null while it is paused, and without a time in the schedule.",
     )
     handled_until = serializers.DateTimeField(
         source="row.handled_until", help_text="What ended before is not due by itself."
     )
     paused = serializers.BooleanField(source="asset.paused")
+    failure = serializers.SerializerMethodField(
+        help_text="The error that keeps the schedule from making due partitions, or null."
+    )
+
+    @extend_schema_field(ScheduleFailureSerializer(allow_null=True))
+    def get_failure(self, schedule: Any) -> dict[str, Any] | None:
+        row = schedule.row
+        return ScheduleFailureSerializer(row).data if row.failures else None
 
 
 class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
-    """A tick of a schedule by time, or several in a row for which nothing had ended."""
+    """A tick of a schedule with a time, or several in a row that queued nothing for one reason."""
 
     runs_url = serializers.SerializerMethodField(help_text="The runs that it asked for.")
 
@@ -85,6 +109,22 @@ class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
         model = LeftOut
         fields: tuple[str, ...] = ("at", "count", "queued", "first", "last", "start", "end")
         read_only_fields: tuple[str, ...] = fields
+
+
+class MissedSerializer(serializers.Serializer[Any]):
+    """What the schedule would have made if the asset had not been paused: nothing makes it by
+    itself.
+    """
+
+    count = serializers.IntegerField()
+    first = serializers.CharField(help_text="Empty for an asset that is not partitioned.")
+    last = serializers.CharField()
+    selection = serializers.CharField(
+        help_text="Names just these, for a backfill; empty where that would be too long."
+    )
+    is_all = serializers.BooleanField(
+        help_text="False where there may be more, older than the partitions that are looked at."
+    )
 
 
 class AssetSerializer(serializers.ModelSerializer[Asset]):
@@ -138,6 +178,9 @@ class AssetDetailSerializer(AssetSerializer):
     downstream = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
     left_out = serializers.SerializerMethodField()
+    missed = serializers.SerializerMethodField(
+        help_text="What was missed while it was paused; null where nothing was."
+    )
     made_with = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
@@ -148,7 +191,7 @@ class AssetDetailSerializer(AssetSerializer):
         fields: tuple[str, ...] = (
             *AssetSerializer.Meta.fields,
             "columns", "activated_at", "expected", "upstream", "downstream", "params",
-            "made_with", "left_out",
+            "made_with", "left_out", "missed",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
@@ -162,12 +205,17 @@ class AssetDetailSerializer(AssetSerializer):
         )
 
     def get_downstream(self, asset: Asset) -> list[str]:
-        edges = asset.downstream_edges.select_related("downstream")
+        edges = asset.downstream_edges.filter(downstream__active=True).select_related("downstream")
         return sorted(edge.downstream.name for edge in edges)
 
     @extend_schema_field(LeftOutSerializer(many=True))
     def get_left_out(self, asset: Asset) -> Any:
         return LeftOutSerializer(left_out_of(asset), many=True).data
+
+    @extend_schema_field(MissedSerializer(allow_null=True))
+    def get_missed(self, asset: Asset) -> dict[str, Any] | None:
+        missed = missed_by(asset, database_now())
+        return None if missed is None else MissedSerializer(missed).data
 
     def get_params(self, asset: Asset) -> dict[str, Any]:
         version = asset.producer.current_version if asset.producer else None

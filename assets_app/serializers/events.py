@@ -10,6 +10,18 @@ from slicewise.selection import LONGEST_SELECTION
 LARGEST_NUMBER = 2**63 - 1
 
 
+class ReportedPartitionSerializer(StrictSerializer):
+    """A partition that something else has written, with its own counts."""
+
+    key = Text(max_length=1000, help_text="Its key, as the list of partitions shows it.")
+    rows = Whole(
+        required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_NUMBER
+    )
+    bytes = Whole(
+        required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_NUMBER
+    )
+
+
 class ReportedWriteSerializer(StrictSerializer):
     """Which partitions something else has written, and what is known of that."""
 
@@ -35,6 +47,12 @@ class ReportedWriteSerializer(StrictSerializer):
         min_value=0,
         max_value=LARGEST_NUMBER,
         help_text="How large it is; of a single partition.",
+    )
+    partitions = ReportedPartitionSerializer(
+        many=True,
+        required=False,
+        default=list,
+        help_text="Instead of `selection`, `rows` and `bytes`: partitions with counts of each.",
     )
     metadata = JSONObject(
         required=False, default=dict, help_text="Whatever is worth keeping with the record."

@@ -3,15 +3,17 @@
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts_app.policy import Action, may, may_for_assets
-from assets_app.models import Asset, PartitionCount, Run
+from assets_app.models import Asset, Run
+from assets_app.queries.counts import failed_counts
 from assets_app.queries.grid import grid_page
+from assets_app.queries.orphans import materialized_total, orphan_count
 from assets_app.queries.overview import standings
 from assets_app.queries.pages import import_error_of, neighbours
 from assets_app.views.listing import page_number, paged
@@ -52,12 +54,15 @@ def assets(request: HttpRequest) -> HttpResponse:
 @require_safe
 def asset(request: HttpRequest, name: str) -> HttpResponse:
     """One asset: how it stands, and a tab of it."""
-    found = declared(name)
+    rows = _as_shown().annotate(materialized_total=materialized_total())
+    found = get_object_or_404(rows, name=name)
     tab = request.GET.get("tab", "")
     tab = tab if tab in TABS else "partitions"
+    standing = standings([found])[0]
     context = {
         "asset": found,
-        "standing": standings([found])[0],
+        "standing": standing,
+        "orphans": orphan_count(found, standing.materialized),
         "tab": tab,
         "import_error": import_error_of(found),
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(found),
@@ -72,13 +77,17 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
 
 def declared(name: str) -> Asset:
     """The asset of that name, also one declared no longer, with what its page shows; or 404."""
-    rows = Asset.objects.select_related(
+    return get_object_or_404(_as_shown(), name=name)
+
+
+def _as_shown() -> QuerySet[Asset]:
+    """Return the assets with what their pages show."""
+    return Asset.objects.select_related(
         "partition_definition",
         "producer__current_version",
         "producer__schedule",
         "bundle__current_version",
     ).defer("bundle__current_version__archive")
-    return get_object_or_404(rows, name=name)
 
 
 def can_be_made(asset: Asset) -> bool:
@@ -105,8 +114,7 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
     if show == "paused":
         rows = rows.filter(paused=True)
     if show == "failed":
-        failed = PartitionCount.objects.filter(asset=OuterRef("pk"), state="failed", count__gt=0)
-        rows = rows.filter(Exists(failed.as_cut_now()))
+        rows = rows.filter(pk__in=list(failed_counts()))
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(
             Q(name__icontains=text) | Q(group__icontains=text) | Q(description__icontains=text)

@@ -13,4 +13,5 @@ from assets_app.queries import pages
 def bundles(request: HttpRequest) -> HttpResponse:
     """All bundles, the broken ones with their tracebacks."""
     found = list(pages.bundles())
-    return render(request, "assets_app/bundles.html", {"bundles": found})
+    unknown = pages.unknown_names()
+    return render(request, "assets_app/bundles.html", {"bundles": found, "unknown_names": unknown})

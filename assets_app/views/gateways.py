@@ -45,7 +45,14 @@ def _standing() -> dict[str, Any]:
         for queue in Queue
     ]
     shown = [
-        (row.gateway.pk, row.state, row.gateway.slots, row.gateway.started_at, _runs(row))
+        (
+            row.gateway.pk,
+            row.state,
+            row.gateway.slots,
+            row.gateway.started_at,
+            row.gateway.spark_away_since,
+            _runs(row),
+        )
         for row in rows
     ]
     return {

@@ -18,6 +18,7 @@ from assets_app.forms import MaterializeForm
 from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages
 from assets_app.queries.staleness import newer_inputs
+from assets_app.scheduling.gaps import gaps_of
 from assets_app.views.assets import can_be_made, declared, is_written_elsewhere
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
@@ -43,6 +44,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "row": row,
         "look": _look(row, window, is_stale=newer is not None),
         "newer": newer,
+        "gaps": gaps_of(asset, key, timezone.now()),
         "window_start": row.window_start if row else window and window.start,
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),

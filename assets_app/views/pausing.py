@@ -6,11 +6,11 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
+from assets_app.queries.clock import database_now
 from assets_app.scheduling.missed import missed_by
 from assets_app.views.assets import declared
 
@@ -30,12 +30,15 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
     """The schedule goes on from now; what it has missed is offered as a backfill."""
     asset = declared(name)
-    missed = missed_by(asset, timezone.now())
+    missed = missed_by(asset, database_now())
     set_paused(asset, False, user=_person(request))
     messages.success(
         request, f"{name} is not paused any more. What was missed meanwhile is not made."
     )
-    ends = {"missed_first": missed.first, "missed_last": missed.last} if missed else {}
+    # Of a schedule by assets the tab works it out for itself.
+    ends: dict[str, str] = {}
+    if missed is not None and missed.is_by_time:
+        ends = {"missed_first": missed.first, "missed_last": missed.last}
     return _back(name, ends)
 
 

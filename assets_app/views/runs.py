@@ -31,7 +31,9 @@ from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 
-MOST_PARTITIONS = 200
+# On the page of a run; all of them have a page of their own, so many at a time.
+MOST_PARTITIONS = 20
+_PARTITIONS_AT_ONCE = 100
 MOST_ENTRIES = 20
 MOST_VALIDATIONS = 200
 FILTERS = ("asset", "state", "trigger", "group", "tick", "created_after", "created_before")
@@ -106,6 +108,25 @@ def run_log(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_safe
+def run_partitions(request: HttpRequest, pk: int) -> HttpResponse:
+    """All partitions of a run, or those in one state, a page at a time."""
+    found = _run(pk)
+    rows = _partitions(found)
+    if state := request.GET.get("state", ""):
+        rows = rows.filter(state=state)
+    context = {
+        "run": found,
+        "run_label": f"Run {pk}",
+        "page": paged(request, rows, _PARTITIONS_AT_ONCE),
+        "states": RunPartition.State.choices,
+        "several_assets": len(found.producer_version.outlets) > 1,
+        "ended": found.state in TERMINAL_STATES,
+    }
+    return render(request, "assets_app/run_partitions.html", context)
+
+
+@login_required
+@require_safe
 def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """The whole log as a text file."""
     rows = pages.whole_log(_run(pk)).values_list("text", flat=True)
@@ -141,10 +162,7 @@ def _run(pk: int) -> Run:
 
 def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     attempts = list(run.attempts.select_related("gateway").order_by("number"))
-    rows = run.partitions.select_related("slice__asset__partition_definition")
-    rows = rows.exclude(slice__identity=DISCOVERY)
-    rows = rows.defer("slice__asset__partition_definition__spec")
-    parts = list(rows[: MOST_PARTITIONS + 1])
+    parts = list(_partitions(run)[: MOST_PARTITIONS + 1])
     failed = next((one for one in reversed(attempts) if one.traceback), None)
     validations = pages.validations_of(run, MOST_VALIDATIONS + 1)
     last = attempts[-1].pk if attempts else None
@@ -163,7 +181,7 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "partitions": parts[:MOST_PARTITIONS],
         "partitions_cut": len(parts) > MOST_PARTITIONS,
         "published_in_part": _published_in_part(run),
-        "several_assets": len({part.slice.asset_id for part in parts}) > 1,
+        "several_assets": len(run.producer_version.outlets) > 1,
         "validations": validations[:MOST_VALIDATIONS],
         "validations_cut": len(validations) > MOST_VALIDATIONS,
         "validations_tried": len({one.attempt_id for one in validations}) > 1,
@@ -175,6 +193,13 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
         **_once_more(request, run),
     }
+
+
+def _partitions(run: Run) -> QuerySet[RunPartition]:
+    """The partitions that a run makes, in order, with their assets."""
+    rows = run.partitions.select_related("slice__asset__partition_definition")
+    rows = rows.exclude(slice__identity=DISCOVERY)
+    return rows.defer("slice__asset__partition_definition__spec").order_by("position")
 
 
 def _published_in_part(run: Run) -> int:

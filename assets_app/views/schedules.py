@@ -5,10 +5,10 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 
 from accounts_app.policy import Action, may
 from assets_app.models import Asset
+from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of, ticks_of
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
@@ -18,7 +18,7 @@ from assets_app.views.listing import paged
 
 def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     """The rule, when it is next met, how far partitions are, and what came of its ticks."""
-    schedule, now = words_of(asset), timezone.now()
+    schedule, now = words_of(asset), database_now()
     shown = {} if schedule is None else _standing(request, schedule, now)
     return shown | {
         "schedule": schedule,
@@ -30,10 +30,11 @@ def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 
 
 def _standing(request: HttpRequest, schedule: ScheduleWords, now: datetime) -> dict[str, Any]:
-    if not schedule.row.by_time:
-        return {"progress": progress_of(schedule.asset, now)}
+    progress = {} if schedule.row.by_time else {"progress": progress_of(schedule.asset, now)}
+    if not schedule.has_times:
+        return progress
     page = paged(request, ticks_of(schedule.row))
-    return {
+    return progress | {
         "page": page,
         "ticks": [_line(schedule, tick) for tick in page.items],
         "next_local": schedule.local(schedule.row.next_at),

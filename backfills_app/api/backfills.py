@@ -4,7 +4,6 @@ from typing import Any
 
 import django_filters
 from django.db.models import Q, QuerySet
-from django.http import Http404
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -21,9 +20,12 @@ from backfills_app.api.examples import (
     OUTCOME_EXAMPLE,
     PLAN_EXAMPLE,
     REQUEST_EXAMPLE,
+    SEVERAL_EXAMPLE,
+    UPSTREAM_EXAMPLE,
     WITH_DOWNSTREAM_EXAMPLE,
 )
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
+from backfills_app.queries.lookups import backfill_numbered
 from backfills_app.serializers import (
     BackfillDetailSerializer,
     BackfillPartitionSerializer,
@@ -47,7 +49,7 @@ from backfills_app.services import (
 class BackfillFilter(django_filters.FilterSet):
     """What the list of backfills can be narrowed by."""
 
-    asset = django_filters.CharFilter(field_name="asset__name")
+    asset = django_filters.CharFilter(method="chosen", label="The name of a chosen asset")
     state = django_filters.MultipleChoiceFilter(choices=BackfillState.choices)
     submitted_by = django_filters.CharFilter(field_name="submitted_by__username")
     search = django_filters.CharFilter(method="named_or_described")
@@ -62,6 +64,10 @@ class BackfillFilter(django_filters.FilterSet):
         asked = self.form.cleaned_data.get("deleted") if self.is_bound else ""
         return found.filter(deleted=False) if asked in ("", None) else found
 
+    def chosen(self, rows: Any, name: str, text: str) -> Any:
+        """Backfills for which the asset was chosen."""
+        return rows.choosing(text)
+
     def named_or_described(self, rows: Any, name: str, text: str) -> Any:
         """Backfills whose name or description holds the text."""
         return rows.filter(Q(name__icontains=text) | Q(description__icontains=text))
@@ -75,20 +81,12 @@ class BackfillPartitionFilter(django_filters.FilterSet):
     reason = django_filters.MultipleChoiceFilter(choices=SkipReason.choices)
 
 
-def backfill_numbered(pk: int) -> Backfill:
-    """The backfill of this number, also if it was deleted; Http404 with a sentence without one."""
-    backfill = Backfill.objects.told().filter(pk=pk).first()
-    if backfill is None:
-        raise Http404(f"There is no backfill {pk}.")
-    return backfill
-
-
 def read_request(data: Any) -> BackfillRequest:
     """The request that a JSON body makes. Raises InvalidRequest or DRF's ValidationError."""
     asked = BackfillRequestSerializer(data=data)
     asked.is_valid(raise_exception=True)
     fields = dict(asked.validated_data)
-    return request_from_text(fields.pop("asset"), **fields)
+    return request_from_text(**fields)
 
 
 def detail_of(pk: int) -> Any:
@@ -124,7 +122,7 @@ class BackfillsView(ApiList[Backfill]):
         parameters=[IDEMPOTENCY_KEY],
         request=BackfillRequestSerializer,
         responses={201: BackfillDetailSerializer} | problems(400, 401, 403, 409, 413, 422),
-        examples=[REQUEST_EXAMPLE, WITH_DOWNSTREAM_EXAMPLE],
+        examples=[REQUEST_EXAMPLE, WITH_DOWNSTREAM_EXAMPLE, SEVERAL_EXAMPLE, UPSTREAM_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
         """It is there at once, and expanded into its partitions by a worker."""
@@ -205,7 +203,7 @@ class BackfillOutcomeView(ApiView):
     def get(self, request: Request, pk: int) -> Response:
         """Failures grouped by what they say, and skips by reason; for what was in flight, the
         backfills that had it."""
-        return conditional(request, OutcomeSerializer(outcome_of(backfill_numbered(pk))).data)
+        return conditional(request, outcome_of(backfill_numbered(pk)))
 
 
 class BackfillPartitionsView(ApiList[BackfillPartition]):

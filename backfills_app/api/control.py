@@ -13,7 +13,7 @@ from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.errors import ConflictingRequest
 from assets_app.api.retrying import CodeSerializer
-from backfills_app.api.backfills import backfill_numbered, created, detail_of
+from backfills_app.api.backfills import created, detail_of
 from backfills_app.api.examples import (
     BULK_EXAMPLE,
     BULK_RESULT_EXAMPLE,
@@ -21,6 +21,7 @@ from backfills_app.api.examples import (
     CODE_EXAMPLE,
 )
 from backfills_app.models import Backfill
+from backfills_app.queries.lookups import backfill_numbered
 from backfills_app.serializers import (
     BackfillCloneSerializer,
     BackfillDetailSerializer,
@@ -100,6 +101,14 @@ class BackfillResumeView(_ControlView):
         return self._done(request, pk, resume_backfill)
 
 
+class RetryFailedSerializer(CodeSerializer):
+    """The partitions that are retried, and the code that makes them."""
+
+    canceled = serializers.BooleanField(
+        default=False, help_text="Whether canceled partitions are retried as well."
+    )
+
+
 class BackfillRetryFailedView(_ControlView):
     """What has failed once more."""
 
@@ -107,16 +116,17 @@ class BackfillRetryFailedView(_ControlView):
         operation_id="backfills_retry_failed",
         summary="Retry what has failed of a backfill",
         parameters=[IDEMPOTENCY_KEY],
-        request=CodeSerializer,
+        request=RetryFailedSerializer,
         responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS, 413),
         examples=[CODE_EXAMPLE],
     )
     def post(self, request: Request, pk: int) -> Response:
-        """What failed, was canceled, or was skipped for want of something upstream, waits for its
-        turn again in the same backfill, which is unfinished again."""
-        asked = CodeSerializer(data=request.data)
+        """Puts partitions that failed, or were skipped for want of something upstream, back to
+        waiting in the same backfill, which is unfinished again; with `canceled` canceled
+        partitions as well."""
+        asked = RetryFailedSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        return self._done(request, pk, retry_failed, code=asked.validated_data["code"])
+        return self._done(request, pk, retry_failed, **asked.validated_data)
 
 
 class BackfillCloneView(ApiView):

@@ -26,6 +26,21 @@ WITH_DOWNSTREAM_EXAMPLE = OpenApiExample(
     },
     request_only=True,
 )
+SEVERAL_EXAMPLE = OpenApiExample(
+    "Two assets over the same month, what is missing of each",
+    {
+        "assets": ["raw_flights", "delays_by_origin"],
+        "start": "2013-01",
+        "end": "2013-01",
+        "existing": "missing",
+    },
+    request_only=True,
+)
+UPSTREAM_EXAMPLE = OpenApiExample(
+    "A group with all that it is made from",
+    {"asset_group": "reports", "start": "2013-01", "end": "2013-03", "upstream": True},
+    request_only=True,
+)
 CLONE_EXAMPLE = OpenApiExample(
     "The same, whatever is there", {"existing": "all", "max_active_runs": 5}, request_only=True
 )
@@ -60,6 +75,8 @@ PLAN_EXAMPLE = OpenApiExample(
             {
                 "asset": "raw_flights",
                 "version": "9a1b",
+                "role": "chosen",
+                "layer": 1,
                 "selection": "2013-01-01..2013-12-31",
                 "total": 365,
                 "to_make": 364,
@@ -69,6 +86,7 @@ PLAN_EXAMPLE = OpenApiExample(
                 "in_flight_by": [],
                 "missing_upstream": 0,
                 "nonexistent_upstream": 0,
+                "upstream_gaps": [],
                 "not_over": 0,
                 "materialized": 1,
                 "failed": 0,
@@ -103,6 +121,7 @@ OUTCOME_EXAMPLE = OpenApiExample(
                 "reason": "in_flight",
                 "partitions": 1,
                 "others": [{"backfill": 7, "name": "backfill_raw_flights_20261121T060000"}],
+                "upstream_gaps": [],
             }
         ],
     },

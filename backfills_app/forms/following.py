@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from accounts_app.models import User
-from accounts_app.policy import Action, reach
 from assets_app.models import Asset, AssetDependency, ProducerVersion
 from partitions_app.rules import has_time
 from slicewise import Dimension, PartitionDefinition
@@ -15,6 +13,8 @@ from slicewise import Dimension, PartitionDefinition
 MOST_VERSIONS = 30
 _SEGMENTS_NAMED = 8
 _DIGEST = 12
+# Stands above all that were chosen; no asset has this number.
+_START = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,6 @@ class Segments:
         return f"{named}{more}; patterns such as a*. Empty: all." if named else "Empty: all."
 
 
-def offered_to(user: User) -> list[str]:
-    """Names of the assets that have a past to fill and that this person may backfill."""
-    rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
-    within = reach(user, Action.BACKFILL)
-    if not within:
-        return []
-    return [
-        one.name for one in rows.order_by("name") if has_time(one.definition) and within.covers(one)
-    ]
-
-
 def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
     """The dimensions beside time, which a request may narrow."""
     if definition is None or definition.time_dimension is None:
@@ -51,8 +40,8 @@ def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
     return [_segments(dimension) for dimension in definition.segment_dimensions]
 
 
-def followers_of(asset: Asset) -> list[Asset]:
-    """The assets downstream that can be backfilled with it, each after what it depends on.
+def followers_of(assets: Sequence[Asset]) -> list[Asset]:
+    """The assets downstream that can be backfilled with some, each after what it depends on.
 
     Two statements, whatever the graph.
     """
@@ -60,7 +49,9 @@ def followers_of(asset: Asset) -> list[Asset]:
     edges = AssetDependency.objects.filter(downstream__active=True)
     for upstream, downstream in edges.values_list("upstream_id", "downstream_id"):
         below[upstream].append(downstream)
-    ordered = _in_order(asset.pk, below)
+    chosen = [asset.pk for asset in assets]
+    below[_START] = chosen
+    ordered = [pk for pk in _in_order(_START, below) if pk not in chosen]
     rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
     found = rows.select_related("producer__current_version").in_bulk(ordered)
     return [found[pk] for pk in ordered if pk in found and has_time(found[pk].definition)]

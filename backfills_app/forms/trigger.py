@@ -12,10 +12,17 @@ from accounts_app.models import User
 from accounts_app.storable import read_json_object
 from assets_app.forms import ParamsField, ServiceForm
 from assets_app.models import Asset
+from backfills_app.forms.choice import (
+    MOST_BOXES,
+    WAYS,
+    Choice,
+    NamesField,
+    choice_in,
+    offered_to,
+)
 from backfills_app.forms.following import (
     Segments,
     followers_of,
-    offered_to,
     segments_of,
     versions_of,
 )
@@ -50,7 +57,14 @@ class BackfillForm(ServiceForm):
     of another asset, before it was exchanged, is not read: ``shown_for`` tells whose they were.
     """
 
-    asset = forms.CharField(label="Asset", widget=forms.Select)
+    by = forms.ChoiceField(
+        required=False, choices=WAYS, initial="asset", widget=forms.RadioSelect, label="Make"
+    )
+    asset = forms.CharField(required=False, label="Asset", widget=forms.Select)
+    assets = NamesField(required=False, label="Assets", widget=forms.CheckboxSelectMultiple)
+    asset_group = forms.CharField(required=False, label="Group", widget=forms.Select)
+    asset_tag = forms.CharField(required=False, label="Tag", widget=forms.Select)
+    upstream = forms.BooleanField(required=False, label="With everything upstream")
     shown_for = forms.CharField(required=False, widget=forms.HiddenInput)
     start = forms.CharField(required=False, label="First partition", help_text=_FIRST_AND_LAST)
     end = forms.CharField(required=False, label="Last partition", help_text="It has to be over.")
@@ -116,21 +130,26 @@ class BackfillForm(ServiceForm):
         initial: Mapping[str, Any] | None = None,
     ) -> None:
         asked = dict(initial or {})
-        name = str((asked if data is None else data).get("asset") or "")
         self.user = user
-        self.asset_chosen = _with_time(name)
+        self.choice: Choice = choice_in(asked if data is None else data)
+        self.assets_chosen = [
+            asset for asset in self.choice.assets if self.choice.by != "asset" or _is_timed(asset)
+        ]
+        is_one = self.choice.by == "asset" and bool(self.assets_chosen)
+        # Fields for params and segments are those of one asset.
+        self.asset_chosen = self.assets_chosen[0] if is_one else None
         self.declared = _declared_params(self.asset_chosen)
         given = _given((asked if data is None else data).get("params"))
-        dependent = shown_params(self.declared, given) | {"shown_for": name}
-        if data is not None and data.get("shown_for") != name:
+        shown_for = self.choice.text
+        dependent = shown_params(self.declared, given) | {"shown_for": shown_for}
+        if data is not None and data.get("shown_for") != shown_for:
             data = _for_another_asset(data, dependent)
-        super().__init__(data, initial=asked | dependent)
+        super().__init__(data, initial=asked | dependent | self._chosen_initially())
 
     def add_fields(self) -> None:
         """Those of the asset, and the choices it leaves."""
         asset = self.asset_chosen
-        offered = [(name, name) for name in offered_to(self.user)]
-        self._choose("asset", [("", "Choose an asset"), *offered])
+        self._offer_assets()
         self.param_names = []
         for name, field in param_fields(self.declared):
             self.fields[name] = field
@@ -140,7 +159,8 @@ class BackfillForm(ServiceForm):
             self.fields[SEGMENT + one.name] = forms.CharField(
                 required=False, label=one.name, help_text=one.hint
             )
-        self.followers: list[Asset] = followers_of(asset) if asset else []
+        chosen = self.assets_chosen
+        self.followers: list[Asset] = followers_of(chosen) if chosen else []
         names = [(one.name, one.name) for one in self.followers]
         self.fields["downstream_assets"].choices = names  # type: ignore[attr-defined]
         versions = versions_of(asset) if asset else []
@@ -151,6 +171,31 @@ class BackfillForm(ServiceForm):
         for name in ("max_active_runs", "per_run"):
             self.fields[name].widget.attrs["inputmode"] = "numeric"
         self.fields["params"].widget.attrs |= {"rows": 2, "placeholder": "{}"}
+
+    def _chosen_initially(self) -> dict[str, Any]:
+        return {"by": self.choice.by, "assets": self._names_chosen}
+
+    def _offer_assets(self) -> None:
+        offered = offered_to(self.user)
+        for name, first, texts in (
+            ("asset", "Choose an asset", offered.timed),
+            ("asset_group", "Choose a group", offered.groups),
+            ("asset_tag", "Choose a tag", offered.tags),
+        ):
+            self._choose(name, [("", first), *((text, text) for text in texts)])
+        names = list(dict.fromkeys([*offered.names, *self._names_chosen]))
+        self.are_boxes = len(names) <= MOST_BOXES
+        field = self.fields["assets"]
+        if self.are_boxes:
+            field.widget.choices = [(name, name) for name in names]
+        else:
+            field.widget = forms.TextInput()
+            field.help_text = "Names, with commas between them."
+            self.initial["assets"] = ", ".join(self._names_chosen)
+
+    @property
+    def _names_chosen(self) -> list[str]:
+        return self.choice.value if isinstance(self.choice.value, list) else []
 
     def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
         """Offer these, and what is there already: what is wrong with it is said by the service."""
@@ -170,8 +215,13 @@ class BackfillForm(ServiceForm):
         return [self[SEGMENT + one.name] for one in self.segments]
 
     @property
+    def timed(self) -> Asset | None:
+        """The first of the chosen assets that has time."""
+        return next(filter(_is_timed, self.assets_chosen), None)
+
+    @property
     def zone(self) -> str:
-        """The zone in which dates are read; empty until an asset is chosen."""
+        """The zone in which dates are read; empty until one asset is chosen."""
         return self.asset_chosen.definition.time_dimension.timezone if self.asset_chosen else ""
 
     @property
@@ -184,7 +234,7 @@ class BackfillForm(ServiceForm):
     def is_begun(self) -> bool:
         """Whether there is enough to say what it comes to, or what is wrong with it."""
         typed = any(self.data.get(name) for name in ("start", "end", "selection"))
-        return bool(self.data.get("asset")) and typed
+        return bool(self.choice.value) and typed
 
     def refuse_once(self, refused: InvalidRequest) -> None:
         """Show what was refused; what the fields have said already is not said twice."""
@@ -201,9 +251,9 @@ class BackfillForm(ServiceForm):
         data = self.data.copy()
         data["selection"] = ""
         try:
-            if self.asset_chosen is None:
-                raise InvalidRequest({"asset": "Choose an asset first."})
-            data["start"], data["end"] = preset_ends(self.asset_chosen, preset, timezone.now())
+            if self.timed is None:
+                raise InvalidRequest({self.choice.by: "Choose an asset first."})
+            data["start"], data["end"] = preset_ends(self.timed, preset, timezone.now())
         except InvalidRequest as refused:
             self.refuse(refused)
             return self
@@ -216,9 +266,13 @@ class BackfillForm(ServiceForm):
                 {field: [str(said) for said in found] for field, found in self.errors.items()}
             )
         typed = self.cleaned_data
+        by = self.choice.by
+        if not self.choice.value:
+            raise InvalidRequest({by: "Name an asset." if by == "asset" else "Choose one first."})
         return request_from_text(
-            typed["asset"],
+            **{by: self.choice.value},
             **self._period(typed),
+            upstream=typed["upstream"],
             description=typed["description"],
             max_active_runs=typed["max_active_runs"],
             strategy=_strategy(typed),
@@ -253,10 +307,8 @@ class BackfillForm(ServiceForm):
         return {"selection": " ".join(parts)}
 
 
-def _with_time(name: str) -> Asset | None:
-    rows = Asset.objects.declared().select_related("producer__current_version")
-    asset = rows.filter(name=name).first() if name and "\0" not in name else None
-    return asset if asset is not None and has_time(asset.definition) else None
+def _is_timed(asset: Asset) -> bool:
+    return has_time(asset.definition)
 
 
 def _declared_params(asset: Asset | None) -> dict[str, Any]:

@@ -25,8 +25,16 @@ class Failure:
 
 
 def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
-    """The latest failed runs of a backfill, grouped by what they say: one statement."""
-    failed = backfill.group.runs.filter(state="failed").order_by("-ended_at")
+    """Return the latest failed runs of a backfill, grouped by what they say: one statement.
+
+    A run of which everything was put back into the queue is history, and no failure any more.
+    """
+    # By the name of the relation: models import this module.
+    failed = (
+        backfill.group.runs.filter(state="failed", backfill_partitions__state="failed")
+        .distinct()
+        .order_by("-ended_at", "pk")
+    )
     groups: dict[str, list[tuple[int, str, str]]] = {}
     for pk, selection, error in failed.values_list("pk", "selection", "error")[:most_runs]:
         groups.setdefault(_VARIABLE.sub("#", error), []).append((pk, selection, error))

@@ -26,6 +26,12 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
             .prefetch_related("assets__asset")
         )
 
+    def choosing(self, name: str) -> "BackfillQuerySet":
+        """Those for which the asset was chosen: it was asked for, or is one of several."""
+        # By the name of the relation: models import this module.
+        chosen = self.model.objects.filter(assets__asset__name=name, assets__role="chosen")
+        return self.filter(pk__in=chosen.values("pk"))
+
     def told(self) -> "BackfillQuerySet":
         """The same with the versions of the code, for programs: three statements."""
         version = Prefetch(

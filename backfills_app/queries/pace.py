@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 # the latest of all runs to be near, and looks through those of every other backfill.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last,
-    (SELECT count(*) FROM assets_app_run AS run WHERE run.group_id = groups.id
-        -- said twice, for the index on what is unfinished
-        AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
-        AND run.state IN ('dispatched', 'running', 'publishing', 'canceling'))
+    unfinished.running, unfinished.number - unfinished.running
 FROM unnest(%(groups)s::bigint[]) AS groups(id), LATERAL (
+    SELECT count(*) AS number, count(*) FILTER (
+        WHERE run.state IN ('dispatched', 'running', 'publishing', 'canceling')
+    ) AS running
+    FROM assets_app_run AS run WHERE run.group_id = groups.id
+        AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
+) AS unfinished, LATERAL (
     SELECT sum(run.partition_count) AS partitions, min(run.started_at) AS first,
         max(run.ended_at) AS last
     FROM (
@@ -36,12 +39,13 @@ _FEWEST_FOR_A_RATE = 3
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How fast a backfill went of late: partitions that its latest runs made or failed to make, in
-    how many seconds; and how many of its runs are at work.
+    how many seconds; how many of its runs take a slot, and how many are queued.
     """
 
     partitions: int = 0
     seconds: float = 0.0
     running: int = 0
+    queued: int = 0
 
     @property
     def per_second(self) -> float | None:
@@ -60,11 +64,11 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
         cursor.execute(_PACES, {"groups": list(by_group), "recent": _RECENT_RUNS})
         rows = cursor.fetchall()
     paces = {}
-    for group_id, partitions, first, last, running in rows:
+    for group_id, partitions, first, last, running, queued in rows:
         backfill = by_group[group_id]
         until = last if backfill.ended or not running else now
         seconds = max((until - first).total_seconds(), 0.1) if first and last else 0.0
-        paces[backfill.pk] = Pace(partitions or 0, seconds, running)
+        paces[backfill.pk] = Pace(partitions or 0, seconds, running, queued)
     return paces
 
 

@@ -8,6 +8,7 @@ from django.db import connection, models
 from django.db.models import Count
 
 from assets_app.models import SkipReason
+from partitions_app.rules import UpstreamGap
 
 if TYPE_CHECKING:
     from backfills_app.models import BackfillAsset, BackfillPartition
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """How many partitions of an asset were skipped for one reason; ``others`` are the backfills
-    that make or have made some of them instead, by number and name.
+    that make or have made some of them instead, by number and name. ``gaps`` say of what they need
+    which partitions do not exist, where that is the reason and somebody has looked.
     """
 
     asset: str
     reason: str
     number: int
     others: tuple[tuple[int, str], ...] = ()
+    gaps: tuple[UpstreamGap, ...] = ()
 
     @property
     def label(self) -> str:
@@ -96,7 +99,12 @@ def lacks_upstream(parts: Iterable["BackfillAsset"]) -> bool:
     may be there by now.
     """
     skipped = [part.pk for part in parts if part.skipped]
-    wanting = [SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_MISSING, SkipReason.WAIT_TIMEOUT]
+    wanting = [
+        SkipReason.UPSTREAM_FAILED,
+        SkipReason.UPSTREAM_MISSING,
+        SkipReason.UPSTREAM_NONEXISTENT,
+        SkipReason.WAIT_TIMEOUT,
+    ]
     return bool(skipped) and _skipped_for(skipped, wanting).exists()
 
 

@@ -1,6 +1,5 @@
 """Backfills as they stand, their partitions, and what came of them."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.utils import timezone
@@ -8,11 +7,13 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from assets_app.serializers import StrategyField
-from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
+from backfills_app.models import AssetRole, Backfill, BackfillAsset, BackfillPartition
+from backfills_app.queries.counts import counts_of
 from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import Pace, paces_of
-from backfills_app.queries.skips import skipped_by_reason
-from backfills_app.serializers.plans import CodeVersionSerializer
+from backfills_app.serializers.plans import CodeVersionSerializer, UpstreamGapSerializer
+from backfills_app.serializers.requests import DownstreamField
+from backfills_app.services.skipping import skips_of
 from partitions_app.labels import label_of
 from slicewise.uris import masked_text
 
@@ -30,6 +31,7 @@ class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
         model = BackfillAsset
         fields: tuple[str, ...] = (
             "asset",
+            "role",
             "selection",
             "version",
             "strategy",
@@ -42,9 +44,23 @@ class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
 class ProgressSerializer(serializers.Serializer[Any]):
     """How far it has come, and how fast it went of late."""
 
-    done = serializers.IntegerField(help_text="Partitions that need nothing more.")
-    percent = serializers.IntegerField(help_text="Rounded down, so that 100 means all.")
-    running = serializers.IntegerField(help_text="Runs at work, also while it is paused.")
+    summary = serializers.CharField(
+        help_text="How many partitions were made, and how many failed, were canceled or skipped."
+    )
+    made = serializers.IntegerField(help_text="Partitions that were made.")
+    percent_made = serializers.IntegerField(
+        help_text="Of all partitions, those that were made: rounded down, so that 100 means all."
+    )
+    done = serializers.IntegerField(
+        help_text="Partitions that were made, failed, were canceled or skipped."
+    )
+    percent = serializers.IntegerField(
+        help_text="Of all partitions, those that are done: rounded down, so that 100 means all."
+    )
+    running = serializers.IntegerField(
+        help_text="Runs that take a slot, at most `max_active_runs`; also while it is paused."
+    )
+    queued = serializers.IntegerField(help_text="Runs that wait for a slot.")
     per_second = serializers.FloatField(
         allow_null=True, help_text="Partitions a second; null where too few were made."
     )
@@ -53,19 +69,59 @@ class ProgressSerializer(serializers.Serializer[Any]):
     )
 
 
+class CountsSerializer(serializers.Serializer[Any]):
+    """Partitions by state."""
+
+    total = serializers.IntegerField()
+    expanded = serializers.IntegerField(help_text="Partitions that are listed by now.")
+    waiting = serializers.IntegerField(help_text="Partitions that no run has yet.")
+    active = serializers.IntegerField(
+        help_text="Partitions of runs that are queued or running: more than take a slot."
+    )
+    succeeded = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    canceled = serializers.IntegerField()
+    skipped = serializers.IntegerField()
+
+
+class ChosenBySerializer(serializers.Serializer[Any]):
+    """How the assets and the partitions of a backfill were chosen, as the request said it."""
+
+    assets = serializers.ListField(child=serializers.CharField(), required=False)
+    asset_group = serializers.CharField(required=False)
+    asset_tag = serializers.CharField(required=False)
+    start = serializers.CharField(required=False)
+    end = serializers.CharField(required=False)
+    selection = serializers.CharField(required=False)
+    upstream = serializers.BooleanField(required=False)
+    downstream = DownstreamField(required=False)
+
+
 class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     """A backfill, its counts summed over its assets and apart."""
 
-    asset = serializers.CharField(source="asset.name")
+    asset = serializers.CharField(
+        source="asset.name", help_text="The first chosen asset; all are in `assets`."
+    )
+    title = serializers.CharField(
+        help_text="The chosen assets in words: one by its name, `group G`, `tag T`, or `a, b and 3"
+        " more`."
+    )
     submitted_by = serializers.CharField(
         source="submitted_by.username", allow_null=True, default=None
     )
     strategy = StrategyField()
     group = serializers.IntegerField(source="group_id", help_text="Of its runs.")
     priority = serializers.IntegerField(source="group.priority")
-    paused = serializers.BooleanField(source="group.paused")
+    paused = serializers.BooleanField()
     code_version = CodeVersionSerializer(allow_null=True)
-    downstream = serializers.SerializerMethodField(help_text="Assets that are made as well.")
+    chosen_by = ChosenBySerializer(help_text="Empty for partitions of one asset.")
+    upstream = serializers.SerializerMethodField(
+        help_text="Assets that are made as well, since chosen ones are made from them."
+    )
+    downstream = serializers.SerializerMethodField(
+        help_text="Assets that are made as well, since they follow chosen ones."
+    )
     counts = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
     assets = BackfillAssetSerializer(many=True)
@@ -73,37 +129,47 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     class Meta:
         model = Backfill
         fields: tuple[str, ...] = (
-            "id", "name", "asset", "state", "paused", "description", "start_date", "end_date",
-            "logical_dates", "params", "max_active_runs", "priority", "order", "strategy",
-            "allow_holes", "existing", "downstream", "code_version", "relative_fileloc", "group",
+            "id", "name", "title", "asset", "state", "paused", "description", "start_date",
+            "end_date", "logical_dates", "params", "max_active_runs", "priority", "order",
+            "strategy", "allow_holes", "existing", "chosen_by", "upstream", "downstream",
+            "code_version",
+            "relative_fileloc", "group",
             "scheduled_date", "submitted_at", "submitted_by", "updated_at", "run_start_date",
-            "run_end_date", "deleted", "delete_date", "error", "counts", "progress", "assets",
+            "run_end_date", "deleted", "delete_date", "error", "stalled_since",
+            "stalled_error", "try_again_at", "counts", "progress", "assets",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = fields
 
-    def get_downstream(self, backfill: Backfill) -> list[str]:
-        followers = (each for each in backfill.assets.all() if each.asset_id != backfill.asset_id)
-        return [each.asset.name for each in followers]
+    def get_upstream(self, backfill: Backfill) -> list[str]:
+        return _names_of(backfill, AssetRole.UPSTREAM)
 
+    def get_downstream(self, backfill: Backfill) -> list[str]:
+        return _names_of(backfill, AssetRole.DOWNSTREAM)
+
+    @extend_schema_field(CountsSerializer)
     def get_counts(self, backfill: Backfill) -> dict[str, int]:
         assets = list(backfill.assets.all())
         return {name: sum(getattr(asset, name) for asset in assets) for name in COUNTS}
 
     @extend_schema_field(ProgressSerializer)
     def get_progress(self, backfill: Backfill) -> Any:
-        counts = self.get_counts(backfill)
-        left = counts["total"] - counts["expanded"] + counts["waiting"] + counts["active"]
+        counts = counts_of(backfill.assets.all())
         pace = self._pace(backfill)
         stands_still = backfill.ended or (backfill.group.paused and not pace.running)
         known = pace.per_second and not stands_still
-        done = counts["total"] - left
         return ProgressSerializer(
             {
-                "done": done,
-                "percent": 100 * done // counts["total"] if counts["total"] else 0,
+                "summary": counts.text,
+                "made": counts.succeeded,
+                "percent_made": counts.percent_made,
+                "done": counts.ended,
+                "percent": counts.percent_done,
                 "running": pace.running,
+                "queued": pace.queued,
                 "per_second": pace.per_second,
-                "seconds_left": left / pace.per_second if known and pace.per_second else None,
+                "seconds_left": counts.left / pace.per_second
+                if known and pace.per_second
+                else None,
             }
         ).data
 
@@ -115,6 +181,10 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
             rows = [shown] if isinstance(shown, Backfill) else list(shown or [backfill])
             paces |= paces_of(rows, timezone.now())
         return paces[backfill.pk]
+
+
+def _names_of(backfill: Backfill, role: AssetRole) -> list[str]:
+    return [each.asset.name for each in backfill.assets.all() if each.role == role]
 
 
 class BackfillDetailSerializer(BackfillSerializer):
@@ -159,6 +229,9 @@ class SkippedSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
     partitions = serializers.IntegerField()
     others = OtherBackfillSerializer(many=True, help_text="Of `in_flight`: who had some of them.")
+    upstream_gaps = UpstreamGapSerializer(
+        many=True, help_text="Of `upstream_nonexistent`: what does not exist, by upstream asset."
+    )
 
 
 class OutcomeSerializer(serializers.Serializer[Any]):
@@ -169,7 +242,7 @@ class OutcomeSerializer(serializers.Serializer[Any]):
 
 
 def outcome_of(backfill: Backfill) -> dict[str, Any]:
-    """Failures grouped by what they say, and skips by their reason."""
+    """Return failures grouped by what they say, and skips by their reason, as JSON."""
     failures = [
         {
             "error": masked_text(failure.error),
@@ -178,18 +251,20 @@ def outcome_of(backfill: Backfill) -> dict[str, Any]:
         }
         for failure in failures_of(backfill)
     ]
-    return {"failures": failures, "skipped": _skips(backfill.assets.all())}
+    told = OutcomeSerializer({"failures": failures, "skipped": _skips(backfill)})
+    return dict(told.data)
 
 
-def _skips(parts: Iterable[BackfillAsset]) -> list[dict[str, Any]]:
+def _skips(backfill: Backfill) -> list[dict[str, Any]]:
     return [
         {
             "asset": skip.asset,
             "reason": skip.reason,
             "partitions": skip.number,
             "others": [{"backfill": pk, "name": name} for pk, name in skip.others],
+            "upstream_gaps": skip.gaps,
         }
-        for skip in skipped_by_reason(parts)
+        for skip in skips_of(backfill)
     ]
 
 

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from assets_app.models import BundleVersion
 from assets_app.serializers import StrategyField
+from backfills_app.models import AssetRole
+from partitions_app.rules import nonexistent_json
 
 
 class CodeVersionSerializer(serializers.ModelSerializer[BundleVersion]):
@@ -34,12 +37,43 @@ class HeldBySerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField()
 
 
+class NonexistentSerializer(serializers.Serializer[Any]):
+    """The number of partitions that do not exist, with the first and the last."""
+
+    partitions = serializers.IntegerField()
+    first = serializers.CharField(help_text="Key of the first one.")
+    last = serializers.CharField(help_text="Key of the last one.")
+
+
+class UpstreamGapSerializer(serializers.Serializer[Any]):
+    """The partitions of an upstream asset that do not exist, or that it excludes."""
+
+    asset = serializers.CharField()
+    nonexistent = serializers.SerializerMethodField(
+        help_text="Partitions that are needed and do not exist; null for none."
+    )
+    excluded = serializers.IntegerField(
+        help_text="Number of excluded partitions, which are not needed."
+    )
+    reason = serializers.CharField(help_text="What does not exist, in words; empty for nothing.")
+    excluded_text = serializers.CharField(help_text="What is excluded, in words.")
+
+    @extend_schema_field(NonexistentSerializer(allow_null=True))
+    def get_nonexistent(self, gap: Any) -> dict[str, Any] | None:
+        return nonexistent_json(gap.nonexistent)
+
+
 class PlannedAssetSerializer(serializers.Serializer[Any]):
     """What it would do with one asset. Numbers are of partitions, but for `runs`."""
 
     asset = serializers.CharField(source="asset.name")
     version = serializers.CharField(
         source="version.digest", help_text="Digest of the code that would be frozen."
+    )
+    role = serializers.ChoiceField(choices=AssetRole.choices, help_text="Why it is made.")
+    layer = serializers.IntegerField(
+        help_text="1 where it needs no other asset of the backfill, else one more than the highest"
+        " of those that it needs: each partition is made after those that it needs."
     )
     selection = serializers.CharField()
     total = serializers.IntegerField()
@@ -54,11 +88,21 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     nonexistent_upstream = serializers.IntegerField(
         help_text="Of these, those that need partitions which do not exist at all."
     )
+    upstream_gaps = UpstreamGapSerializer(
+        source="gaps",
+        many=True,
+        help_text="Upstream assets of which partitions do not exist or are excluded.",
+    )
     not_over = serializers.IntegerField(help_text="Beside the total: their windows have not ended.")
     materialized = serializers.IntegerField()
     failed = serializers.IntegerField()
-    stale = serializers.IntegerField()
-    older_code = serializers.IntegerField()
+    stale = serializers.IntegerField(
+        help_text="Materialized and made again, since something that they read is newer or is made"
+        " here: with `existing` `stale`, and of an asset that is not partitioned."
+    )
+    older_code = serializers.IntegerField(
+        help_text="Materialized and made again, since older code has made them."
+    )
     strategy = StrategyField()
     params = serializers.DictField()
     estimate = EstimateSerializer(allow_null=True)
@@ -86,9 +130,11 @@ class BackfillPlanSerializer(serializers.Serializer[Any]):
     first_label = serializers.CharField(help_text="What people are shown of the first key.")
     last_label = serializers.CharField(help_text="What people are shown of the last key.")
     selection = serializers.CharField()
-    materialized = serializers.IntegerField(help_text="Of the asset asked for: there.")
-    failed = serializers.IntegerField(help_text="Of the asset asked for: their last run failed.")
-    in_flight = serializers.IntegerField(help_text="Of the asset asked for: other runs hold them.")
+    materialized = serializers.IntegerField(help_text="Of the first chosen asset: there.")
+    failed = serializers.IntegerField(help_text="Of the first chosen asset: their last run failed.")
+    in_flight = serializers.IntegerField(
+        help_text="Of the first chosen asset: other runs hold them."
+    )
     start_date = serializers.DateTimeField(help_text="Start of the first window, in UTC.")
     end_date = serializers.DateTimeField(help_text="End of the last window, not included.")
     strategy = StrategyField()

@@ -12,7 +12,7 @@ from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services.bulk import ACTIONS
 
 LARGEST_ID = 2**63 - 1
-_MOST_FOLLOWERS = 1000
+_MOST_NAMES = 1000
 _LONGEST_SELECTION = 100_000
 
 
@@ -30,6 +30,25 @@ class YesNo(serializers.BooleanField):
         if not isinstance(data, bool):
             raise serializers.ValidationError(f"This must be true or false, not {json_kind(data)}.")
         return data
+
+
+@extend_schema_field(
+    {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": _MOST_NAMES}
+)
+class NamesField(serializers.Field[Any, Any, Any, Any]):
+    """Names of assets; what is wrong with one of them is said of all."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, list):
+            raise serializers.ValidationError(
+                f"This must be a list of names, not {json_kind(data)}."
+            )
+        if not data:
+            raise serializers.ValidationError("Name an asset.")
+        return _names(data)
+
+    def to_representation(self, value: Any) -> Any:
+        return value
 
 
 @extend_schema_field(
@@ -51,15 +70,20 @@ class DownstreamField(serializers.Field[Any, Any, Any, Any]):
             raise serializers.ValidationError(
                 f"This must be none, all, or a list of names, not {json_kind(data)}."
             )
-        if len(data) > _MOST_FOLLOWERS:
-            raise serializers.ValidationError(
-                f"At most {_MOST_FOLLOWERS:,} names, not {len(data):,}."
-            )
+        if len(data) > _MOST_NAMES:
+            raise serializers.ValidationError(f"At most {_MOST_NAMES:,} names, not {len(data):,}.")
         name = Text(max_length=250)
         return [name.run_validation(each) for each in data]
 
     def to_representation(self, value: Any) -> Any:
         return value
+
+
+def _names(data: list[Any]) -> list[str]:
+    if len(data) > _MOST_NAMES:
+        raise serializers.ValidationError(f"At most {_MOST_NAMES:,} names, not {len(data):,}.")
+    name = Text(max_length=250)
+    return [name.run_validation(each) for each in data]
 
 
 class BackfillTermsSerializer(StrictSerializer):
@@ -84,6 +108,10 @@ class BackfillTermsSerializer(StrictSerializer):
         required=False, help_text="Whether a run may reach over partitions that it does not make."
     )
     existing = _word(ExistingPolicy.choices, required=False)
+    upstream = YesNo(
+        required=False,
+        help_text="Whether all that the chosen assets are made from is made as well.",
+    )
     downstream = DownstreamField(
         required=False, help_text="Which assets that depend on it are made as well."
     )
@@ -102,9 +130,19 @@ class BackfillTermsSerializer(StrictSerializer):
 
 
 class BackfillRequestSerializer(BackfillTermsSerializer):
-    """What to backfill."""
+    """What to backfill: one of ``asset``, ``assets``, ``asset_group`` and ``asset_tag``."""
 
-    asset = Text(max_length=250)
+    asset = Text(required=False, max_length=250)
+    assets = NamesField(
+        required=False,
+        help_text="Names of several assets. Each is made for its own partitions in the period.",
+    )
+    asset_group = Text(
+        required=False, max_length=200, help_text="All assets of this group that are made here."
+    )
+    asset_tag = Text(
+        required=False, max_length=1000, help_text="All assets with this tag that are made here."
+    )
 
 
 class BackfillCloneSerializer(BackfillTermsSerializer):

@@ -2,7 +2,7 @@
 
 from backfills_app.services.bulk import BulkResult, in_bulk
 from backfills_app.services.changing import change_backfill
-from backfills_app.services.cloning import clone_backfill, clone_request, request_fields
+from backfills_app.services.cloning import clone_backfill, clone_fields
 from backfills_app.services.control import (
     cancel_backfill,
     delete_backfill,
@@ -25,12 +25,11 @@ __all__ = [
     "change_backfill",
     "check_backfill",
     "clone_backfill",
-    "clone_request",
+    "clone_fields",
     "create_backfill",
     "delete_backfill",
     "in_bulk",
     "pause_backfill",
-    "request_fields",
     "request_from_text",
     "resume_backfill",
     "retry_failed",

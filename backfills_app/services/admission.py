@@ -2,26 +2,30 @@
 in the queue.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from django.db import connection, transaction
-from django.utils import timezone
+from django.db import OperationalError, connection, transaction
 
 import slicewise
 from assets_app.execution.claims import ClaimedPartition, RunTerms, claim
+from assets_app.execution.database import is_lock_timeout, limit_lock_waits
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import TERMINAL_STATES, Run, SkipReason, Trigger
+from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
-from backfills_app.services.counting import derive_states, shift_counts
+from backfills_app.services.counting import check_references, derive_states, shift_counts
 from backfills_app.services.judging import judge, runs_holding
 from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.places import ranges_of
 from backfills_app.services.stored import StoredPart, stored_parts
 from backfills_app.services.turns import Turn, WaitingRow, chunks, next_turn
-from backfills_app.services.waiting import let_go_after, let_go_all, take_notes
+from backfills_app.services.waiting import let_go_after, let_go_all, take_notes, watch
+
+log = logging.getLogger(__name__)
 
 State = BackfillPartition.State
 # Runs in the queue or at work, per run that may be active: enough that a slot never waits for
@@ -31,8 +35,19 @@ AHEAD = 3
 _MOST_AT_ONCE = 50_000
 # A backfill that waits for runs of others is looked at again even if nobody says that they ended.
 _LOOK_AGAIN_AFTER = 5.0
+# A run that records a million partitions has their rows for a minute: others go on meanwhile. But
+# to claim a million takes as long, and all of it is undone where one row is locked for longer than
+# that: a backfill waits twice as long each time.
+_FIRST_WAIT_MS, _LONGEST_WAIT_MS = 200, 10_000
+# Turns in a row that end at locked partitions until people are told: some 12 s of waiting.
+_SAID_AFTER = 6
+_refused: dict[int, int] = {}
 _looked: dict[int, float] = {}
 _ADMITTED = (BackfillState.SCHEDULED, BackfillState.RUNNING)
+
+
+class PartitionsLocked(Exception):
+    """Turn after turn, other transactions had locked partitions that a backfill was to claim."""
 
 
 @dataclass(slots=True)
@@ -42,22 +57,50 @@ class _Dealt:
     runs: int = 0
     partitions: int = 0
     skipped: list[int] = field(default_factory=list)
+    left_to: set[int] = field(default_factory=set)
 
 
-def admit(backfill_id: int) -> int:
+def admit(backfill_id: int) -> int | None:
     """Make runs of the next waiting partitions of one backfill.
 
-    How many partitions were dealt with.
+    How many partitions were dealt with; None where it had no turn, since another thread gives it
+    one, or others have locked partitions that it was to claim: the next admission tries again, and
+    waits for longer. Raises PartitionsLocked where that happens several times in a row.
     """
+    refused = _refused.get(backfill_id, 0)
+    longest_wait = min(_FIRST_WAIT_MS * 2**refused, _LONGEST_WAIT_MS)
+    try:
+        dealt = _admit_next(backfill_id, longest_wait)
+    except OperationalError as error:
+        if not is_lock_timeout(error):
+            raise
+        _refused[backfill_id] = refused = refused + 1
+        log.info("partitions are locked", extra={"backfill": backfill_id, "turns": refused})
+        if refused >= _SAID_AFTER:
+            raise PartitionsLocked(
+                f"Other transactions had locked partitions whose turn it is, {refused} times in a"
+                f" row; the last time it waited {longest_wait / 1000:g} s for them."
+            ) from error
+        return None
+    if dealt is not None:
+        _refused.pop(backfill_id, None)
+    return dealt
+
+
+def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
     with transaction.atomic():
+        limit_lock_waits(f"{longest_wait}ms")
         if not try_lock(backfill_id):
-            return 0
+            return None
         backfill = (
             Backfill.objects.select_related("group", "submitted_by")
             .filter(pk=backfill_id, state__in=_ADMITTED, assets__waiting__gt=0)
             .first()
         )
         if backfill is None or backfill.group.paused or _is_early(backfill):
+            return 0
+        if backfill.pending.exists():
+            # Whatever was asked of it comes first.
             return 0
         unfinished = _unfinished(backfill)
         room = AHEAD * backfill.max_active_runs - unfinished
@@ -68,6 +111,7 @@ def admit(backfill_id: int) -> int:
         let_go_after(parts, take_notes(backfill, parts))
         before = {part: _counts(part) for part in parts}
         dealt = _fill(backfill, parts, room)
+        check_references(dealt)
         # Once for each, in one order: whoever ends runs at the same time takes these rows too.
         for part in sorted(parts, key=lambda each: each.row.pk):
             now = _counts(part)
@@ -84,7 +128,7 @@ def _counts(part: StoredPart) -> dict[str, int]:
 
 
 def _is_early(backfill: Backfill) -> bool:
-    return backfill.scheduled_date is not None and backfill.scheduled_date > timezone.now()
+    return backfill.scheduled_date is not None and backfill.scheduled_date > database_now()
 
 
 def _unfinished(backfill: Backfill) -> int:
@@ -109,6 +153,7 @@ def _fill(backfill: Backfill, parts: Sequence[StoredPart], room: int) -> int:
         settled: dict[StoredPart, slicewise.PartitionSet] = {}
         for part in reversed(parts):
             dealt = _admit(backfill, part, room) if room > 0 and part.row.waiting else _Dealt()
+            watch(backfill, parts, dealt.left_to)
             room -= dealt.runs
             total += dealt.partitions
             if dealt.skipped:
@@ -133,6 +178,7 @@ def _admit(backfill: Backfill, part: StoredPart, room: int) -> _Dealt:
         dealt.runs += step.runs
         dealt.partitions += step.partitions
         dealt.skipped += step.skipped
+        dealt.left_to |= step.left_to
         if turn.is_last or (not step.partitions and turn.is_long):
             break
         # Nothing but skips, or no full run among them: look at more at a time.
@@ -185,7 +231,7 @@ def _deal_with(backfill: Backfill, part: StoredPart, turn: Turn, room: int) -> _
     if claimed:
         nudge_dispatch()
     runs = len({one.run_id for one in claimed})
-    return _Dealt(runs, len(claimed) + len(reasons), list(reasons))
+    return _Dealt(runs, len(claimed) + len(reasons), list(reasons), set(holders.values()))
 
 
 def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) -> None:

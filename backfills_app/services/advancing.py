@@ -1,66 +1,179 @@
-"""Moves every unfinished backfill on: expand what is being created, admit what waits, cancel what
-is left.
+"""Moves every unfinished backfill on: expands it, carries out requests about it, admits partitions
+that wait.
 """
 
-import psycopg
-import structlog
-from django.db import DataError, IntegrityError
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import NamedTuple
 
-from backfills_app.models import ENDED_STATES, Backfill, BackfillState
+import psycopg
+from django.db.models import Exists, OuterRef, Q
+
+from assets_app.catalogue.texts import storable
+from assets_app.execution.database import is_passing
+from assets_app.queries.clock import database_now
+from backfills_app.models import ENDED_STATES, Backfill, BackfillState, PendingControl
 from backfills_app.services.admission import admit
-from backfills_app.services.control import give_up, go_on_canceling
+from backfills_app.services.carrying import carry_out, give_up
 from backfills_app.services.counting import note_start
 from backfills_app.services.expansion import expand
 from backfills_app.services.messages import nudge_advance
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
-# What another try would say again, since it lies in what the backfill asks for. COPY raises the
-# driver's own errors.
-_DATA_ERRORS = (
-    *(ValueError, TypeError, LookupError, ArithmeticError),
-    *(DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError),
-)
+# A backfill that could not go on for so long is given up. The pauses grow with the time since then.
+PATIENCE = timedelta(hours=24)
+_SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=5)
+# A round looks at the backfills that there are when it begins: a short one sees a new one soon.
+ROUND_SECONDS = 1.0
 _MAY_HAVE_BEGUN = (BackfillState.RUNNING, BackfillState.PAUSED, BackfillState.CANCELING)
 
 
-def advance() -> None:
-    """One round over all unfinished backfills: one chunk or one admission each, so that none waits
-    for another.
+class _Unfinished(NamedTuple):
+    id: int
+    state: str
+    has_begun: bool
+
+    @property
+    def may_be_unwritten(self) -> bool:
+        """Whether some of it may still have to be expanded: that goes on while it is paused."""
+        return self.state in (BackfillState.CREATING, BackfillState.PAUSED)
+
+
+class _Pass:
+    """Gives unfinished backfills their turns at one kind of work. Each round begins behind the
+    backfill that had the last turn in the round before.
     """
-    unfinished = Backfill.objects.exclude(state__in=ENDED_STATES).order_by("pk")
-    more = False
-    for backfill_id, state, began in unfinished.values_list("pk", "state", "run_start_date"):
-        try:
-            if began is None and state in _MAY_HAVE_BEGUN:
-                note_start(backfill_id)
-            # Being paused keeps it from starting, not from being written down.
-            if state in (BackfillState.CREATING, BackfillState.PAUSED):
-                more = _expand(backfill_id) or more
-            elif state == BackfillState.CANCELING:
-                more = go_on_canceling(backfill_id) or more
-            _admit(backfill_id)
-        except Exception:  # whatever is wrong with one keeps no other waiting
-            log.exception("backfill not moved on", backfill=backfill_id)
-    if more:
+
+    def __init__(self, work: Callable[[_Unfinished], bool]) -> None:
+        self._work = work
+        self._last = 0
+
+    def run(self, backfills: Sequence[_Unfinished], deadline: float) -> bool:
+        """Give a backfill its turn, and others until the deadline; return whether work is left."""
+        is_work_left = False
+        in_turn = sorted(backfills, key=lambda row: (row.id <= self._last, row.id))
+        for number, backfill in enumerate(in_turn):
+            if number and monotonic() > deadline:
+                return True
+            self._last = backfill.id
+            try:
+                is_work_left = self._work(backfill) or is_work_left
+            except Exception:  # whatever is wrong with one keeps no other waiting
+                log.exception("backfill not moved on", extra={"backfill": backfill.id})
+        return is_work_left
+
+
+def advance() -> None:
+    """Make one round over all unfinished backfills: an admission or a chunk for each, as many as
+    find time in a second. Admissions come first: a slot does not wait for what is being expanded.
+    """
+    deadline = monotonic() + ROUND_SECONDS
+    is_due = Q(try_again_at=None) | Q(try_again_at__lte=database_now())
+    # A cancellation needs nothing that may be lacking, and no request waits for the next try of a
+    # stalled backfill.
+    is_asked_for = Exists(PendingControl.objects.filter(backfill=OuterRef("pk")))
+    rows = (
+        Backfill.objects.exclude(state__in=ENDED_STATES)
+        .filter(is_due | Q(state=BackfillState.CANCELING) | Q(is_asked_for))
+        .order_by("pk")
+    )
+    unfinished = [
+        _Unfinished(pk, state, began is not None)
+        for pk, state, began in rows.values_list("pk", "state", "run_start_date")
+    ]
+    # A pause is carried out as soon as a cancel.
+    is_work_left = _admissions.run(
+        [row for row in unfinished if row.state != BackfillState.CREATING], deadline
+    )
+    if _expansions.run([row for row in unfinished if row.may_be_unwritten], deadline):
+        is_work_left = True
+    if is_work_left:
         nudge_advance()
 
 
-def _expand(backfill_id: int) -> bool:
+def _go_on(backfill: _Unfinished) -> bool:
+    _note_start(backfill)
+    is_work_left = carry_out(backfill.id)
+    # Of what is paused only that is due here: whether it stalls is for its expansion to say.
+    if backfill.state != BackfillState.PAUSED:
+        _admit(backfill.id)
+    return is_work_left
+
+
+def _write_down(backfill: _Unfinished) -> bool:
+    _note_start(backfill)
+    is_work_left = carry_out(backfill.id)
+    is_more_left = _expand(backfill.id)
+    if is_more_left is False:
+        _admit(backfill.id)
+    return bool(is_more_left) or is_work_left
+
+
+def _note_start(backfill: _Unfinished) -> None:
+    if not backfill.has_begun and backfill.state in _MAY_HAVE_BEGUN:
+        note_start(backfill.id)
+
+
+_admissions, _expansions = _Pass(_go_on), _Pass(_write_down)
+
+
+def _expand(backfill_id: int) -> bool | None:
+    """Expand the next chunk; return whether there is more, None where it could not be expanded."""
     try:
-        return expand(backfill_id)
-    except _DATA_ERRORS as error:
-        _give_up(backfill_id, "It could not be expanded", error)
-        return False
+        is_more_left = expand(backfill_id)
+    except Exception as error:
+        if _is_of_database(error):
+            raise
+        _stall(backfill_id, "It could not be expanded", error)
+        return None
+    if is_more_left:
+        _go_on_again(backfill_id)
+    return is_more_left
 
 
 def _admit(backfill_id: int) -> None:
     try:
-        admit(backfill_id)
-    except _DATA_ERRORS as error:
-        _give_up(backfill_id, "It could not go on", error)
+        dealt = admit(backfill_id)
+    except Exception as error:
+        if _is_of_database(error):
+            raise
+        _stall(backfill_id, "It could not go on", error)
+    else:
+        if dealt is not None:
+            _go_on_again(backfill_id)
 
 
-def _give_up(backfill_id: int, what: str, error: Exception) -> None:
-    log.exception("backfill given up", backfill=backfill_id)
-    give_up(backfill_id, f"{what}: {type(error).__name__}: {error}")
+def _is_of_database(error: Exception) -> bool:
+    """Whether an error says nothing of the backfill: the database was away, or busy.
+
+    Any other most likely lies in what the backfill asks for; a plug-in may raise whatever it likes.
+    But a worker may merely lack a plug-in, in the middle of a rolling deployment: it is tried
+    again, after pauses. COPY raises the driver's own errors.
+    """
+    is_of_driver = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return is_of_driver or is_passing(error)
+
+
+def _stall(backfill_id: int, failed_step: str, error: Exception) -> None:
+    """Note why a backfill does not go on, and when to try again; give it up in the end."""
+    message = f"{failed_step}: {type(error).__name__}: {error}"
+    now, backfill = database_now(), Backfill.objects.get(pk=backfill_id)
+    since = backfill.stalled_since or now
+    if now - since >= PATIENCE:
+        log.exception("backfill given up", extra={"backfill": backfill_id})
+        _go_on_again(backfill_id)
+        give_up(backfill_id, message)
+        return
+    log.exception("backfill stalled", extra={"backfill": backfill_id})
+    pause = min(max(now - since, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+    Backfill.objects.filter(pk=backfill_id).update(
+        stalled_since=since, stalled_error=storable(message), try_again_at=now + pause
+    )
+
+
+def _go_on_again(backfill_id: int) -> None:
+    stalled = Backfill.objects.filter(pk=backfill_id, stalled_since__isnull=False)
+    stalled.update(stalled_since=None, stalled_error="", try_again_at=None)

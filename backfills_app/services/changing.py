@@ -12,15 +12,16 @@ from accounts_app.policy import Action
 from accounts_app.storable import is_storable
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
-from backfills_app.models import Backfill, BackfillOrder, BackfillPartition
+from backfills_app.models import Backfill, BackfillOrder, PendingControl
+from backfills_app.services.carrying import carry_out_now, leave
 from backfills_app.services.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS
-from backfills_app.services.control import held, require_unfinished
+from backfills_app.services.control import asked_of, require_unfinished
 from backfills_app.services.counting import derive_states
 from backfills_app.services.freezing import require_order
 from backfills_app.services.messages import nudge_advance
-from backfills_app.services.withdrawing import take_back
+from slicewise.option_checks import PRIORITY_LIMIT
 
-HIGHEST_PRIORITY = 1000
+HIGHEST_PRIORITY = PRIORITY_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def change_backfill(
         max_active_runs=max_active_runs, priority=priority, order=order, description=description
     )
     _check(asked)
-    with held(backfill, Action.BACKFILL, user) as present:
+    with asked_of(backfill, Action.BACKFILL, user) as present:
         changed = _differences(present, asked)
         if set(changed) - {"description"}:
             require_unfinished(present, "change but its description")
@@ -61,6 +62,7 @@ def change_backfill(
             _apply(present, changed)
             detail = {name: {"from": was, "to": now} for name, (was, now) in changed.items()}
             audit.record(user, "change", "backfill", present.name, detail)
+    carry_out_now(backfill.pk)
     backfill.refresh_from_db()
     return backfill
 
@@ -109,10 +111,8 @@ def _check_order(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None
     wanted = changed["order"][1]
     pieces = present.assets.select_related("asset", "producer_version")
     require_order(wanted, [(piece.asset, piece.producer_version) for piece in pieces])
-    if wanted != BackfillOrder.LISTED:
-        return
-    ranks = BackfillPartition.objects.filter(backfill_asset__backfill=present, rank__gt=0)
-    if not ranks.exists():
+    if wanted == BackfillOrder.LISTED:
+        # Where it was listed once, its places went when that was changed.
         raise ConflictingRequest(
             {"order": f"{present.name} keeps no order of its selection: oldest or newest."}
         )
@@ -123,11 +123,7 @@ def _apply(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None:
     lowered = new.get("max_active_runs", present.max_active_runs) < present.max_active_runs
     if lowered or "order" in new:
         # What stands in the queue was chosen by the former terms.
-        take_back(present)
-    if "order" in new:
-        # Nothing is made listed again: by their ranks they would still come in that order.
-        ranked = BackfillPartition.objects.filter(backfill_asset__backfill=present, rank__gt=0)
-        ranked.update(rank=0)
+        leave(present, PendingControl.Verb.WITHDRAW)
     own = {name: new[name] for name in ("max_active_runs", "order", "description") if name in new}
     Backfill.objects.filter(pk=present.pk).update(updated_at=timezone.now(), **own)
     of_group = {name: new[name] for name in ("max_active_runs", "priority") if name in new}

@@ -1,14 +1,15 @@
-"""The partitions that a request asks for: of the asset it names, those that are over."""
+"""The partitions that a request asks for, as one asset reads them by its own keys: those that are
+over.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
-
 import slicewise
 from accounts_app.errors import InvalidRequest
 from backfills_app.models import BackfillOrder
-from backfills_app.services.requests import BackfillRequest, gather
+from backfills_app.services.errors import gather, refuse_above
+from backfills_app.services.requests import BackfillRequest
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.selection import select_terms
 from slicewise.slabs import Slab
@@ -26,34 +27,28 @@ class Chosen:
     whole: slicewise.PartitionSet
     not_over: int = 0
 
-    @property
-    def text(self) -> str:
-        """As a selection, which keeps the order of the terms."""
-        return "; ".join(term.text for term in self.terms)
-
 
 def choose(
-    request: BackfillRequest, definition: slicewise.PartitionDefinition | None, now: datetime
+    request: BackfillRequest,
+    definition: slicewise.PartitionDefinition,
+    now: datetime,
+    *,
+    is_alone: bool = True,
 ) -> Chosen:
-    """What the request names. InvalidRequest on ``asset``, ``start``, ``end`` or ``selection``."""
-    if definition is None or definition.time_dimension is None:
-        raise InvalidRequest(
-            {
-                "asset": f"{request.asset.name} has no partitions by time, so there is no past to"
-                " fill: materialize it instead."
-            }
-        )
-    if request.selection and (request.start or request.end):
-        raise InvalidRequest(
-            {"selection": "Either a selection, or the first and the last partition, not both."}
-        )
-    if not request.selection:
-        whole = _between(request, definition, now)
-        return Chosen((whole,), whole)
-    terms = _selected(request.selection, definition)
+    """Return what the request names of a definition with time.
+
+    InvalidRequest on ``start``, ``end`` or ``selection``. Of an asset that ``is_alone`` the last
+    partition has to be over where it was named as such; of others what is not over is left out.
+    """
+    if request.selection:
+        terms = _selected(request.selection, definition)
+    else:
+        terms = (_between(request, definition, until=now if is_alone else None),)
+        if is_alone:
+            return Chosen(terms, terms[0])
     over = [each for term in terms if (each := ended_by(term, now))]
     if not over:
-        raise _nothing_over(terms, now)
+        raise _nothing_over(request.period_field, terms, now)
     whole = over[0]
     for term in over[1:]:
         whole |= term
@@ -62,16 +57,17 @@ def choose(
     return Chosen(tuple(over) if listed else (whole,), whole, left_out)
 
 
+def refuse_two_periods(request: BackfillRequest) -> None:
+    """Refuse a selection beside a first and a last partition."""
+    if request.selection and (request.start or request.end):
+        raise InvalidRequest(
+            {"selection": "Either a selection, or the first and the last partition, not both."}
+        )
+
+
 def refuse_too_many(number: int, field: str) -> None:
     """Refuse more partitions than one backfill may have, over all of its assets."""
-    most = settings.MAX_PARTITIONS_PER_BACKFILL
-    if number > most:
-        raise InvalidRequest(
-            {
-                field: f"{number:,} partitions are more than one backfill may have"
-                f" ({most:,}, setting MAX_PARTITIONS_PER_BACKFILL)."
-            }
-        )
+    refuse_above("MAX_PARTITIONS_PER_BACKFILL", number, "partitions", field)
 
 
 def ended_by(chosen: slicewise.PartitionSet, now: datetime) -> slicewise.PartitionSet:
@@ -100,20 +96,27 @@ def _selected(
         raise InvalidRequest({"selection": str(error)}) from error
 
 
-def _nothing_over(terms: tuple[slicewise.PartitionSet, ...], now: datetime) -> InvalidRequest:
-    first = min((term.hull for term in terms if term.hull), key=lambda hull: hull.start)
+def _nothing_over(
+    field: str, terms: tuple[slicewise.PartitionSet, ...], now: datetime
+) -> InvalidRequest:
+    hulls = [term.hull for term in terms if term.hull]
+    if not hulls:
+        return InvalidRequest({field: "It names no partition."})
+    first = min(hulls, key=lambda hull: hull.start)
     return InvalidRequest(
         {
-            "selection": "Nothing of it is over yet: it begins at"
+            field: "Nothing of it is over yet: it begins at"
             f" {first.start:%Y-%m-%d %H:%M} UTC. Only the past can be backfilled."
         }
     )
 
 
 def _between(
-    request: BackfillRequest, definition: slicewise.PartitionDefinition, now: datetime
+    request: BackfillRequest, definition: slicewise.PartitionDefinition, *, until: datetime | None
 ) -> slicewise.PartitionSet:
-    """The partitions from the first to the last, with all segments."""
+    """Return the partitions from the first to the last, with all segments; where ``until`` is
+    given, the last has to be over by then.
+    """
     time = definition.time_dimension
     assert time is not None  # noqa: S101  (checked by the caller)
     errors: dict[str, list[str]] = {}
@@ -123,7 +126,7 @@ def _between(
         raise InvalidRequest(errors)
     if first.start > last.start:
         raise InvalidRequest({"end": f"The last partition, {last}, is before the first, {first}."})
-    if last.end > now:
+    if until is not None and last.end > until:
         raise InvalidRequest(
             {
                 "end": f"{last} is not over yet: it ends at {last.end:%Y-%m-%d %H:%M} UTC."

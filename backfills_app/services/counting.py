@@ -5,7 +5,7 @@ Nothing else sets the state.
 
 from collections.abc import Iterable, Mapping
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Min
 from django.utils import timezone
 
@@ -16,9 +16,25 @@ from backfills_app.models import (
     BackfillAsset,
     BackfillPartition,
     BackfillState,
+    PendingControl,
 )
 
 State = BackfillPartition.State
+# Of fewer partitions the commit takes no time that anybody would notice.
+_MANY = 1_000
+
+
+def check_references(partitions: int) -> None:
+    """Have the foreign keys of what a transaction has written for so many partitions checked now.
+
+    Else the commit checks them, row by row, for a minute where a run has a million partitions, and
+    keeps the rows of assets and backfills meanwhile, which requests and the ends of other runs
+    need: it comes before these are taken.
+    """
+    if partitions >= _MANY:
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
 def shift_counts(backfill_asset_id: int, changes: Mapping[str, int]) -> None:
@@ -34,7 +50,8 @@ def derive_states(backfill_ids: Iterable[int]) -> None:
     """Bring the states of these backfills in line with their counts, under their row locks."""
     # Its group is read under the lock, not with it: it may have been paused while that was awaited.
     rows = Backfill.objects.filter(pk__in=backfill_ids).order_by("pk")
-    for backfill in rows.select_for_update():
+    # Not against whoever inserts a row that refers to one of them.
+    for backfill in rows.select_for_update(no_key=True):
         _derive(backfill)
 
 
@@ -49,7 +66,7 @@ def reopen(backfill_ids: Iterable[int]) -> None:
 
     The caller derives their states once the counts say so.
     """
-    ended = Backfill.objects.filter(pk__in=list(backfill_ids), state__in=ENDED_STATES)
+    ended = Backfill.objects.filter(pk__in=sorted(backfill_ids), state__in=ENDED_STATES)
     ended.update(state=BackfillState.SCHEDULED, run_end_date=None, updated_at=timezone.now())
 
 
@@ -79,7 +96,7 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     waiting = sum(asset.waiting for asset in assets)
     active = sum(asset.active for asset in assets)
     expanded = all(asset.expanded == asset.total for asset in assets)
-    going_on = waiting or active or not expanded
+    going_on = waiting or active or not expanded or _is_retry_pending(backfill)
     if backfill.state == BackfillState.CANCELING:
         return BackfillState.CANCELING if going_on else BackfillState.CANCELED
     if going_on and backfill.group.paused:
@@ -90,6 +107,12 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
         begun = active or any(asset.succeeded or asset.failed for asset in assets)
         return BackfillState.RUNNING if begun else BackfillState.SCHEDULED
     return _ended_state_of(backfill, assets)
+
+
+def _is_retry_pending(backfill: Backfill) -> bool:
+    if backfill.state == BackfillState.CANCELING:
+        return False
+    return backfill.pending.filter(verb=PendingControl.Verb.RETRY).exists()
 
 
 def _ended_state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:

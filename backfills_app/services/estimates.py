@@ -6,7 +6,7 @@ from datetime import timedelta
 from statistics import median, quantiles
 
 from django.db.models import Sum
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from assets_app.models import Asset, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
@@ -60,7 +60,7 @@ def summed(estimates: Iterable[Estimate | None]) -> Estimate | None:
 def runs_at_once(max_active_runs: int) -> int:
     """How many runs of a backfill go on at once: its limit, or the slots that there are."""
     live = Gateway.objects.filter(
-        queue=Queue.BACKFILL, draining=False, last_seen__gt=timezone.now() - GATEWAY_SILENCE
+        queue=Queue.BACKFILL, draining=False, last_seen__gt=Now() - GATEWAY_SILENCE
     )
     slots = live.aggregate(slots=Sum("slots"))["slots"] or max_active_runs
     return max(1, min(max_active_runs, slots))

@@ -11,7 +11,7 @@ from django.db.models import F
 import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
-from backfills_app.services.counting import derive_states
+from backfills_app.services.counting import check_references, derive_states
 from backfills_app.services.judging import existing_before_its_turn
 from backfills_app.services.locks import try_lock
 from backfills_app.services.stored import StoredPart, stored_parts
@@ -50,6 +50,7 @@ def expand(backfill_id: int) -> bool:
         more = _unwritten(backfill)
         if not more:
             let_go_all(parts)
+        check_references(CHUNK - left)
         derive_states([backfill_id])
         return more
 

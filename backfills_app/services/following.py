@@ -1,25 +1,30 @@
 """What the end of runs means for the backfills that asked for them."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from django.db import connection
-from django.dispatch import receiver
 
-from assets_app.signals import runs_ended
-from backfills_app.services.counting import derive_states, shift_counts
+from backfills_app.services.counting import check_references, derive_states, shift_counts
 from backfills_app.services.messages import nudge_advance
 
+# One look by an index for each partition, where a join goes by statistics. These may be of a moment
+# before the first of many runs ended: it went through the list of runs for each of them.
 _FOLLOW = """
-WITH ended AS (
-    UPDATE backfills_app_backfillpartition AS wanted
-    SET state = made.state,
-        reason = CASE WHEN made.state = 'skipped' THEN run.skip_reason ELSE wanted.reason END
-    FROM assets_app_runpartition AS made
-    JOIN assets_app_run AS run ON run.id = made.run_id
+WITH active AS MATERIALIZED (
+    SELECT wanted.id, wanted.run_id, (
+        SELECT made.state FROM assets_app_runpartition AS made
+        WHERE made.run_id = wanted.run_id AND made.slice_id = wanted.slice_id
+    ) AS state
+    FROM backfills_app_backfillpartition AS wanted
     WHERE wanted.run_id = ANY(%(runs)s) AND wanted.state = 'active'
-      AND made.run_id = wanted.run_id AND made.slice_id = wanted.slice_id
-      AND made.state <> 'pending'
+), ended AS (
+    UPDATE backfills_app_backfillpartition AS wanted
+    SET state = active.state,
+        reason = CASE WHEN active.state = 'skipped' THEN (
+            SELECT run.skip_reason FROM assets_app_run AS run WHERE run.id = active.run_id
+        ) ELSE wanted.reason END
+    FROM active
+    WHERE wanted.id = active.id AND wanted.state = 'active' AND active.state <> 'pending'
     RETURNING wanted.backfill_asset_id, wanted.state
 )
 SELECT ended.backfill_asset_id, piece.backfill_id, ended.state, count(*)
@@ -27,6 +32,7 @@ FROM ended JOIN backfills_app_backfillasset AS piece ON piece.id = ended.backfil
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
+# Runs that wait for their next attempt could not start now: they stand in no index by group.
 _SHORT = """
 SELECT EXISTS (
     SELECT 1 FROM backfills_app_backfill AS asked
@@ -34,6 +40,7 @@ SELECT EXISTS (
     WHERE asked.id = ANY(%(backfills)s) AND piece.waiting > 0 AND asked.max_active_runs > (
         SELECT count(*) FROM assets_app_run AS run
         WHERE run.group_id = asked.group_id AND run.queue = 'backfill' AND run.state = 'queued'
+          AND run.not_before IS NULL
     )
 )
 """
@@ -50,12 +57,10 @@ WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
     WHERE other.backfill_id = piece.backfill_id AND other.position > piece.position
       AND (other.waiting > 0 OR other.expanded < other.total)
 )
-ON CONFLICT DO NOTHING
 """
 
 
-@receiver(runs_ended)
-def follow(run_ids: Sequence[int], **_: Any) -> None:
+def follow(run_ids: Sequence[int]) -> None:
     """Bring the partitions, counts and states of their backfills up to date, in the run's
     transaction.
     """
@@ -67,6 +72,7 @@ def follow(run_ids: Sequence[int], **_: Any) -> None:
             nudge_advance()
     if not ended:
         return
+    check_references(sum(number for *_, number in ended))
     changes: dict[int, dict[str, int]] = {}
     for piece_id, _backfill_id, state, number in ended:
         change = changes.setdefault(piece_id, {"active": 0})
@@ -81,7 +87,7 @@ def follow(run_ids: Sequence[int], **_: Any) -> None:
 
 
 def _runs_short(backfill_ids: Collection[int]) -> bool:
-    """Whether one of them has partitions waiting, and fewer runs in the queue than may be active.
+    """Whether one of them has partitions waiting, and fewer runs ready than may be active.
 
     Otherwise the beat's next look is soon enough.
     """

@@ -1,14 +1,16 @@
 """Which version of the code a backfill uses for each of its assets, from its request to its end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import slicewise
 from accounts_app.errors import InvalidRequest
+from assets_app.execution.frozen import freeze_upstream
 from assets_app.execution.requests import params_given, require_producer
 from assets_app.execution.waiting import waits_for_past
-from assets_app.models import Asset, BundleVersion, ProducerVersion
+from assets_app.models import Asset, BundleVersion, ProducerVersion, RunGroup
 from backfills_app.models import BackfillAsset, BackfillOrder
+from backfills_app.services.outlets import names_of
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import identity_of
 from slicewise.snapshots import is_runtime
@@ -16,27 +18,32 @@ from slicewise.snapshots import is_runtime
 _SHORTEST_DIGEST = 4
 
 
-def code_version(asset: Asset, text: str) -> BundleVersion | None:
-    """The version of the asset's bundle that a number or the beginning of a digest names.
+def code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
+    """Return the version that a number or the beginning of a digest names, of a bundle of these
+    assets.
 
     None for an empty text, which stands for the newest. InvalidRequest on ``code_version``.
     """
     if not text:
         return None
-    versions = BundleVersion.objects.filter(bundle=asset.bundle_id).defer("archive")
+    bundles = {asset.bundle_id for asset in assets}
+    versions = BundleVersion.objects.filter(bundle__in=bundles).defer("archive")
     found = versions.filter(pk=int(text)).first() if _is_number(text) else None
     if found is None and len(text) >= _SHORTEST_DIGEST:
         alike = list(versions.filter(digest__startswith=text.lower())[:2])
         if len(alike) > 1:
             raise InvalidRequest(
-                {"code_version": f"Several versions of {asset.name} begin with {text}: say more."}
+                {
+                    "code_version": f"Several versions of {names_of(assets)} begin with {text}: say"
+                    " more."
+                }
             )
         found = alike[0] if alike else None
     if found is None:
         raise InvalidRequest(
             {
                 "code_version": f"There is no version {text!r} of the files that declare"
-                f" {asset.name}: give its number, or the first digits of its digest."
+                f" {names_of(assets)}: give its number, or the first digits of its digest."
             }
         )
     return found
@@ -92,6 +99,22 @@ def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDef
         known: slicewise.PartitionDefinition = row.definition
         return known
     return PartitionDefinition.rule_of(spec or None)
+
+
+def freeze_cuts(
+    group: RunGroup, pieces: Iterable[BackfillAsset], *, among: Iterable[BackfillAsset]
+) -> None:
+    """Store the partition definitions of the upstream assets: of those in the backfill the ones
+    that the backfill counts by, of the others the present ones.
+    """
+    cuts: dict[str, PartitionDefinition | None] = {}
+    for piece in among:
+        spec = piece.partition
+        if spec is None:
+            spec = piece.producer_version.partition_of(piece.asset.name)
+        row = PartitionDefinition.of(spec) if spec else None
+        cuts |= dict.fromkeys(piece.producer_version.outlets, row)
+    freeze_upstream(group, [piece.producer_version for piece in pieces], cuts)
 
 
 def require_same_cut(asset: Asset, version: ProducerVersion) -> None:

@@ -7,12 +7,12 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import SkipReason
-from backfills_app.models import Backfill, ExistingPolicy
+from backfills_app.models import Backfill
 from backfills_app.services.freezing import current_part
 from backfills_app.services.needs import lacking, there
 from backfills_app.services.parts import Edge
 from backfills_app.services.stored import StoredPart
-from backfills_app.services.surveying import left_out, standing
+from backfills_app.services.surveying import left_out, remakes_stale, standing
 
 Partitions = slicewise.PartitionSet
 
@@ -20,7 +20,11 @@ Partitions = slicewise.PartitionSet
 _FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
 # How an upstream partition of the same backfill has ended, where that is not well.
 _ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
-_BAD = f"({_FAILED} OR wanted.reason IN ('upstream_missing', 'wait_timeout', 'no_such_partition'))"
+_BAD = f"""
+({_FAILED} OR wanted.reason IN (
+    'upstream_missing', 'upstream_nonexistent', 'wait_timeout', 'no_such_partition'
+))
+"""
 # Made by this backfill, or by the run that it has left it to.
 _MADE = """
 (wanted.state = 'succeeded' OR wanted.reason = 'in_flight' AND EXISTS (
@@ -56,15 +60,16 @@ def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
     gone = turn - existing - current_part(part.asset, turn)
     held = now.held - gone
     rest = turn - existing - gone - held
-    failed, missing = _lacking(part, rest)
+    failed, missing, nonexistent = _lacking(part, rest)
     return Verdict(
-        rest - failed - missing,
+        rest - failed - missing - nonexistent,
         {
             SkipReason.EXISTS: existing,
             SkipReason.NO_SUCH_PARTITION: gone,
             SkipReason.IN_FLIGHT: held,
             SkipReason.UPSTREAM_FAILED: failed,
             SkipReason.UPSTREAM_MISSING: missing,
+            SkipReason.UPSTREAM_NONEXISTENT: nonexistent,
         },
     )
 
@@ -92,7 +97,7 @@ def _upstream_of(
     policy: str, part: StoredPart, materialized: Partitions, condition: str
 ) -> list[tuple[Edge, Partitions]]:
     """What decides of stale partitions: those upstream in this backfill of some condition."""
-    if policy != ExistingPolicy.STALE:
+    if not remakes_stale(policy, part):
         return []
     return [
         (edge, _upstream_rows(edge, materialized, condition))
@@ -108,18 +113,22 @@ def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
-def _lacking(part: StoredPart, rest: Partitions) -> tuple[Partitions, Partitions]:
-    """Those that could be made, had nothing upstream in this backfill failed, and those for which
-    something is missing.
+def _lacking(part: StoredPart, rest: Partitions) -> tuple[Partitions, Partitions, Partitions]:
+    """Those that could be made, had nothing upstream in this backfill failed; those for which
+    something is missing; and those that need what does not exist.
     """
     if not part.edges or not rest:
-        return part.nothing, part.nothing
+        return part.nothing, part.nothing, part.nothing
     upstream = _Upstream()
-    lacks = lacking(part, rest, upstream.available).all
+    lacks = lacking(part, rest, upstream.available)
     if not upstream.has_failed:
-        return part.nothing, lacks
-    missing = lacking(part, rest, upstream.available_but_for_failures).all
-    return lacks - missing, missing
+        return part.nothing, lacks.all - lacks.nonexistent, lacks.nonexistent
+    missing = lacking(part, rest, upstream.available_but_for_failures)
+    return (
+        lacks.all - missing.all,
+        missing.all - missing.nonexistent,
+        missing.nonexistent,
+    )
 
 
 class _Upstream:

@@ -1,4 +1,4 @@
-"""Nudges to the control worker about backfills."""
+"""Nudges to the worker of the queue `bulk` about backfills."""
 
 from django.db import transaction
 
@@ -11,4 +11,4 @@ def nudge_advance() -> None:
     """Once the present transaction is committed, have backfills looked at without waiting for the
     beat.
     """
-    transaction.on_commit(lambda: send(ADVANCE, queue="control", expires=5), robust=True)
+    transaction.on_commit(lambda: send(ADVANCE, queue="bulk"), robust=True)

@@ -8,6 +8,8 @@ import slicewise
 from assets_app.catalogue.refusals import scheduling_names
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import spans
+from partitions_app.rules import UpstreamGap
+from slicewise.schedules import is_time
 
 # Of what is needed of an upstream asset: what is there or will be.
 Available = Callable[[Edge, slicewise.PartitionSet], slicewise.PartitionSet]
@@ -24,7 +26,8 @@ class Lacking:
 def lacking(part: Part, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
     """Those of the chosen partitions that lack an inlet, or that their schedule does not let go.
 
-    All inlets are needed, but for those in the schedule: `a | b` is met by either.
+    All inlets are needed, but for those in the schedule: `a | b` is met by either, and
+    `a | Cron("@daily")` by none.
     """
     found = {edge.upstream.name: _lacking(edge, chosen, available) for edge in part.edges}
     definition = part.version.definition
@@ -35,6 +38,18 @@ def lacking(part: Part, chosen: slicewise.PartitionSet, available: Available) ->
     if scheduling:
         wanted.append(_evaluated(schedule, found, none))
     return _either(wanted, none)
+
+
+def gaps(part: Part, chosen: slicewise.PartitionSet) -> tuple[UpstreamGap, ...]:
+    """Return the upstream partitions that the chosen ones need and that do not exist, by asset."""
+    needed = (
+        (edge, edge.needed(chosen)) for edge in part.edges if not edge.reads_whatever_there_is
+    )
+    return tuple(
+        UpstreamGap(edge.upstream.name, found.blocking, found.excluded.partitions)
+        for edge, found in needed
+        if found.blocking or found.excluded
+    )
 
 
 def there(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
@@ -53,7 +68,7 @@ def _lacking(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -
     if not needed and not needed.nonexistent:
         # All of a time in which nothing ever happened.
         return Lacking(chosen, none)
-    nonexistent = edge.needing_nonexistent(chosen, needed.nonexistent)
+    nonexistent = edge.needing_nonexistent(chosen, needed.blocking)
     missing = needed - available(edge, needed)
     return Lacking(edge.needing(missing, chosen) | nonexistent, nonexistent)
 
@@ -63,6 +78,8 @@ def _evaluated(
 ) -> Lacking:
     if expression["kind"] == "asset":
         return found.get(expression["name"], none)
+    if is_time(expression):
+        return none  # a person asks now: no tick is waited for
     parts = [_evaluated(each, found, none) for each in expression["of"]]
     if expression["kind"] == "all":
         return _either(parts, none)

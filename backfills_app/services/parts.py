@@ -1,17 +1,18 @@
 """The assets of a backfill: which partitions of each, made by which code, and what each needs."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import slicewise
-from assets_app.catalogue.refusals import scheduling_names
+from assets_app.execution.frozen import Cut, as_frozen, upstream_names
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
+from backfills_app.models import AssetRole
 from backfills_app.services.places import Places
-from partitions_app.rules import goes_by_windows, has_time, mapping_of, needs_all_of_time
+from partitions_app.rules import goes_by_windows, mapping_of, needs_all_of_time
 from slicewise.keys import WHOLE
 from slicewise.mapping import WindowMapping
 from slicewise.overlap import overlapping
@@ -26,7 +27,8 @@ class Part:
     """One asset of a backfill, and those of its partitions that it is about.
 
     ``terms`` are these in the order in which they are listed. ``outlets`` are the assets that its
-    function makes: itself, and those made with it.
+    function makes: itself, and those made with it. ``layer`` is 1 where it needs no other asset of
+    the backfill, else one more than the highest of those that it needs.
     """
 
     asset: Asset
@@ -36,6 +38,8 @@ class Part:
     outlets: Sequence[Asset]
     strategy: Strategy
     params: dict[str, Any]
+    role: str = AssetRole.CHOSEN
+    layer: int = 1
     not_over: int = 0
     mapping: dict[str, Any] | None = None
     edges: "tuple[Edge, ...]" = ()
@@ -62,6 +66,14 @@ class Part:
     def nothing(self) -> slicewise.PartitionSet:
         """None of its partitions."""
         return slicewise.PartitionSet(self.definition, ())
+
+    def add_terms(self, terms: Iterable[slicewise.PartitionSet]) -> None:
+        """Add partitions, in their order, after those that are there already."""
+        for term in terms:
+            if more := term - self.whole:
+                self.terms = (*self.terms, more)
+                del self.whole
+                self.__dict__.pop("places", None)
 
     @property
     def upstream_parts(self) -> "list[Part]":
@@ -131,7 +143,9 @@ class Edge:
     def needing_nonexistent(
         self, chosen: slicewise.PartitionSet, lacks: Any
     ) -> slicewise.PartitionSet:
-        """Those of the chosen that need what the upstream definition does not have: ``lacks``."""
+        """Return the chosen partitions that need upstream partitions which do not exist: ``lacks``,
+        which names no excluded windows.
+        """
         if not lacks:
             return slicewise.PartitionSet(self.downstream, ())
         if not goes_by_windows(self.mapping):
@@ -139,9 +153,8 @@ class Edge:
             return chosen
         found = slicewise.PartitionSet(self.downstream, ())
         if lacks.segments:
-            found |= self._of_lost_segments(chosen)
-        # Of all of a time only the windows that there are.
-        if lacks.spans and has_time(self.downstream):
+            found |= self._of_lost_segments(chosen) & self._of_windows_needed(chosen, lacks)
+        if lacks.spans:
             found |= chosen & slicewise.PartitionSet(
                 self.downstream, self._of_lost_windows(chosen, lacks.spans)
             )
@@ -152,6 +165,27 @@ class Edge:
         used = frozenset().union(*(slab.segments for slab in chosen.slabs))
         lost = frozenset(number for number in used if mapped(frozenset({number}))[1])
         slabs = (Slab(slab.first, slab.stop, slab.segments & lost) for slab in chosen.slabs)
+        return slicewise.PartitionSet(self.downstream, slabs)
+
+    def _of_windows_needed(
+        self, chosen: slicewise.PartitionSet, lacks: Any
+    ) -> slicewise.PartitionSet:
+        """Return the chosen partitions that have an upstream window which is not excluded: of
+        excluded windows no segment is needed either.
+        """
+        times = [each and each.time_dimension for each in (self.downstream, self.definition)]
+        downstream, upstream = times
+        if downstream is None or upstream is None or not upstream.space.time.has_exclusions:
+            return chosen
+        windows = slicewise.PartitionSet(
+            downstream, [slab._replace(segments=frozenset({0})) for slab in chosen.slabs]
+        )
+        needed = slicewise.upstream_partitions(downstream, upstream, windows, self.mapping)
+        found = slicewise.downstream_partitions(upstream, downstream, needed, self.mapping)
+        of_all_segments = chosen.space.segments.all
+        slabs = [slab._replace(segments=of_all_segments) for slab in found.slabs]
+        if needed.blocking.spans:
+            slabs += self._of_lost_windows(chosen, needed.blocking.spans)
         return slicewise.PartitionSet(self.downstream, slabs)
 
     def _of_lost_windows(
@@ -171,14 +205,34 @@ class Edge:
             yield Slab(*downstream.clip(first, stop), chosen.space.segments.all)
 
 
-def edges_of(part: Part, parts: Collection[Part], at: datetime) -> tuple[Edge, ...]:
-    """What the asset's frozen code reads and is scheduled by; of the parts, what comes before it.
-
-    Left out is what something else writes and of which nothing was ever recorded: nobody knows
-    what is there of it.
+def join(parts: Sequence[Part], at: datetime) -> None:
+    """Set what each of the parts, upstream before downstream, needs of those before it and of other
+    assets, and its layer.
     """
+    for number, part in enumerate(parts):
+        part.edges = edges_of(part, parts[:number], at)
+        part.layer = 1 + max((upstream.layer for upstream in part.upstream_parts), default=0)
+
+
+def edges_of(
+    part: Part,
+    parts: Collection[Part],
+    at: datetime,
+    cuts: Mapping[int, Cut] | None = None,
+    *,
+    beginning: datetime | None = None,
+) -> tuple[Edge, ...]:
+    """Return what the asset's frozen code reads and is scheduled by; of the parts, what comes
+    before it.
+
+    ``cuts`` are the frozen definitions of upstream assets: others go by their present ones.
+    ``beginning`` is where the time of the parts begins while their partitions are not known. Left
+    out is what something else writes and of which nothing was ever recorded: nobody knows what is
+    there of it.
+    """
+    cuts = cuts or {}
     definition = part.version.definition
-    names = [*(definition.get("inlets") or ()), *scheduling_names(definition.get("schedule"))]
+    names = upstream_names(part.version)
     by_name = {
         outlet.name: (outlet, each)
         for each in parts if each is not part
@@ -194,7 +248,7 @@ def edges_of(part: Part, parts: Collection[Part], at: datetime) -> tuple[Edge, .
     upstream |= {name: by_name[name] for name in names if name in by_name}
     mappings = definition.get("mappings") or {}
     found = (
-        _edge(part, asset, source, mappings.get(name), at)
+        _edge(part, as_frozen(asset, cuts), source, mappings.get(name), at, beginning)
         for name, (asset, source) in upstream.items()
     )
     return tuple(edge for edge in found if edge is not None)
@@ -206,6 +260,7 @@ def _edge(
     source: Part | None,
     mapping: Mapping[str, Any] | None,
     at: datetime,
+    beginning: datetime | None,
 ) -> Edge | None:
     if (
         source is None
@@ -222,16 +277,19 @@ def _edge(
         downstream=part.definition,
         mapping=rule,
         part=source,
-        since=_beginning(upstream, source, at) if all_of_time else at,
+        since=_beginning(upstream, source, at, beginning) if all_of_time else at,
         until=at,
     )
 
 
-def _beginning(upstream: Asset, source: Part | None, at: datetime) -> datetime:
+def _beginning(
+    upstream: Asset, source: Part | None, at: datetime, known: datetime | None
+) -> datetime:
     """Where the time of an upstream asset begins: with what was made of it first, or is here."""
     first = AssetPartition.objects.made_of(upstream).first_start()
-    hull = source.whole.hull if source is not None else None
-    return min(one for one in (first, None if hull is None else hull.start, at) if one is not None)
+    if known is None and source is not None and (hull := source.whole.hull) is not None:
+        known = hull.start
+    return min(each for each in (first, known, at) if each is not None)
 
 
 def whole_of(definition: Definition) -> slicewise.PartitionSet:

@@ -12,12 +12,13 @@ from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services.checking import Checked, checked
 from backfills_app.services.estimates import Estimate, estimated, runs_at_once, summed
-from backfills_app.services.needs import lacking, there
+from backfills_app.services.needs import gaps, lacking, there
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.requests import BackfillRequest
 from backfills_app.services.spans import spans
 from backfills_app.services.surveying import left_out, standing
 from partitions_app.labels import label_of_key
+from partitions_app.rules import UpstreamGap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +28,17 @@ class PlannedAsset:
     ``total`` is made up of ``existing`` (left out by the policy), ``in_flight`` (another run makes
     them), ``missing_upstream`` (what they need is not there and is not made here) and ``to_make``.
     ``materialized`` and ``failed`` are how those stand that no run holds; ``stale`` and
-    ``older_code`` are counted of the materialized ones where the policy asks for it.
+    ``older_code`` are those of the materialized ones that are made again for that reason.
     ``nonexistent_upstream`` are those of ``missing_upstream`` that need partitions which do not
     exist at all. ``not_over`` are beside the total. ``in_flight_by`` says which backfills (number
-    and name) or other runs hold them.
+    and name) or other runs hold them. ``layer`` is 1 where it needs no other asset of the backfill,
+    else one more than the highest of those that it needs.
     """
 
     asset: Asset
     version: ProducerVersion
+    role: str
+    layer: int
     selection: str
     total: int
     materialized: int
@@ -50,6 +54,8 @@ class PlannedAsset:
     not_over: int = 0
     missing_upstream: int = 0
     nonexistent_upstream: int = 0
+    # What does not exist of what they need, and what is excluded of it, by upstream asset.
+    gaps: tuple[UpstreamGap, ...] = ()
     existing: int = 0
     mapping: dict[str, Any] | None = None
     estimate: Estimate | None = None
@@ -62,13 +68,16 @@ class BackfillPlan:
     """What the request comes to at this moment.
 
     ``total``, ``to_make``, ``runs`` and ``estimate`` are of all its ``assets``, upstream before
-    downstream; the rest is of the asset asked for. ``first_key`` and ``last_key`` are windows,
-    which people are shown as ``first_label`` and ``last_label``; ``selection`` is text of the
-    selection grammar; ``start_date`` and ``end_date`` are the half-open hull. ``refused`` are
-    sentences on what it will not do, which keep nobody from asking for the rest.
+    downstream; the rest is of the first chosen asset, ``asked``. ``first_key`` and ``last_key`` are
+    windows, which people are shown as ``first_label`` and ``last_label``, cut in ``zone``;
+    ``selection`` is text of the selection grammar; ``start_date`` and ``end_date`` are the
+    half-open hull. ``refused`` are sentences on what it will not do, which keep nobody from asking
+    for the rest.
     """
 
     assets: tuple[PlannedAsset, ...]
+    asked: PlannedAsset
+    zone: str
     first_key: str
     last_key: str
     first_label: str
@@ -82,9 +91,14 @@ class BackfillPlan:
     refused: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> PlannedAsset:
-        """The asset asked for."""
-        return self.assets[0]
+    def layers(self) -> list[list[PlannedAsset]]:
+        """The assets by layer: each after those of the layers before it, partition by partition."""
+        found: list[list[PlannedAsset]] = []
+        for planned in sorted(self.assets, key=lambda each: each.layer):
+            if not found or found[-1][0].layer != planned.layer:
+                found.append([])
+            found[-1].append(planned)
+        return found
 
     @property
     def total(self) -> int:
@@ -103,7 +117,7 @@ class BackfillPlan:
 
     @property
     def selection(self) -> str:
-        """Of the asset asked for, as the others of these."""
+        """Of the first chosen asset, as the others of these."""
         return self.asked.selection
 
     @property
@@ -138,10 +152,14 @@ def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
     """
     found = checked(request, user=user)
     assets = _planned_assets(request, found)
-    windows = found.asked.whole
+    windows = found.timed.whole
     first, last = windows[0].time, windows[-1].time
+    time = found.timed.definition.time_dimension if found.timed.definition else None
+    assert time is not None  # noqa: S101  (it has time)
     return BackfillPlan(
         assets=assets,
+        asked=next(each for each in assets if each.asset == found.asked.asset),
+        zone=time.timezone,
         first_key=str(first),
         last_key=str(last),
         first_label=label_of_key(first),
@@ -193,6 +211,8 @@ def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAs
             PlannedAsset(
                 asset=part.asset,
                 version=part.version,
+                role=part.role,
+                layer=part.layer,
                 selection=part.selection,
                 total=len(part.whole),
                 materialized=len(now.materialized),
@@ -204,6 +224,7 @@ def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAs
                 not_over=part.not_over,
                 missing_upstream=len(lacks.all),
                 nonexistent_upstream=len(lacks.nonexistent),
+                gaps=gaps(part, part.whole),
                 existing=len(left.existing),
                 to_make=len(to_make),
                 runs=runs,

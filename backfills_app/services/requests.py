@@ -1,18 +1,18 @@
 """What a person asks for, read from what a form, a JSON body or a command line holds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset
 from backfills_app.models import BackfillOrder, ExistingPolicy
+from backfills_app.services.errors import gather
+from backfills_app.services.naming import named_assets
 from slicewise.moments import read_time
 from slicewise.zones import to_datetime, zone
-
-T = TypeVar("T")
 
 # Which assets follow: none, all that depend on it, or these names.
 Downstream = str | tuple[str, ...]
@@ -21,15 +21,22 @@ NONE, ALL = "none", "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillRequest:
-    """Which partitions of an asset to make, and how.
+    """Which partitions of one asset, or of several, to make, and how.
 
+    ``assets`` are those that were chosen: by name, or as those of an ``asset_group`` or with an
+    ``asset_tag``. ``upstream`` adds all that they are made from, ``downstream`` what follows them.
     Either ``start`` and ``end``, the first and the last partition (both included), or a
     ``selection`` in the selection grammar. ``strategy`` None stands for each asset's own.
     ``code_version`` is the number or the beginning of the digest of a version of the asset's
     bundle, empty for the newest; ``start_at`` the time from which runs may start, None for at once.
     """
 
-    asset: Asset
+    assets: tuple[Asset, ...]
+    # The field that says which assets: "asset", "assets", "asset_group" or "asset_tag".
+    chosen_field: str = "asset"
+    asset_group: str = ""
+    asset_tag: str = ""
+    upstream: bool = False
     start: str = ""
     end: str = ""
     selection: str = ""
@@ -44,12 +51,26 @@ class BackfillRequest:
     code_version: str = ""
     start_at: datetime | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether each of the assets was named by itself."""
+        return self.chosen_field in ("asset", "assets")
+
+    @property
+    def period_field(self) -> str:
+        """The field that says which partitions."""
+        return "selection" if self.selection else "end"
+
 
 def request_from_text(
-    asset: object,
+    asset: object = "",
     start: object = "",
     end: object = "",
     *,
+    assets: object = None,
+    asset_group: object = "",
+    asset_tag: object = "",
+    upstream: object = False,
     selection: object = "",
     description: object = "",
     params: object = None,
@@ -64,11 +85,13 @@ def request_from_text(
 ) -> BackfillRequest:
     """A request from text, numbers and lists. InvalidRequest on what cannot be read.
 
-    ``downstream`` is "none", "all", names with commas between them, or a list of names;
-    ``start_at`` is read in the asset's time zone where it names none.
+    Assets are chosen by one of ``asset``, ``assets`` (a list of names, or a text with commas
+    between them), ``asset_group`` and ``asset_tag``. ``downstream`` is "none", "all", names with
+    commas between them, or a list of names; ``start_at`` is read in the time zone of the first
+    asset that has one, where it names none.
     """
     errors: dict[str, list[str]] = {}
-    found = gather(errors, lambda: _asset(asset))
+    found = gather(errors, lambda: named_assets(asset, assets, asset_group, asset_tag))
     texts = {
         "start": start, "end": end, "selection": selection, "description": description,
         "order": order, "existing": existing,
@@ -82,13 +105,18 @@ def request_from_text(
     given = gather(errors, lambda: _params(params))
     cut = gather(errors, lambda: _strategy(strategy))
     holes = gather(errors, lambda: _yes_or_no("allow_holes", allow_holes))
+    is_upstream = gather(errors, lambda: _yes_or_no("upstream", upstream))
     following = gather(errors, lambda: _downstream(downstream))
     version = gather(errors, lambda: _version(code_version))
-    begin = gather(errors, lambda: _moment(start_at, found))
+    begin = gather(errors, lambda: _moment(start_at, found.assets if found else ()))
     if errors or found is None or most is None or version is None:
         raise InvalidRequest(errors)
     return BackfillRequest(
-        asset=found,
+        assets=found.assets,
+        chosen_field=found.field,
+        asset_group=str(asset_group),
+        asset_tag=str(asset_tag),
+        upstream=bool(is_upstream),
         start=str(start).strip(),
         end=str(end).strip(),
         selection=str(selection).strip(),
@@ -103,25 +131,6 @@ def request_from_text(
         code_version=version,
         start_at=begin,
     )
-
-
-def gather(errors: dict[str, list[str]], work: Callable[[], T]) -> T | None:
-    """What the work gives, or None with what is wrong added to the errors."""
-    try:
-        return work()
-    except InvalidRequest as refused:
-        for name, said in refused.errors.items():
-            errors.setdefault(name, []).extend(said)
-        return None
-
-
-def _asset(name: object) -> Asset:
-    found = Asset.objects.declared().filter(name=name).first() if isinstance(name, str) else None
-    if found is None:
-        raise InvalidRequest(
-            {"asset": f"There is no asset {name!r}." if name else "Name an asset."}
-        )
-    return found
 
 
 def _params(params: object) -> Mapping[str, Any]:
@@ -161,14 +170,15 @@ def _version(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _moment(value: object, asset: Asset | None) -> datetime | None:
+def _moment(value: object, assets: Sequence[Asset]) -> datetime | None:
     if value is None or value == "":
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value
     if not isinstance(value, str):
         raise InvalidRequest({"start_at": f"{value!r} is no time: write 2026-01-31T06:00Z."})
-    rule = asset.definition.time_dimension if asset and asset.definition else None
+    rules = [asset.definition.time_dimension for asset in assets if asset.definition]
+    rule = next((rule for rule in rules if rule is not None), None)
     try:
         read = read_time(value.strip(), zone(rule.timezone if rule else "UTC"))
     except ValueError as error:

@@ -4,46 +4,31 @@ In the same backfill, which is unfinished again. The runs that failed stay as it
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import Q
-from django.dispatch import receiver
 
 from accounts_app import audit
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.policy import Action
-from assets_app.execution.requests import checked_params, require_producer
 from assets_app.execution.retrying import Code, checked_code
-from assets_app.signals import retry_asked, runs_retried
-from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
-from backfills_app.services.control import held, standing
+from backfills_app.models import (
+    ENDED_STATES,
+    Backfill,
+    BackfillPartition,
+    BackfillState,
+    PendingControl,
+)
+from backfills_app.services.carrying import COULD_NOT_BE_RETRIED, carry_out_now, leave
+from backfills_app.services.control import asked_of, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
-from backfills_app.services.freezing import given_to, require_order, require_same_cut
-from backfills_app.services.locks import try_lock
-from backfills_app.services.messages import nudge_advance
-from backfills_app.services.waiting import look_again
-from backfills_app.services.withdrawing import take_back_waiting
+from backfills_app.services.reopening import RETRIED_REASONS, newest_version
+from backfills_app.services.stored import stored_parts
 
 State = BackfillPartition.State
-
-# Skipped for want of something upstream, or of the partition before, which may be there by now, or
-# is made by this retry.
-_AGAIN = """
-WITH back AS MATERIALIZED (
-    SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
-    WHERE backfill_asset_id = ANY(%s)
-      AND (state IN ('failed', 'canceled')
-           OR reason IN ('upstream_failed', 'upstream_missing', 'wait_timeout'))
-    ORDER BY id FOR UPDATE
-), again AS (
-    UPDATE backfills_app_backfillpartition AS wanted
-    SET state = 'waiting', reason = '', run_id = NULL
-    FROM back WHERE wanted.id = back.id
-)
-SELECT backfill_asset_id, state, count(*) FROM back GROUP BY 1, 2 ORDER BY 1, 2
-"""
+Verb = PendingControl.Verb
 
 _FOLLOW = """
 WITH made AS MATERIALIZED (
@@ -78,64 +63,81 @@ WHERE run.id = ANY(%s)
 """
 
 
-def retry_failed(backfill: Backfill, *, code: str = Code.SAME, user: User) -> Backfill:
-    """Let all that has failed, was canceled, or was skipped for want of something upstream wait
-    for its turn again.
+def retry_failed(
+    backfill: Backfill, *, code: str = Code.SAME, canceled: bool = False, user: User
+) -> Backfill:
+    """Put partitions that failed, or were skipped for want of something upstream, back to waiting;
+    with ``canceled`` canceled partitions as well.
 
     ``code`` "newest" takes the version in force now for every asset of which something is made
     again. Raises ConflictingRequest if there is nothing to retry or it is being canceled, and
     InvalidRequest on ``code`` or where the newest code does not take the params.
     """
     wanted = checked_code(code)
-    with held(backfill, Action.BACKFILL, user) as present:
+    with asked_of(backfill, Action.BACKFILL, user) as present:
         _require_retryable(present)
-        pieces = list(present.assets.select_related("producer_version"))
-        take_back_waiting(present)
-        again = _wait_again(pieces)
-        if not again:
-            raise ConflictingRequest({"": f"{standing(present)} Nothing of it is to be retried."})
-        detail: dict[str, Any] = {"partitions": sum(again.values()), "code": wanted.value}
+        numbers = retryable_counts(present)
+        if not numbers.failed and not (canceled and numbers.canceled):
+            raise ConflictingRequest({"": _nothing_to_retry(present, numbers)})
+        detail: dict[str, Any] = {
+            "partitions": numbers.failed + (numbers.canceled if canceled else 0),
+            "code": wanted.value,
+        }
         if wanted is Code.NEWEST:
-            renewed = [piece for piece in pieces if piece.pk in again]
-            detail["versions"] = _renew(renewed, present.order)
+            detail["versions"] = _newest(present)
+        _require_readable(present)
+        leave(present, Verb.RETRY, is_newest_code=wanted is Code.NEWEST, is_canceled_too=canceled)
+        Backfill.objects.filter(pk=present.pk).update(error="")  # of a retry before this one
         reopen([present.pk])
-        _look_again(present)
         derive_states([present.pk])
         audit.record(user, "retry failed", "backfill", present.name, detail)
-        nudge_advance()
+    carry_out_now(backfill.pk)
     backfill.refresh_from_db()
     return backfill
 
 
-def _require_retryable(backfill: Backfill) -> None:
-    if backfill.state == BackfillState.CANCELING:
-        raise ConflictingRequest(
-            {"": f"{standing(backfill)} What was canceled can be retried once all has ended."}
-        )
-    if backfill.error:
-        raise ConflictingRequest(
-            {"": f"{backfill.name} was given up, and would be again: clone it. {backfill.error}"}
-        )
+class Retryable(NamedTuple):
+    """How many partitions of a backfill a retry takes, and how many were canceled."""
+
+    failed: int
+    canceled: int
 
 
-def _wait_again(pieces: Sequence[BackfillAsset]) -> dict[int, int]:
-    """How many partitions of each of the assets wait again, for those where there are any."""
-    with connection.cursor() as cursor:
-        cursor.execute(_AGAIN, [[piece.pk for piece in pieces]])
-        found = cursor.fetchall()
-    changes: dict[int, dict[str, int]] = {}
-    for piece_id, state, number in found:
-        change = changes.setdefault(piece_id, {"waiting": 0})
-        change["waiting"] += number
-        change[state] = -number
-    for piece_id, change in changes.items():
-        shift_counts(piece_id, change)
-    return {piece_id: change["waiting"] for piece_id, change in changes.items()}
+def retryable_counts(backfill: Backfill) -> Retryable:
+    """Count what a retry makes again: by the counts of its assets, and the reasons of what was
+    skipped.
+    """
+    pieces = list(backfill.assets.all())
+    skipped = BackfillPartition.objects.filter(
+        backfill_asset__in=[piece.pk for piece in pieces if piece.skipped],
+        state=State.SKIPPED,
+        reason__in=RETRIED_REASONS,
+    )
+    failed = sum(piece.failed for piece in pieces) + skipped.count()
+    return Retryable(failed, sum(piece.canceled for piece in pieces))
 
 
-def _look_again(backfill: Backfill) -> None:
+def _nothing_to_retry(backfill: Backfill, numbers: Retryable) -> str:
+    message = f"{standing(backfill)} Nothing of it is to be retried."
+    if numbers.canceled:
+        return f"{message} To make its {numbers.canceled:,} canceled partitions, ask for these too."
+    return message
+
+
+def _newest(backfill: Backfill) -> dict[str, str]:
+    """Return digests of the newest code, by name of the asset; refuse code that does not fit."""
+    pieces = backfill.assets.select_related("asset", "producer_version")
+    undone = [piece for piece in pieces if piece.expanded > piece.succeeded]
+    return {
+        piece.asset.name: newest.digest[:12]
+        for piece in undone
+        if (newest := newest_version(piece, backfill.order)).pk != piece.producer_version_id
+    }
+
+
+def _require_readable(backfill: Backfill) -> None:
     try:
-        look_again(backfill)
+        stored_parts(backfill)
     except ValueError as error:
         # What its frozen code asks for is not to be had of what upstream is by now.
         raise ConflictingRequest(
@@ -143,23 +145,18 @@ def _look_again(backfill: Backfill) -> None:
         ) from error
 
 
-def _renew(pieces: Sequence[BackfillAsset], order: str) -> dict[str, str]:
-    """Freeze the code in force now for these assets; the new digests, by name of the asset."""
-    renewed: dict[str, str] = {}
-    for piece in pieces:
-        newest = require_producer(piece.asset)
-        if newest.pk != piece.producer_version_id:
-            require_same_cut(piece.asset, newest)
-            require_order(order, [(piece.asset, newest)], field="code")
-            piece.params = checked_params(newest, given_to(piece))
-            piece.producer_version = newest
-            piece.save(update_fields=["params", "producer_version"])
-            renewed[piece.asset.name] = newest.digest[:12]
-    return renewed
+def _require_retryable(backfill: Backfill) -> None:
+    if backfill.state == BackfillState.CANCELING:
+        raise ConflictingRequest(
+            {"": f"{standing(backfill)} What was canceled can be retried once all has ended."}
+        )
+    if backfill.error and not backfill.error.startswith(COULD_NOT_BE_RETRIED):
+        raise ConflictingRequest(
+            {"": f"{backfill.name} was given up, and would be again: clone it. {backfill.error}"}
+        )
 
 
-@receiver(retry_asked)
-def object_to_retry(run_ids: Sequence[int], **_: Any) -> dict[int, str]:
+def object_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
     """Why runs of backfills cannot be retried one by one."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [list(run_ids)])
@@ -175,15 +172,19 @@ def _objection(run_id: int, name: str, state: str, is_deleted: bool, is_replaced
     if state == BackfillState.CANCELING:
         return f"Run {run_id} belongs to {name}, which is being canceled."
     if is_replaced:
+        instead = (
+            "Retry that backfill instead, or run this run again."
+            if state in ENDED_STATES
+            else "That backfill makes them in another run."
+        )
         return (
             f"Run {run_id} is history: {name} has put its partitions, or some of them, back into"
-            " its own queue since."
+            f" its own queue since. {instead}"
         )
     return ""
 
 
-@receiver(runs_retried)
-def follow_retried(run_ids: Sequence[int], **_: Any) -> None:
+def follow_retried(run_ids: Sequence[int]) -> None:
     """Bring the backfills of these runs up to date: what they had settled is open again."""
     with connection.cursor() as cursor:
         cursor.execute(_FOLLOW, [list(run_ids)])
@@ -200,10 +201,10 @@ def follow_retried(run_ids: Sequence[int], **_: Any) -> None:
     backfill_ids = {backfill_id for _, backfill_id, _, _ in opened}
     reopen(backfill_ids)
     for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
-        # What follows waits for it again. Not waited for: whoever holds the lock may wait for the
-        # runs that are held here.
-        if try_lock(backfill.pk):
-            _look_again(backfill)
+        # What follows waits for it again: seen to before anything more is admitted. Whoever holds
+        # the lock may wait for the runs that are held here, so that it is not asked for.
+        if backfill.assets.count() > 1:
+            leave(backfill, Verb.LOOK_AGAIN)
     derive_states(backfill_ids)
     # Somebody may have been faster, after it was asked.
     gone = Q(state=BackfillState.CANCELING) | Q(deleted=True)

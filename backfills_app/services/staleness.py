@@ -6,10 +6,9 @@ Cost goes with the partitions that are looked at and with what their attempts ha
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from django.utils import timezone
-
 import slicewise
 from assets_app.models import Asset, AssetDependency
+from assets_app.queries.clock import database_now
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import labeled
 from partitions_app.rules import goes_by_windows, mapping_of
@@ -101,7 +100,7 @@ def _by_mapping(
     if not goes_by_windows(mapping):
         # Whatever the attempt has read, it has read for all alike.
         return dict.fromkeys(changed, part.whole)
-    now = timezone.now()
+    now = database_now()
     edge = Edge(
         upstream=upstream,
         definition=upstream.definition,

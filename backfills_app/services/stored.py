@@ -7,9 +7,10 @@ from typing import Any
 from django.db import connection
 
 import slicewise
+from assets_app.execution.frozen import all_frozen_cuts
 from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
 from backfills_app.services.freezing import definition_of, rule_of
-from backfills_app.services.layers import outlets_of
+from backfills_app.services.outlets import outlets_of
 from backfills_app.services.parts import Definition, Part, edges_of, whole_of
 from backfills_app.services.places import Range
 from partitions_app.models import RuntimePartition
@@ -67,10 +68,12 @@ def stored_parts(backfill: Backfill) -> list[StoredPart]:
     rows = backfill.assets.select_related(
         "asset__partition_definition", "producer_version"
     ).order_by("position", "pk")
+    cuts = all_frozen_cuts(backfill.group_id)
     parts: list[StoredPart] = []
     for row in rows.defer("producer_version__source"):
         part = _part(backfill, row)
-        part.edges = edges_of(part, parts, backfill.submitted_at)
+        own_cuts = cuts.get(row.producer_version_id)
+        part.edges = edges_of(part, parts, backfill.submitted_at, own_cuts)
         parts.append(part)
     return parts
 
@@ -84,6 +87,7 @@ def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
     return StoredPart(
         row=row,
         asset=asset,
+        role=row.role,
         version=version,
         definition=definition,
         terms=_terms(definition, row, is_listed=backfill.order == BackfillOrder.LISTED),

@@ -78,6 +78,18 @@ class Left:
     older_code: Partitions
 
 
+def remakes_stale(policy: str, part: Part) -> bool:
+    """Whether what is there is made again after a backfill by this policy has made some of what
+    it reads.
+
+    An asset that is not partitioned is, whatever the policy: no partition of it can be missing,
+    and what this backfill adds to its inputs is missing in it.
+    """
+    return policy == ExistingPolicy.STALE or (
+        part.definition is None and policy != ExistingPolicy.ALL
+    )
+
+
 def left_out(
     policy: str, part: Part, now: Standing, upstream: Sequence[tuple[Any, Partitions]]
 ) -> Left:
@@ -86,17 +98,18 @@ def left_out(
     ``upstream`` are edges, each with the upstream partitions that this backfill makes: what needs
     one of them is stale then.
     """
-    nothing = part.nothing
-    match policy:
-        case ExistingPolicy.MISSING:
-            return Left(existing=now.materialized | now.failed, stale=nothing, older_code=nothing)
-        case ExistingPolicy.MISSING_AND_FAILED:
-            return Left(existing=now.materialized, stale=nothing, older_code=nothing)
-        case ExistingPolicy.ALL:
-            return Left(existing=nothing, stale=nothing, older_code=nothing)
-    outdated = stale(part, now.materialized)
-    for edge, made in upstream:
-        outdated |= edge.needing(made, now.materialized)
+    nothing = outdated = part.nothing
+    if policy == ExistingPolicy.ALL:
+        return Left(existing=nothing, stale=nothing, older_code=nothing)
+    if remakes_stale(policy, part):
+        for edge, made in upstream:
+            outdated |= edge.needing(made, now.materialized)
+    if policy != ExistingPolicy.STALE:
+        stays = now.materialized - outdated
+        if policy == ExistingPolicy.MISSING:
+            stays |= now.failed
+        return Left(existing=stays, stale=outdated, older_code=nothing)
+    outdated |= stale(part, now.materialized)
     older = older_code(part, part.version, now.materialized)
     return Left(existing=now.materialized - outdated - older, stale=outdated, older_code=older)
 

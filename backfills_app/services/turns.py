@@ -59,7 +59,9 @@ def next_turn(part: StoredPart, order: str, *, runs: int) -> Turn:
         if part.upstream_parts and waiting.filter(ready=False).exists():
             return Turn((), is_last=True, is_long=True)
         return Turn(_read(waiting, order, None), is_last=True, is_long=True)
-    most = min(runs * size, max(_MOST_ROWS, size)) + (size if size > 1 else 0)
+    # One more says that the last run is whole. Where some are held up, others may follow them.
+    beyond = 0 if size == 1 else size if part.upstream_parts else 1
+    most = min(runs * size, max(_MOST_ROWS, size)) + beyond
     is_long = runs * size >= _MOST_ROWS
     ready = _read(waiting.filter(ready=True), order, most)
     is_free = size == 1 and not waits_for_past(part.version)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.db import connection
 
 import slicewise
+from assets_app.models import TERMINAL_STATES
 from backfills_app.models import Backfill, BackfillPartition, EndedRun
 from backfills_app.services.places import Range, ranges_of
 from backfills_app.services.stored import StoredPart, stored_parts
@@ -37,8 +38,9 @@ def take_notes(backfill: Backfill, parts: Sequence[StoredPart]) -> Settled:
     """What has come to an end since the last look, by asset; the notes are done with."""
     if all(not part.upstream_parts for part in parts):
         return {}
+    # A run that was retried has not ended: its note stays for its next end.
     notes = dict(
-        EndedRun.objects.filter(backfill=backfill)
+        EndedRun.objects.filter(backfill=backfill, run__state__in=TERMINAL_STATES)
         .order_by("pk")
         .values_list("pk", "run_id")[:_NOTES_AT_ONCE]
     )
@@ -56,6 +58,16 @@ def take_notes(backfill: Backfill, parts: Sequence[StoredPart]) -> Settled:
         for part in parts
         if part.row.pk in by_row
     }
+
+
+def watch(backfill: Backfill, parts: Sequence[StoredPart], run_ids: Iterable[int]) -> None:
+    """Record the runs that partitions were left to, since downstream partitions wait for the ends
+    of these runs: a run may end before this transaction does, and not see it.
+    """
+    if any(part.upstream_parts for part in parts):
+        EndedRun.objects.bulk_create(
+            EndedRun(backfill=backfill, run_id=run_id) for run_id in sorted(set(run_ids))
+        )
 
 
 def let_go_after(parts: Iterable[StoredPart], settled: Mapping[StoredPart, object]) -> None:

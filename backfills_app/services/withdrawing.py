@@ -9,13 +9,14 @@ from django.db import connection
 from django.db.models import Max
 
 from assets_app.execution.withdrawing import (
+    has_untried_runs,
     recall,
     untried_runs_of,
     waiting_runs_of,
     withdraw_runs,
 )
 from assets_app.models import Run, RunState
-from backfills_app.models import ENDED_STATES, Backfill, BackfillState
+from backfills_app.models import ENDED_STATES, Backfill, BackfillState, EndedRun
 from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
@@ -50,23 +51,36 @@ SELECT backfill_asset_id, count(*) FROM left_to GROUP BY 1 ORDER BY 1
 """
 
 
-def take_back(backfill: Backfill) -> None:
-    """Let the partitions of runs that have not begun wait again: their turn comes anew.
+def take_back(backfill: Backfill, most: int) -> bool:
+    """Let the partitions of runs that have not begun wait again, of some ``most`` partitions at a
+    time: their turn comes anew. Return whether any are left.
 
     Under the backfill's lock. What another backfill has left to such a run, that one makes itself;
-    a run stays where somebody else is just changing that backfill.
+    a run stays for now where somebody else is just changing that backfill or that run.
     """
-    _withdraw(backfill, untried_runs_of(backfill.group), set())
+    _withdraw(backfill, untried_runs_of(backfill.group, most), set())
+    return has_untried_runs(backfill.group)
 
 
 def take_back_waiting(backfill: Backfill) -> None:
-    """The same for runs that wait for the partition before their own, where that may be put back
-    into the queue: it comes first then.
+    """The same for all runs that wait for the partition before their own, where that may be put
+    back into the queue: it comes first then.
     """
     _withdraw(backfill, waiting_runs_of(backfill.group), set())
 
 
 def _withdraw(backfill: Backfill, run_ids: list[int], seen: set[int]) -> None:
+    """Withdraw the runs, and those of other backfills that come after them. The states of those are
+    derived last: until its end a transaction keeps the rows of backfills, which requests need.
+    """
+    going_on: set[int] = set()
+    _unmake(backfill, run_ids, seen, going_on)
+    if going_on:
+        derive_states(going_on)
+        nudge_advance()
+
+
+def _unmake(backfill: Backfill, run_ids: list[int], seen: set[int], going_on: set[int]) -> None:
     """``seen`` are the backfills whose waiting runs are being taken back already."""
     seen.add(backfill.pk)
     if not run_ids:
@@ -80,12 +94,13 @@ def _withdraw(backfill: Backfill, run_ids: list[int], seen: set[int]) -> None:
     gone = [run for run in run_ids if run not in kept]
     for other, runs in left_to:
         if waited_for := sorted(set(runs) - kept):
-            _take_over(other, waited_for, seen)
+            _take_over(other, waited_for, seen, going_on)
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, [gone])
         back = cursor.fetchall()
     for piece_id, number in back:
         shift_counts(piece_id, {"active": -number, "waiting": number})
+    EndedRun.objects.filter(run__in=gone).delete()
     withdraw_runs(gone)
 
 
@@ -98,14 +113,14 @@ def _kept(run_ids: Collection[int], wanted: set[int]) -> set[int]:
     return wanted | {run for run in run_ids if last is not None and run < last}
 
 
-def _take_over(backfill_id: int, run_ids: list[int], seen: set[int]) -> None:
+def _take_over(backfill_id: int, run_ids: list[int], seen: set[int], going_on: set[int]) -> None:
     """A backfill that goes on makes itself what it had left to these runs."""
     over = (*ENDED_STATES, BackfillState.CANCELING)
     rows = Backfill.objects.select_related("group").filter(pk=backfill_id)
     goes_on = rows.exclude(state__in=over).first()
     if goes_on is not None and backfill_id not in seen:
         # Runs first, then the backfill's own rows: the order in which the end of a run takes them.
-        _withdraw(goes_on, waiting_runs_of(goes_on.group), seen)
+        _unmake(goes_on, waiting_runs_of(goes_on.group), seen, going_on)
     asked: dict[str, Any] = {
         "goes_on": goes_on is not None, "runs": run_ids, "backfill": backfill_id,
     }  # fmt: skip
@@ -115,5 +130,4 @@ def _take_over(backfill_id: int, run_ids: list[int], seen: set[int]) -> None:
     if goes_on:
         for piece_id, number in taken:
             shift_counts(piece_id, {"skipped": -number, "waiting": number})
-        derive_states([backfill_id])
-        nudge_advance()
+        going_on.add(backfill_id)

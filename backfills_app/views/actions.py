@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -23,7 +24,8 @@ from backfills_app.services import (
     resume_backfill,
     retry_failed,
 )
-from backfills_app.views.allowed import reaches_of
+from backfills_app.services.retrying import retryable_counts
+from backfills_app.views.allowed import Allowed, reaches_of
 from backfills_app.views.progress import progress_with_pace
 
 MOST_SAID = 5
@@ -61,9 +63,9 @@ DEEDS = {
         "Retry",
         "rotate",
         "on its way again",
-        asks="All of it that has failed, was canceled, or was skipped since something upstream"
-        " failed or was missing waits for its turn again, in the same backfill. Data that is there"
-        " stays until the new is complete.",
+        asks="All of it that has failed, or was skipped since something upstream failed or was"
+        " missing, waits for its turn again, in the same backfill. Data that is there stays until"
+        " the new is complete.",
         leaves="Leave it as it is",
         chooses_code=True,
     ),
@@ -90,9 +92,13 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
         if not deed.asks:
             return redirect("backfills:backfill", pk)
         return _ask(request, [found], action)
-    code = {"code": request.POST["code"]} if deed.chooses_code and "code" in request.POST else {}
+    how: dict[str, Any] = {}
+    if deed.chooses_code:
+        how["canceled"] = "canceled" in request.POST
+        if "code" in request.POST:
+            how["code"] = request.POST["code"]
     try:
-        deed.act(found, user=_person(request), **code)
+        deed.act(found, user=_person(request), **how)
         messages.success(request, f"{found.name} is {deed.done}.")
     except InvalidRequest as refused:
         messages.error(request, str(refused))
@@ -154,16 +160,29 @@ def _ask(
     deed = DEEDS[action]
     reaches = reaches_of(request)
     progress = progress_with_pace(found)
+    retryable = retryable_counts(found[0]) if deed.chooses_code and not several else None
     context = {
         "deed": deed,
         "action": action,
         "rows": progress,
+        "retryable": retryable,
+        "is_canceled_too": "canceled" in request.GET,
         "one": found[0] if len(found) == 1 else None,
         "single": not several,
         "back": request.POST.get("back", ""),
-        "may": any(getattr(reaches.over(one, skipped_upstream=True), action) for one in progress),
+        "may": any(
+            _may(reaches.over(one, skipped_upstream=True), action, of_several=several)
+            for one in progress
+        ),
     }
     return render(request, "backfills_app/backfills_ask.html", context)
+
+
+def _may(allowed: Allowed, action: str, *, of_several: bool) -> bool:
+    if action == "retry":
+        # The page of several has no box for what was canceled.
+        return allowed.retry or (allowed.retry_canceled and not of_several)
+    return bool(getattr(allowed, action))
 
 
 def _back(request: HttpRequest, pk: int | None = None) -> HttpResponseRedirect:

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from accounts_app.policy import Action, Reach, reach
 from backfills_app.models import Backfill, BackfillState
-from backfills_app.services.layers import assets_made
+from backfills_app.services.outlets import assets_made
 from backfills_app.views.progress import Progress
 
 
@@ -17,7 +17,11 @@ class Allowed:
     pause: bool = False
     resume: bool = False
     cancel: bool = False
+    # What failed, or was skipped for want of something upstream; and what was canceled.
     retry: bool = False
+    retry_canceled: bool = False
+    # Whether the canceled partitions are the first thing that a person would want to make now.
+    is_canceled_first: bool = False
     change: bool = False
     clone: bool = False
     delete: bool = False
@@ -25,7 +29,8 @@ class Allowed:
     @property
     def anything(self) -> bool:
         """Whether there is a reason to select it."""
-        return self.pause or self.resume or self.cancel or self.retry or self.delete
+        retries = self.retry or self.retry_canceled
+        return self.pause or self.resume or self.cancel or retries or self.delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +49,17 @@ class Reaches:
         if backfill.deleted:
             return Allowed(clone=steers)
         goes_on = not backfill.ended and backfill.state != BackfillState.CANCELING
-        undone = progress.counts["failed"] + progress.counts["canceled"] > 0 or skipped_upstream
-        retries = undone and backfill.state != BackfillState.CANCELING and not backfill.error
+        failed = progress.counts.failed > 0 or skipped_upstream
+        canceled = progress.counts.canceled > 0
+        retries = steers and backfill.state != BackfillState.CANCELING and not backfill.error
+        is_canceled = backfill.state == BackfillState.CANCELED
         return Allowed(
             pause=steers and goes_on and not backfill.group.paused,
             resume=steers and goes_on and backfill.group.paused,
             cancel=stops and goes_on,
-            retry=steers and retries,
+            retry=retries and failed,
+            retry_canceled=retries and canceled,
+            is_canceled_first=retries and canceled and (is_canceled or not failed),
             change=steers and goes_on,
             clone=steers,
             delete=steers and backfill.ended,

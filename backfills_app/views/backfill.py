@@ -12,11 +12,12 @@ from django.views.decorators.http import require_safe
 
 from accounts_app.models import AuditEntry
 from assets_app.views.listing import STOP_POLLING, unchanged
-from backfills_app.models import Backfill, BackfillAsset
+from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.failures import failures_of
 from backfills_app.queries.pace import MOST_RUNS_DRAWN
 from backfills_app.queries.partitions import interesting_position, partitions_from
-from backfills_app.queries.skips import lacks_upstream, skipped_by_reason
+from backfills_app.queries.skips import lacks_upstream
+from backfills_app.services.skipping import skips_of
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import Progress, part_progress, progress_with_pace
 from backfills_app.views.timeline import timeline_of
@@ -44,6 +45,7 @@ def backfill(request: HttpRequest, pk: int) -> HttpResponse:
         **_details(found, progress),
         **_cells(request, found, progress),
         "codes": _codes(found),
+        "by_role": _by_role(found),
         "params": [
             (name, json.dumps(value, ensure_ascii=False)) for name, value in found.params.items()
         ],
@@ -114,8 +116,8 @@ def _details(found: Backfill, progress: Progress) -> dict[str, Any]:
         "progress": progress,
         "timeline": timeline_of(found, timezone.now()),
         "most_runs_drawn": MOST_RUNS_DRAWN,
-        "failures": failures_of(found) if progress.counts["failed"] else [],
-        "skipped": skipped_by_reason(parts) if progress.counts["skipped"] else [],
+        "failures": failures_of(found) if progress.counts.failed else [],
+        "skipped": skips_of(found) if progress.counts.skipped else [],
         "several_assets": len(parts) > 1,
         "runs": list(found.group.runs.listed().order_by("-id")[:_RECENT_RUNS]),
     }
@@ -124,7 +126,8 @@ def _details(found: Backfill, progress: Progress) -> dict[str, Any]:
 def _cells(request: HttpRequest, found: Backfill, progress: Progress) -> dict[str, Any]:
     parts = list(found.assets.all())
     part = next((one for one in parts if str(one.pk) == request.GET.get("part")), None)
-    part = part or next(iter(parts), None)
+    first_chosen = next((one for one in parts if one.asset_id == found.asset_id), None)
+    part = part or first_chosen or next(iter(parts), None)
     context = {"backfill": found, "cells": [], "cells_part": part, "cells_parts": parts}
     context["cells_version"] = progress.version
     if part is None:
@@ -154,6 +157,16 @@ def _cells(request: HttpRequest, found: Backfill, progress: Progress) -> dict[st
         "cells_previous": None if page.previous is None else page.previous + 1,
         "cells_next": None if page.following is None else page.following + 1,
     }
+
+
+def _by_role(found: Backfill) -> list[tuple[str, list[BackfillAsset]]]:
+    """Its assets by the reason for which they are made, chosen ones first."""
+    parts = list(found.assets.all())
+    by_role = [(role.label, [part for part in parts if part.role == role]) for role in AssetRole]
+    shown = [(label, some) for label, some in by_role if some]
+    if len(parts) == 1:
+        return [("Asset", parts)]
+    return shown
 
 
 def _codes(found: Backfill) -> list[tuple[BackfillAsset, str]]:

@@ -45,10 +45,10 @@ class AssetPlan:
 
 def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
     """What the preview shows."""
-    rule = plan.asked.asset.definition.time_dimension
     return {
         "plan": plan,
-        "zone": rule.timezone,
+        "layers": plan.layers,
+        "zone": plan.zone,
         "assets": [_asset_plan(planned, existing) for planned in plan.assets],
         "time": time_in_words(plan.estimate),
     }
@@ -75,16 +75,12 @@ def _asset_plan(planned: PlannedAsset, existing: str) -> AssetPlan:
 
 
 def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
-    makes_all = existing == ExistingPolicy.ALL
     failed_too = existing != ExistingPolicy.MISSING
     yield Line("There already", planned.materialized, _of_those_there(planned, existing))
     yield Line("Failed before", planned.failed, _AGAIN if failed_too else _LEFT_OUT)
-    yield Line("Stale", planned.stale, _AGAIN if makes_all or existing == "stale" else _LEFT_OUT)
-    yield Line(
-        "Made by older code",
-        planned.older_code,
-        _AGAIN if makes_all or existing == "stale" else _LEFT_OUT,
-    )
+    is_by_this = existing != ExistingPolicy.STALE
+    yield Line("Reads what this backfill makes" if is_by_this else "Stale", planned.stale, _AGAIN)
+    yield Line("Made by older code", planned.older_code, _AGAIN)
     yield Line(
         "Being made now",
         planned.in_flight,
@@ -97,18 +93,21 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
     yield Line(
         "Need what is missing", lacking, "skipped: their upstream partitions are not there", True
     )
+    texts = "; ".join(gap.reason for gap in planned.gaps if gap.reason)
     yield Line(
         "Need what does not exist",
         planned.nonexistent_upstream,
-        "skipped: they ask for upstream partitions that no definition has",
+        f"skipped: they need {texts}" if texts else "skipped: they need what does not exist",
         True,
     )
+    for gap in planned.gaps:
+        yield Line(f"Excluded by {gap.asset}", gap.excluded, "not needed")
 
 
 def _of_those_there(planned: PlannedAsset, existing: str) -> str:
     if existing == ExistingPolicy.ALL:
         return _AGAIN
-    if existing == "stale" and (planned.stale or planned.older_code):
+    if planned.stale or planned.older_code:
         return "left out, but for those below"
     return _LEFT_OUT
 

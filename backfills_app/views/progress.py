@@ -7,11 +7,11 @@ from datetime import timedelta
 from django.utils import timezone
 
 from backfills_app.models import Backfill, BackfillAsset, BackfillState
+from backfills_app.queries.counts import Counts, counts_of
 from backfills_app.queries.pace import Pace, paces_of
 from partitions_app.templatetags.slicewise_pages import duration
 
 _UNKNOWN = Pace()
-_COUNTED = ("succeeded", "failed", "canceled", "skipped", "active", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,7 @@ class Progress:
     """A backfill and the sums of its assets' counts, or one of its assets and its counts."""
 
     backfill: Backfill
-    total: int
-    done: int
-    counts: dict[str, int]
+    counts: Counts
     pace: Pace = _UNKNOWN
     part: BackfillAsset | None = None
 
@@ -42,11 +40,12 @@ class Progress:
     @property
     def version(self) -> str:
         """Changes with everything that is shown of it."""
-        numbers = ".".join(str(number) for number in self.counts.values())
+        numbers = ".".join(f"{state}{number}" for state, number in self.counts.by_state())
         asked = self.backfill
         settings = (asked.max_active_runs, asked.group.priority, asked.order, asked.deleted)
         changed = ".".join(str(value) for value in settings)
-        return f"{asked.pk}.{asked.state}.{numbers}.{self.pace.running}.{changed}.{self.left_text}"
+        runs = f"{self.pace.running}.{self.pace.queued}"
+        return f"{asked.pk}.{asked.state}.{numbers}.{runs}.{changed}.{self.left_text}"
 
     @property
     def left_text(self) -> str:
@@ -65,11 +64,6 @@ class Progress:
         return f"{running:,} still running"
 
     @property
-    def percent(self) -> int:
-        """Rounded down, so that 100 means all."""
-        return 100 * self.done // self.total if self.total else 0
-
-    @property
     def rate(self) -> str:
         """Partitions per second or minute, with the unit; empty where too few were made."""
         if not self.per_second:
@@ -83,12 +77,7 @@ class Progress:
         """Time left at this rate."""
         if not self.per_second or self.backfill.ended or self.backfill.group.paused:
             return None
-        return timedelta(seconds=(self.total - self.done) / self.per_second)
-
-    @property
-    def settled(self) -> list[tuple[str, int]]:
-        """States with their numbers, none that is empty."""
-        return [(state, number) for state, number in self.counts.items() if number]
+        return timedelta(seconds=self.counts.left / self.per_second)
 
     @property
     def bar(self) -> list[Piece]:
@@ -100,10 +89,10 @@ class Progress:
             ("k", "skipped"),
             ("a", "active"),
         )
-        pieces, x = [], 0.0
+        pieces, x, numbers = [], 0.0, dict(self.counts.by_state())
         for css, state in kinds:
-            if self.counts[state]:
-                width = 100 * self.counts[state] / max(self.total, 1)
+            if state in numbers:
+                width = 100 * numbers[state] / max(self.counts.total, 1)
                 pieces.append(Piece(css, round(x, 2), round(width, 2)))
                 x += width
         return pieces
@@ -111,18 +100,12 @@ class Progress:
 
 def progress_of(backfill: Backfill, pace: Pace | None = None) -> Progress:
     """The progress of a backfill whose assets are at hand."""
-    parts = [part_progress(backfill, part) for part in backfill.assets.all()]
-    counts = {state: sum(part.counts[state] for part in parts) for state in _COUNTED}
-    total, done = sum(part.total for part in parts), sum(part.done for part in parts)
-    return Progress(backfill, total, done, counts, pace or _UNKNOWN)
+    return Progress(backfill, counts_of(backfill.assets.all()), pace or _UNKNOWN)
 
 
 def part_progress(backfill: Backfill, part: BackfillAsset) -> Progress:
     """The progress of one asset of a backfill."""
-    counts = {state: getattr(part, state) for state in _COUNTED}
-    # Those that are no rows yet wait as well.
-    counts["waiting"] += part.total - part.expanded
-    return Progress(backfill, part.total, part.done, counts, part=part)
+    return Progress(backfill, counts_of([part]), part=part)
 
 
 def progress_with_pace(backfills: Sequence[Backfill]) -> list[Progress]:

@@ -15,20 +15,24 @@ from accounts_app.policy import Action, reach
 from assets_app.execution.requests import preview_selection
 from assets_app.models import Asset
 from backfills_app.forms import BackfillForm
+from backfills_app.forms.choice import names_in
 from backfills_app.forms.presets import PRESETS
 from backfills_app.forms.trigger import AT_MOST, CHOSEN
 from backfills_app.models import Backfill
 from backfills_app.services import (
     check_backfill,
-    clone_request,
+    clone_fields,
     create_backfill,
-    request_fields,
 )
 from backfills_app.views.plans import planned_page
 
 # What a link to the form may fill in.
 _FILLED_BY_LINK = (
     "asset",
+    "assets",
+    "asset_group",
+    "asset_tag",
+    "upstream",
     "start",
     "end",
     "selection",
@@ -123,9 +127,12 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
     clone = request.GET.get("clone", "")
     if clone.isdecimal() and len(clone) < 19:
         found = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
-        initial = request_fields(clone_request(found))
+        initial = clone_fields(found)
     else:
         initial = {name: request.GET[name] for name in _FILLED_BY_LINK if request.GET.get(name)}
+        initial["assets"] = names_in(request.GET.getlist("assets"))
+        if initial.get("upstream", "").lower() in ("0", "false", "no"):
+            del initial["upstream"]
     if str(initial.get("strategy", "")).isdecimal():
         initial |= {"strategy": AT_MOST, "per_run": str(initial["strategy"])}
     followers = initial.get("downstream")

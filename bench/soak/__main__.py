@@ -89,6 +89,7 @@ def _soak(whole: Stack, options: argparse.Namespace, seed: int) -> list[str]:
         *checks.backfill_is_made(backfill),
         *checks.all_ended_well(record),
         *checks.none_missing(record, paused_at, max(_MINUTE, 3 * timedelta(seconds=options.hour))),
+        *checks.none_left_out_by_ticks(record),
         *checks.none_behind(record),
         *checks.none_twice(record, marks),
         *checks.record_is_on_disk(record),

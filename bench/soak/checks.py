@@ -66,6 +66,13 @@ def none_missing(record: Record, paused_at: datetime, slowest: timedelta) -> Ite
             yield f"missing: {asset.name} {key}"
 
 
+def none_left_out_by_ticks(record: Record) -> Iterator[str]:
+    """Every tick queued all that it was about: in a soak nothing but ticks makes what they make."""
+    for asset in record.assets.values():
+        if asset.left_out_by_ticks:
+            yield f"ticks of {asset.name} left out {asset.left_out_by_ticks} partitions as made"
+
+
 def none_behind(record: Record) -> Iterator[str]:
     """What follows was made again with what it follows.
 

@@ -75,7 +75,7 @@ def _is_there(asset: Asset, key: Any, upstream: str, record: Record) -> bool:
         return WHOLE.text in made
     mapping = record.mappings[asset.name, upstream]
     needed = slicewise.upstream_partitions(asset.definition, above, [key], mapping)
-    return not needed.nonexistent and _texts(needed) <= made
+    return not needed.blocking and _texts(needed) <= made
 
 
 def _texts(keys: Iterable[Any]) -> set[str]:

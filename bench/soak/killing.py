@@ -15,6 +15,7 @@ _VICTIMS = {
     "worker-scheduled": 2,
     "parent of worker-scheduled": 2,
     "worker-control": 2,
+    "worker-bulk": 1,
     "beat": 2,
     "worker-backfill": 1,
     "parent of worker-backfill": 1,

@@ -13,7 +13,9 @@ from partitions_app.rules import mapping_of
 
 _ASSETS = """
 SELECT asset.name, rule.spec, rule.identity, schedule.rule AS schedule, schedule.by_time,
-       schedule.handled_until, asset.activated_at
+       schedule.handled_until, asset.activated_at,
+       (SELECT coalesce(sum(tick.existing), 0) FROM assets_app_scheduletick AS tick
+        WHERE tick.schedule_id = schedule.id) AS left_out_by_ticks
 FROM assets_app_asset AS asset
 LEFT JOIN partitions_app_partitiondefinition AS rule ON rule.id = asset.partition_definition_id
 LEFT JOIN assets_app_schedule AS schedule ON schedule.producer_id = asset.producer_id
@@ -81,6 +83,8 @@ class Asset:
     by_time: bool
     handled_until: datetime | None
     activated_at: datetime
+    # Partitions that ticks did not queue since something else had made them.
+    left_out_by_ticks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,5 +160,11 @@ def _asset(row: Any) -> Asset:
     definition = None if spec is None else slicewise.PartitionDefinition.from_json(spec)
     schedule = None if row.schedule is None else row.schedule["schedule"]
     return Asset(
-        row.name, definition, schedule, bool(row.by_time), row.handled_until, row.activated_at
+        name=row.name,
+        definition=definition,
+        schedule=schedule,
+        by_time=bool(row.by_time),
+        handled_until=row.handled_until,
+        activated_at=row.activated_at,
+        left_out_by_ticks=int(row.left_out_by_ticks),
     )

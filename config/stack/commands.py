@@ -30,8 +30,10 @@ COMMANDS = {
     "beat": BEAT,
     "worker-scheduled": worker("scheduled"),
     "worker-backfill": worker("backfill"),
-    # One thread may be loading bundles and others expanding backfills: ticks wait for neither.
     "worker-control": worker("control", "-c", "4"),
+    # A thread each for backfills, bundles and old records, none of which runs twice at once, and a
+    # thread that relieves the first where a step of one backfill takes seconds.
+    "worker-bulk": worker("bulk", "-c", "4"),
 }
 
 # Once, before the others: the database's tables, the first account, the bundles.

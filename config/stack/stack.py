@@ -11,7 +11,7 @@ from pathlib import Path
 from config.stack import machine, ports
 from config.stack.commands import COMMANDS, PREPARE
 from config.stack.errors import StackError
-from config.stack.folder import PROJECT, DataFolder
+from config.stack.folder import PROJECT
 from config.stack.java import java_home
 from config.stack.process import Process
 from config.stack.services import START_SECONDS, Services
@@ -86,6 +86,8 @@ class Stack:
         settings = {
             **self.services.environment(),
             "SLICEWISE_SLOTS": str(self._slots),
+            # All on one machine: no failover is waited for, and people wait for lost workers.
+            "LEASE_SECONDS": env.get("LEASE_SECONDS") or "15",
             "SLICEWISE_BUNDLES": ",".join(f"{n}={p}" for n, p in self._bundles.items()),
             "SLICEWISE_URL": self.web_url,
             "GRANIAN_HOST": ports.HOST,
@@ -165,12 +167,3 @@ def runnable(command: list[str]) -> list[str]:
     """A command whose first word `python` has become this Python."""
     word, *rest = command
     return [machine.python() if word == "python" else word, *rest]
-
-
-def running_environment(data: Path) -> dict[str, str] | None:
-    """The settings of the stack that runs on a data folder, or None."""
-    folder = DataFolder(data)
-    if folder.in_use():
-        environment: dict[str, str] = folder.state().get("environment", {})
-        return environment or None
-    return None

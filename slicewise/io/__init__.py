@@ -4,6 +4,7 @@ Nothing here imports pyspark: a worker publishes and discards without loading Sp
 """
 
 from slicewise.io.base import (
+    Measured,
     NoStorageError,
     Place,
     Staged,
@@ -15,6 +16,7 @@ from slicewise.io.base import (
 )
 
 __all__ = [
+    "Measured",
     "NoStorageError",
     "Place",
     "Staged",

@@ -10,6 +10,7 @@ from slicewise import plugins
 from slicewise.definitions import PartitionDefinition
 from slicewise.keys import PartitionKey
 from slicewise.options import WriteMode
+from slicewise.storage.errors import StorageError
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 Session = Any
@@ -48,13 +49,14 @@ class Place:
 class Writer:
     """An attempt, as it is known where data is kept.
 
-    ``attempt`` is one that no other attempt has, of whatever database; ``token`` is of whoever
-    holds the attempt now. ``earlier`` are the names of the attempts at the same run before it.
+    ``attempt`` is one that no other attempt has, of whatever database. ``fence`` is the fencing
+    number of the process that holds the attempt now: who takes it over has a higher one than those
+    before. ``earlier`` are the names of the attempts at the same run before it.
     """
 
     run_id: int
     attempt: str
-    token: str = ""
+    fence: int = 1
     earlier: Sequence[str] = ()
 
 
@@ -72,6 +74,14 @@ class Staged:
         return {"key": self.key, "path": self.path, "rows": self.rows, "bytes": self.bytes}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How much data a partition has; None for what the storage does not count."""
+
+    bytes: int | None = None
+    rows: int | None = None
+
+
 class Storage(ABC):
     """Keeps the data of one asset; a subclass for each scheme of URIs.
 
@@ -80,8 +90,9 @@ class Storage(ABC):
     `publish`, `published` and `discard`, when it has committed its intent to publish.
 
     What `stage` has written must not be seen by readers before `publish`. `publish` may be called
-    again after a crash, by another process under another token: a partition that this attempt has
-    published is left alone, and a process that has lost the attempt must change nothing any more.
+    again after a crash, by another process with a higher fencing number: a partition that this
+    attempt has published is left alone, and a process with a lower number than the highest that
+    `check` or `publish` was called with must change nothing any more.
     Of each partition readers see the old data or the new.
 
     Packages bring others by the entry point group ``slicewise.io``: the name is the scheme, the
@@ -96,6 +107,11 @@ class Storage(ABC):
     must_write: ClassVar[bool] = False
     """Whether a function that neither returns nor writes anything is at fault. Else it has written
     by itself, by means of its own."""
+    measures_cheaply: ClassVar[bool] = False
+    """Whether `measure` costs no more than a listing, so that each read can begin with it."""
+
+    keeps_cuts_apart: ClassVar[bool] = False
+    """Whether partitions of other dimensions, as an earlier cut had, share no data with these."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -113,6 +129,14 @@ class Storage(ABC):
         Asked when the asset is declared, so that it is refused there.
         """
         return None
+
+    def refuse_place(self) -> None:
+        """Raise UnfitPlaceError where nothing could be published at this place.
+
+        Asked by the worker before a run begins. Any other error says that this cannot be told: the
+        attempt ends before its code begins, as a failure of the platform.
+        """
+        return
 
     @abstractmethod
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
@@ -166,7 +190,12 @@ class Storage(ABC):
         """
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
-        """Raises what `publish` would, as far as that can be seen before anything is changed."""
+        """Raise what `publish` would, as far as that can be seen before data is put in place.
+
+        Called before anything is published of several assets, and again when a publication has
+        failed and before it is recorded as that: from then on no process with a lower fencing
+        number may change anything.
+        """
         return
 
     @abstractmethod
@@ -175,7 +204,31 @@ class Storage(ABC):
 
     @abstractmethod
     def discard(self, writer: Writer) -> None:
-        """Removes what the attempt has staged, under any token. Nothing staged is no error."""
+        """Remove what the attempt has staged, whoever holds it. Nothing staged is no error.
+
+        Called again some time after an attempt has come to nothing: a write that went on meanwhile
+        may have left something.
+        """
+
+    def is_reachable(self) -> bool:
+        """Whether this process sees the place of the data, partitions or none."""
+        return True
+
+    def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None] | None:
+        """How much data partitions have, by path: None for one without data, and None altogether
+        where the storage cannot say.
+        """
+        return None
+
+    def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
+        """Remove the data of partitions, by their paths with the attempts that are on record as
+        their last ones. Return why data was kept, by path.
+
+        Data that none of these attempts has published is kept; data that is not there is no error.
+        May be called again after a crash. Raises `slicewise.storage.StorageError` where the storage
+        does not remove partitions, and OSError for what may succeed later.
+        """
+        raise StorageError(f"what keeps {self.place.uri} does not remove partitions")
 
 
 plugins.register_base(plugins.IO, Storage, reserved=_BUILT_IN)

@@ -24,13 +24,20 @@ def format_at(uri: str | None, said: object) -> str | None:
     return None
 
 
-def check_kept(uri: str | None, write_mode: WriteMode, *, partitioned: bool) -> None:
-    """Raises DefinitionError where what a function makes cannot be kept as it says.
+def check_kept(
+    uri: str | None, write_mode: WriteMode, *, partitioned: bool, validated: bool
+) -> None:
+    """Raise DefinitionError where data of a function cannot be kept, or validated, as declared.
 
-    Where nothing here writes, the function does, and the mode says what it does there.
+    Where no storage writes, the function does, and the mode says what the function does there.
     """
     storage = find_storage(uri)
     if storage is None or uri is None:
+        if validated:
+            raise DefinitionError(
+                f"outlet_validations read back what a run has written, and {_where(uri, storage)};"
+                " write a uri that Slicewise reads, or validate in the function"
+            )
         return
     if write_mode not in storage.write_modes:
         shown = " or ".join(f'"{mode}"' for mode in storage.write_modes)
@@ -47,5 +54,9 @@ def _where(uri: str | None, storage: type[Storage] | None) -> str:
         return "it has no uri"
     scheme = urlsplit(uri).scheme
     if storage is None:
-        return f"nothing that is installed writes {scheme}: URIs" if scheme else "its uri is none"
+        return (
+            f"nothing that is installed reads or writes {scheme}: URIs"
+            if scheme
+            else "its uri is none"
+        )
     return f"at {scheme}: URIs there are no files"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from slicewise import storage
 from slicewise.definitions import PartitionDefinition
 from slicewise.folders import key_folder
 from slicewise.io.appending import refuse_other_columns
-from slicewise.io.base import Frame, Session, Staged, Storage, Writer
-from slicewise.io.files import Files
+from slicewise.io.base import Frame, Measured, Session, Staged, Storage, Writer
+from slicewise.io.files import Files, measured
 from slicewise.io.formats import FORMATS, checked_format
 from slicewise.io.reading import read
 from slicewise.io.staging import Target, stage
 from slicewise.keys import PartitionKey
 from slicewise.storage.layout import marker_name, staging_path
+from slicewise.storage.removing import remove_partitions
 from slicewise.uris import uri_path
 
 # Hadoop's local file system starts a `chmod` process for every file and for its checksum file;
@@ -28,12 +30,17 @@ _WRITING = {
 }
 
 
+_LISTED_AT_ONCE = 16
+
+
 class FileStorage(Storage, kind="file"):
     """A folder for each partition; the new one takes the old one's place in one step."""
 
     formats = tuple(FORMATS)
     write_modes = ("replace", "append", "version")
     must_write = True
+    measures_cheaply = True
+    keeps_cuts_apart = True
 
     @property
     def root(self) -> Path:
@@ -41,8 +48,11 @@ class FileStorage(Storage, kind="file"):
         uri = self.place.uri
         return Path(uri) if uri.startswith("/") else uri_path(uri)
 
+    def refuse_place(self) -> None:
+        storage.refuse_unfit(self.root)
+
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        names = (writer.run_id, writer.attempt, writer.token)
+        names = (writer.run_id, writer.attempt, writer.fence)
         return str(staging_path(self.root, *names, partitioned=partitioned))
 
     def read(
@@ -103,7 +113,12 @@ class FileStorage(Storage, kind="file"):
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         storage.check(
-            str(self.root), staging, partitions, run_id=writer.run_id, attempt=writer.attempt
+            str(self.root),
+            staging,
+            partitions,
+            run_id=writer.run_id,
+            attempt=writer.attempt,
+            fence=writer.fence,
         )
 
     def publish(
@@ -115,7 +130,7 @@ class FileStorage(Storage, kind="file"):
             partitions,
             run_id=writer.run_id,
             attempt=writer.attempt,
-            token=writer.token,
+            fence=writer.fence,
             mode=self.place.write_mode,
             earlier=writer.earlier,
         )
@@ -127,6 +142,22 @@ class FileStorage(Storage, kind="file"):
 
     def discard(self, writer: Writer) -> None:
         storage.discard(str(self.root), run_id=writer.run_id, attempt=writer.attempt)
+
+    def is_reachable(self) -> bool:
+        return self.root.exists()
+
+    def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
+        home = self._files(self.root)
+        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+            sizes = pool.map(lambda path: measured([home.below(path)]), paths)
+            return dict(zip(paths, sizes, strict=True))
+
+    def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
+        markers = {
+            path: [marker_name(writer.run_id, writer.attempt) for writer in own]
+            for path, own in writers.items()
+        }
+        return remove_partitions(str(self.root), markers)
 
     def _files(self, folder: Path) -> Files:
         from pyarrow.fs import LocalFileSystem

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from slicewise.io.base import Measured
 from slicewise.io.formats import SCHEMA_FILE, Format, count_rows
 
 if TYPE_CHECKING:
@@ -114,6 +115,12 @@ class Files:
         """The columns of the data in this folder, as JSON; None where they lie not beside it."""
         text = self.get(SCHEMA_FILE)
         return None if text is None else text.decode()
+
+
+def measured(folders: Sequence[Files]) -> Measured | None:
+    """Return the size of the data files of some folders; None where none has any."""
+    files = [info for folder in folders for info in folder.data()]
+    return Measured(bytes=sum(info.size for info in files)) if files else None
 
 
 def is_data(name: str) -> bool:

@@ -17,12 +17,13 @@ from slicewise.frames import (
     says_nothing,
     text_columns,
 )
-from slicewise.io.base import Session, Staged, Storage, Writer
-from slicewise.io.publishing_sql import Tables, staged_apart, texts_of
+from slicewise.io.base import Measured, Session, Staged, Storage, Writer
+from slicewise.io.publishing_sql import Tables, staged_apart, staging_table, texts_of
 from slicewise.io.reading_sql import Part, quoted, select_together, select_within
 from slicewise.io.session_sql import Table
 from slicewise.keys import PartitionKey
 from slicewise.storage.errors import StorageError, TryAgainError
+from slicewise.storage.removing import WRITTEN_SINCE
 
 _DRIVER = "org.postgresql.Driver"
 
@@ -45,8 +46,7 @@ class PostgresStorage(Storage, kind="postgres"):
         return Table(parts.hostname, parts.port or 5432, database, schema, name)
 
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        plain = "".join(c if c.isalnum() else "_" for c in f"{writer.run_id}_{writer.attempt}")
-        return f"_slicewise_{plain}"
+        return staging_table(_attempt(writer, writer.attempt), writer.fence)
 
     def stage(
         self,
@@ -128,13 +128,16 @@ class PostgresStorage(Storage, kind="postgres"):
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         with self._tables(writer) as tables:
-            tables.check(staging, _paths(partitions))
+            if writer.fence > 1:
+                tables.take_over()
+            tables.check(self.staging(writer, partitioned=True), _paths(partitions))
 
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
         with self._tables(writer) as tables:
-            tables.end_others()
+            if writer.fence > 1:
+                tables.take_over()
             tables.publish(
                 self.staging(writer, partitioned=True),
                 _paths(partitions),
@@ -150,10 +153,25 @@ class PostgresStorage(Storage, kind="postgres"):
 
     def discard(self, writer: Writer) -> None:
         with self._tables(writer) as tables:
-            tables.discard(self.staging(writer, partitioned=True))
+            tables.discard()
+
+    def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
+        with Tables(self.table, self.place.connection, "measure") as tables:
+            counts = tables.row_counts(paths)
+        return {path: Measured(rows=counts.get(path, 0)) for path in paths}
+
+    def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
+        attempts = {
+            path: [_attempt(writer, writer.attempt) for writer in own]
+            for path, own in writers.items()
+        }
+        with Tables(self.table, self.place.connection, "remove") as tables:
+            kept = tables.remove(attempts)
+        return dict.fromkeys(kept, WRITTEN_SINCE)
 
     def _tables(self, writer: Writer) -> Tables:
-        return Tables(self.table, self.place.connection, _attempt(writer, writer.attempt))
+        attempt = _attempt(writer, writer.attempt)
+        return Tables(self.table, self.place.connection, attempt, writer.fence)
 
     def _options(self) -> dict[str, str]:
         connection = self.place.connection

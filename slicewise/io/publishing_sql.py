@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from psycopg.sql import Composed, Identifier
 
 _MARKERS = "_slicewise_published"
+_STAGED = "_slicewise"
 
 
 class Tables:
@@ -22,11 +23,15 @@ class Tables:
     Whatever may pass by itself is a TryAgainError: no connection, a lock that somebody holds.
     """
 
-    def __init__(self, table: Table, connection: Mapping[str, Any], attempt: str) -> None:
+    def __init__(
+        self, table: Table, connection: Mapping[str, Any], attempt: str, fence: int = 1
+    ) -> None:
         self._table, self._facts, self._attempt = table, connection, attempt
+        self._fence = fence
 
     def __enter__(self) -> Self:
-        self._connection = open_session(self._table, self._facts, self._session_name)
+        name = f"{self._session_name} {self._fence}"
+        self._connection = open_session(self._table, self._facts, name)
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
@@ -38,13 +43,50 @@ class Tables:
         if isinstance(error, psycopg.Error):
             raise StorageError(f"{self._table}: {str(error).strip()}") from error
 
-    def end_others(self) -> None:
-        """Ends the sessions of whoever held the attempt before: what they have begun is undone."""
+    def take_over(self) -> None:
+        """Have the tables in which the attempt's rows wait bear this fencing number, by which
+        whoever held the attempt before does not find them any more.
+
+        Raises StagingLostError where they bear a higher one.
+        """
+        self._end_earlier_sessions()
+        with self._connection.transaction():
+            self._lock()
+            tables = self._staged()
+            for name, number in sorted(tables.items(), key=lambda item: -item[1]):
+                if number > self._fence:
+                    raise StagingLostError(
+                        f"another worker has taken over what was staged: {self._table.beside(name)}"
+                    )
+                mine = staging_table(self._attempt, self._fence) + _suffix(name, self._attempt)
+                if name == mine:
+                    continue
+                if self._has(mine):  # made anew by a write that went on under its old name
+                    self.drop(name)
+                else:
+                    self._run("ALTER TABLE {} RENAME TO {}", self._named(name), self._plain(mine))
+
+    def _end_earlier_sessions(self) -> None:
+        """End the sessions of whoever held the attempt before: what they have begun is undone.
+
+        A session with a higher number is of somebody who has taken the attempt over from here.
+        """
         self._connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE application_name = %s AND pid <> pg_backend_pid() AND usename = current_user",
-            [self._session_name],
+            " WHERE pid <> pg_backend_pid() AND usename = current_user AND (application_name = %s"
+            " OR starts_with(application_name, %s)"
+            " AND substring(application_name FROM ' ([0-9]{1,9})$')::int < %s)",
+            [self._session_name, f"{self._session_name} ", self._fence],
         )
+
+    def _staged(self) -> dict[str, int]:
+        """Return the tables in which the attempt's rows wait, with their fencing numbers."""
+        rows = self._connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename ~ %s",
+            [self._table.schema, _staged_pattern(self._attempt)],
+        ).fetchall()
+        numbers = {name: name.removeprefix(_STAGED).partition("_")[0] for (name,) in rows}
+        return {name: int(number or 1) for name, number in numbers.items()}
 
     def publish(
         self, staging: str, paths: Sequence[str], *, adds: bool, earlier: Sequence[str]
@@ -97,18 +139,58 @@ class Tables:
             names[apart] = [path]
         return names
 
+    def row_counts(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of rows of partitions that have some, by path."""
+        from psycopg import sql
+
+        if not paths or not self._has(self._table.name):
+            return {}
+        condition, values = self._within(paths)
+        names = sql.SQL(", ").join(map(sql.Identifier, texts_of(paths[0])))
+        table = self._named(self._table.name)
+        if list(paths) == [UNPARTITIONED]:
+            row = self._run("SELECT count(*) FROM {}", table).fetchone()
+            return {UNPARTITIONED: int(row[0])}
+        rows = self._run(
+            "SELECT count(*), {0} FROM {1}{2} GROUP BY {0}", names, table, condition, values=values
+        )
+        by_texts = {tuple(texts): int(count) for count, *texts in rows.fetchall()}
+        return {path: by_texts.get(tuple(texts_of(path).values()), 0) for path in paths}
+
+    def remove(self, attempts: Mapping[str, Sequence[str]]) -> list[str]:
+        """Remove the rows of partitions that one of their attempts has published last; return the
+        partitions with rows of something else.
+        """
+        with self._connection.transaction():
+            self._lock()
+            counts = self.row_counts(list(attempts))
+            makers = self._latest_makers(list(attempts))
+            removed = [path for path, own in attempts.items() if makers.get(path) in own]
+            if removed and self._has(self._table.name):
+                self._remove(removed)
+            if removed:
+                self._unmark(removed)
+        return [path for path in attempts if counts.get(path) and path not in removed]
+
+    def _latest_makers(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return the attempts that have published partitions last, by path."""
+        if not self._has(_MARKERS):
+            return {}
+        rows = self._run(
+            'SELECT DISTINCT ON ("partition") "partition", attempt FROM {} WHERE asset = %s'
+            ' AND "partition" = ANY(%s) ORDER BY "partition", published_at DESC',
+            self._named(_MARKERS),
+            values=[self._table.name, list(paths)],
+        )
+        return dict(rows.fetchall())
+
     def columns(self, name: str) -> dict[str, str]:
         """The columns of a table of the schema, and their types."""
         return {column: kind.declared for column, kind in self._kinds(name).items()}
 
-    def discard(self, staging: str) -> None:
-        """Removes the tables in which an attempt's rows wait."""
-        rows = self._connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-            " AND (tablename = %s OR starts_with(tablename, %s))",
-            [self._table.schema, staging, f"{staging}_"],
-        ).fetchall()
-        for (name,) in rows:
+    def discard(self) -> None:
+        """Remove the tables in which the attempt's rows wait, whoever holds it."""
+        for name in self._staged():
             self.drop(name)
 
     def drop(self, name: str) -> None:
@@ -117,7 +199,7 @@ class Tables:
 
     @property
     def _session_name(self) -> str:
-        return f"slicewise {self._attempt}"[:63]
+        return f"slicewise {self._attempt}"[:50]
 
     def _lock(self) -> None:
         """Publications of one table go one after the other."""
@@ -215,15 +297,18 @@ class Tables:
 
     def _mark(self, paths: Sequence[str], *, adds: bool) -> None:
         if not adds:
-            self._run(
-                'DELETE FROM {} WHERE asset = %s AND "partition" = ANY(%s)',
-                self._named(_MARKERS),
-                values=[self._table.name, list(paths)],
-            )
+            self._unmark(paths)
         self._run(
             'INSERT INTO {} (asset, "partition", attempt) SELECT %s, unnest(%s::text[]), %s',
             self._named(_MARKERS),
             values=[self._table.name, list(paths), self._attempt],
+        )
+
+    def _unmark(self, paths: Sequence[str]) -> None:
+        self._run(
+            'DELETE FROM {} WHERE asset = %s AND "partition" = ANY(%s)',
+            self._named(_MARKERS),
+            values=[self._table.name, list(paths)],
         )
 
     def _within(self, paths: Sequence[str]) -> "tuple[Composed, list[Any]]":
@@ -251,10 +336,35 @@ class Tables:
 
         return sql.Identifier(self._table.schema, name)
 
+    def _plain(self, name: str) -> "Identifier":
+        from psycopg import sql
+
+        return sql.Identifier(name)
+
     def _run(self, statement: str, *parts: Any, values: Sequence[Any] | None = None) -> Any:
         from psycopg import sql
 
         return self._connection.execute(sql.SQL(statement).format(*parts), values)
+
+
+def staging_table(attempt: str, fence: int) -> str:
+    """Return the name of the table in which the rows of an attempt wait for the holder of this
+    fencing number.
+    """
+    return f"{_STAGED}{fence if fence > 1 else ''}_{_words(attempt)}"
+
+
+def _staged_pattern(attempt: str) -> str:
+    return rf"^{_STAGED}[0-9]*_{_words(attempt)}(_[0-9a-f]{{8}})?$"
+
+
+def _suffix(name: str, attempt: str) -> str:
+    """Return what the name of a table has more where one partition waits by itself."""
+    return name.partition(f"_{_words(attempt)}")[2]
+
+
+def _words(attempt: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in attempt)
 
 
 def staged_apart(name: str, path: str) -> str:

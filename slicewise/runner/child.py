@@ -14,7 +14,11 @@ from typing import TextIO
 from slicewise import spark
 from slicewise.runner import submit
 from slicewise.runner.channel import Channel
-from slicewise.runner.processes import adopt_orphans, die_with_parent
+from slicewise.runner.processes import (
+    adopt_orphans,
+    die_with_parent,
+    end_first_where_memory_is_short,
+)
 from slicewise.runner.session import is_submitted
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 
@@ -30,6 +34,7 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     die_with_parent(parent)
     # What detaches itself stays this run's until it ends: the warm parent cannot tell whose it was.
     adopt_orphans()
+    end_first_where_memory_is_short()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     # Lifted out of the way first: either may be one of the numbers that are given out below.

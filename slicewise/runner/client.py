@@ -65,7 +65,10 @@ class WarmParent:
             self._starter.close()
 
     def launch(self, request: Message) -> RunnerProcess:
-        """Forks a runner for one run; a dead parent is started again. Raises WarmParentError."""
+        """Forks a runner for one run; a dead parent is started again. Raises WarmParentError.
+
+        None is forked once the monotonic clock of this host is past the request's ``not_after``.
+        """
         full = {**request, "cache": str(self._cache)}
         return self._ask("run", full, float(request.get("watchdog") or 0) or None)
 
@@ -95,7 +98,9 @@ class WarmParent:
         status, status_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         log, log_end = os.pipe2(os.O_CLOEXEC)
         try:
-            header = {"op": operation, "watchdog": watchdog}
+            header = {
+                "op": operation, "watchdog": watchdog, "not_after": body.get("not_after"),
+            }  # fmt: skip
             self._send(header, [channel_end.fileno(), log_end, status_end.fileno()])
         except BaseException:
             channel.close()
@@ -107,7 +112,11 @@ class WarmParent:
             status_end.close()
             os.close(log_end)
         runner = RunnerProcess(
-            channel=channel, log=log, status=status, log_limit=int(body.get("log_limit") or 0)
+            channel=channel,
+            log=log,
+            status=status,
+            log_limit=int(body.get("log_limit") or 0),
+            output_limit=int(body.get("output_limit") or 0),
         )
         channel.settimeout(_SEND_TIMEOUT_SECONDS)
         try:

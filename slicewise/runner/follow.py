@@ -12,6 +12,7 @@ from contextlib import suppress
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode
 
 DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
+DEFAULT_OUTPUT_LIMIT_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 65536
 _RUNNER_MESSAGES: dict[str, set[str]] = {
     "spark": {"application_id", "ui"},
@@ -24,14 +25,25 @@ _RUNNER_MESSAGES: dict[str, set[str]] = {
     "failed": {"kind", "error", "traceback"},
 }
 """What a runner may say, and what each of its messages holds at least."""
+_KEPT_BY_WORKERS = ("staged", "unmade", "discovered")
 _GONE_PATIENCE_SECONDS = 10.0
+
+
+class _OutputLimitError(Exception):
+    """A runner has said more of its output than a worker keeps."""
 
 
 class RunnerProcess:
     """A forked runner. `messages` ends with exactly one ``exited``, whatever user code does."""
 
     def __init__(
-        self, *, channel: socket.socket, log: int, status: socket.socket, log_limit: int = 0
+        self,
+        *,
+        channel: socket.socket,
+        log: int,
+        status: socket.socket,
+        log_limit: int = 0,
+        output_limit: int = 0,
     ) -> None:
         self.pid: int | None = None
         """Known from the message ``started`` on."""
@@ -41,6 +53,8 @@ class RunnerProcess:
         self._messages = LineBuffer()
         self._reports = LineBuffer()
         self._log_text = _LogText(log_limit or DEFAULT_LOG_LIMIT_BYTES)
+        self._output_limit = output_limit or DEFAULT_OUTPUT_LIMIT_BYTES
+        self._output_bytes = 0
         self._pidfd: int | None = None
         self._exited: Message | None = None
         self._open = {channel.fileno(), log, status.fileno()}
@@ -78,7 +92,8 @@ class RunnerProcess:
             return  # it has ended
 
     def messages(self, timeout: float) -> Iterator[Message]:
-        """What the runner says, in order within each source, and last of all ``exited``.
+        """What the runner says, in order within each source: first of all ``started``, last of all
+        ``exited``.
 
         ``{"type": "idle"}`` comes when nothing came within ``timeout`` seconds.
         """
@@ -95,16 +110,19 @@ class RunnerProcess:
             self._close()
 
     def _wait(self, timeout: float) -> list[int]:
-        poll, channel = select.poll(), self._channel.fileno()
-        for descriptor in self._open:
+        poll, channel, status = select.poll(), self._channel.fileno(), self._status.fileno()
+        # Nothing else is heard until the process is known: its parent tells of it after the fork,
+        # when the process may have said much already.
+        heard = {status} if self.pid is None and status in self._open else self._open
+        for descriptor in heard:
             poll.register(descriptor, select.POLLIN)
-        if self._answers and channel in self._open:
+        if self._answers and channel in heard:
             poll.register(channel, select.POLLIN | select.POLLOUT)
         found = poll.poll(timeout * 1000)
         if any(fd == channel and event & select.POLLOUT for fd, event in found):
             self._send_answer()
         # The status comes last, so that what was said before the end is read before it.
-        order = [channel, self._log, self._status.fileno()]
+        order = [channel, self._log, status]
         return sorted((fd for fd, event in found if event != select.POLLOUT), key=order.index)
 
     def _send_answer(self) -> None:
@@ -135,21 +153,31 @@ class RunnerProcess:
             for message in self._messages.feed(data):
                 self._check(message)
                 yield message
+        except _OutputLimitError as error:
+            yield self._end_by_code(str(error))
         except WireError as error:
             # User code shares the process and can write to any descriptor. Its run ends here.
-            self._open.discard(self._channel.fileno())
-            self.kill()
-            yield {
-                "type": "failed",
-                "kind": "code",
-                "error": f"the run's channel was spoiled: {error}",
-                "traceback": "",
-                "partition": None,
-            }
+            yield self._end_by_code(f"the run's channel was spoiled: {error}")
+
+    def _end_by_code(self, error: str) -> Message:
+        """Kill the runner and listen to it no more; the failure that its run ends with."""
+        self._open.discard(self._channel.fileno())
+        self.kill()
+        return {
+            "type": "failed", "kind": "code", "error": error, "traceback": "", "partition": None,
+        }  # fmt: skip
 
     def _check(self, message: Message) -> None:
         if not _RUNNER_MESSAGES.get(str(message.get("type")), {""}) <= message.keys():
             raise WireError(f"unexpected message {str(message)[:80]}")
+        if message["type"] in _KEPT_BY_WORKERS:
+            self._output_bytes += len(encode(message))
+            if self._output_bytes > self._output_limit:
+                raise _OutputLimitError(
+                    "the run tells of more partitions than its worker keeps in memory: the limit of"
+                    f" what is said of them is {self._output_limit} bytes (RUN_OUTPUT_LIMIT_BYTES"
+                    " and a kilobyte for each partition of the run)"
+                )
         if message["type"] == "ask":
             # A runner asks again when it has read the answer: no more than one ever waits here.
             if self._is_asked or self._answers:

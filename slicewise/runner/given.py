@@ -14,6 +14,7 @@ from slicewise.io import Writer
 from slicewise.runner.channel import Channel
 from slicewise.runner.keys import read_partitions
 from slicewise.runner.past import past_keys
+from slicewise.runner.recorded import present_keys, records_of
 from slicewise.runner.session import LazySession
 from slicewise.runner.wire import Message
 
@@ -35,21 +36,22 @@ class Given:
     ) -> None:
         self._request, self._session, self._imported = request, session, imported
         self._write_mode = producer.options.write_mode
+        self._outside = producer.options.outside
         self.discoveries = Discoveries()
         # Outlets share one way of partitioning.
         self.definition, self.keys = read_partitions(request, imported.get(request["asset"]))
         _warn_of_many_folders(len(self.keys))
-        self.outlets = [self._outlet(outlet) for outlet in outlets_of(request)]
+        self.outlets = [self._outlet(outlet, worker) for outlet in outlets_of(request)]
         self.own: WritableHandle | Outlets = (
             self.outlets[0] if isinstance(producer, ProducedAsset) else Outlets(self.outlets)
         )
         self.upstream = {
-            name: self._upstream_handle(name, facts, imported.get(name))
+            name: self._upstream_handle(name, facts, imported.get(name), worker)
             for name, facts in request.get("upstreams", {}).items()
         }
         self.context = self._context(worker)
 
-    def _outlet(self, outlet: Mapping[str, Any]) -> OwnAssetHandle:
+    def _outlet(self, outlet: Mapping[str, Any], worker: Channel) -> OwnAssetHandle:
         request = self._request
         run_id = int(request["run_id"])
         attempt = str(outlet.get("attempt_name") or request["attempt_name"])
@@ -60,15 +62,20 @@ class Given:
             definition=self.definition,
             keys=self.keys,
             session=self._session.get,
-            writer=Writer(run_id=run_id, attempt=attempt, token=str(request["token"])),
+            writer=Writer(run_id=run_id, attempt=attempt, fence=int(request["fence"])),
+            present=present_keys(worker, str(outlet["name"])),
+            records=records_of(worker, str(outlet["name"])),
             discoveries=self.discoveries,
             format=None if asset is None else asset.format,
             columns=None if asset is None else asset.columns,
             write_mode=self._write_mode,
+            outside=self._outside,
             connection=outlet.get("connection"),
         )
 
-    def _upstream_handle(self, name: str, facts: Message, asset: Asset | None) -> AssetHandle:
+    def _upstream_handle(
+        self, name: str, facts: Message, asset: Asset | None, worker: Channel
+    ) -> AssetHandle:
         definition, keys = read_partitions(facts, asset)
         return AssetHandle(
             name,
@@ -77,6 +84,9 @@ class Given:
             keys=keys,
             session=self._session.get,
             missing=[str(text) for text in facts.get("missing", [])],
+            records=records_of(worker, name) if facts.get("is_recorded") else None,
+            nonexistent=facts.get("nonexistent"),
+            excluded=int(facts.get("excluded", 0)),
             format=facts.get("format"),
             columns=facts.get("columns"),
             connection=facts.get("connection"),

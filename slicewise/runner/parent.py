@@ -1,5 +1,6 @@
 """The warm parent: one thread, pyspark imported, no channel open; forks a runner per request."""
 
+import math
 import os
 import selectors
 import signal
@@ -7,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from slicewise.garbage import freeze_what_is_loaded
 from slicewise.runner.processes import adopt_orphans, children, kill_group
@@ -14,7 +16,10 @@ from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receiv
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
+# For killed processes to end in; one that hangs in the kernel may take for ever.
+_ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
 _DESCRIPTORS_PER_REQUEST = 3
+_TOO_LATE = "it was asked for too long ago"
 
 ChildMain = Callable[[str, int, int], int]
 """Does what the operation (first argument) asks, given channel and log; returns an exit status."""
@@ -38,6 +43,8 @@ class WarmParentLoop:
         self._child_main = child_main
         self._selector = selectors.DefaultSelector()
         self._runners: dict[int, _Runner] = {}
+        # Killed, and not ended yet.
+        self._lingering: set[int] = set()
 
     def serve(self) -> None:
         """Returns in the parent when the worker has gone; never returns in a forked child."""
@@ -49,6 +56,7 @@ class WarmParentLoop:
             # Before anything is read: after a stop of worker and parent together, pings that lie
             # in the sockets must not make up for the time in which nobody watched.
             self._kill_unwatched()
+            self._reap_lingering()
             for key, _ in events:
                 if key.data is None:
                     if not self._accept():
@@ -70,20 +78,25 @@ class WarmParentLoop:
 
     def _fork(self, header: Message, channel: int, log: int, status: socket.socket) -> None:
         parent = os.getpid()
+        watchdog = float(header.get("watchdog") or DEFAULT_WATCHDOG_SECONDS)
+        # Until then the lease holds that the worker had when it asked. Another attempt may be at
+        # work where all of them were stopped in between.
+        not_after = float(header.get("not_after") or math.inf)
+        if time.monotonic() > not_after:
+            _refuse(status, _TOO_LATE)
+            return
         try:
             pid = os.fork()
         except OSError as error:
-            exited = {"type": "exited", "status": 1, "signal": None, "error": f"fork: {error}"}
-            _tell(status, exited)
-            status.close()
+            _refuse(status, f"fork: {error}")
             return
         if pid == 0:
+            if time.monotonic() > not_after:
+                _end_too_late(channel)
             _run_child(self._child_main, parent, str(header["op"]), channel, log)
         _try_setpgid(pid)
-        watchdog = float(header.get("watchdog") or DEFAULT_WATCHDOG_SECONDS)
-        runner = _Runner(
-            pid, os.pidfd_open(pid), status, watchdog, time.monotonic(), LineBuffer(4096)
-        )
+        last_ping = min(time.monotonic(), not_after - watchdog)
+        runner = _Runner(pid, os.pidfd_open(pid), status, watchdog, last_ping, LineBuffer(4096))
         self._runners[pid] = runner
         status.setblocking(False)
         self._selector.register(status, selectors.EVENT_READ, runner)
@@ -136,10 +149,40 @@ class WarmParentLoop:
         Runners adopt what their run leaves behind while they live, so that no child here that is
         not a runner belongs to a run that goes on.
         """
-        while orphans := [pid for pid in children() if pid not in self._runners]:
+        patience = time.monotonic() + _ORPHAN_SECONDS
+        while orphans := set(children()) - self._runners.keys() - self._lingering:
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+            ended = {pid for pid in orphans if _has_ended(pid)}
+            if ended:
+                continue
+            if time.monotonic() > patience:
+                # It waits in the kernel, as for a file server that is gone: nothing else here may
+                # wait for that.
+                self._lingering |= orphans
+                return
+            time.sleep(_ORPHAN_LOOK_SECONDS)
+
+    def _reap_lingering(self) -> None:
+        """Reap what has ended since; with it goes what it has left behind itself."""
+        ended = {pid for pid in self._lingering if _has_ended(pid)}
+        if ended:
+            self._lingering -= ended
+            self._end_orphans()
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child has ended; one that has is reaped."""
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
+
+
+def _end_too_late(channel: int) -> NoReturn:
+    """In the forked process, where it was stopped before it could begin: no fault of the code."""
+    failed = {"type": "failed", "kind": "platform", "error": _TOO_LATE, "traceback": ""}
+    try:
+        os.write(channel, encode(failed | {"partition": None}))
+    finally:
+        os._exit(1)
 
 
 def _run_child(main: ChildMain, parent: int, operation: str, channel: int, log: int) -> None:
@@ -160,6 +203,12 @@ def _try_setpgid(pid: int) -> None:
         os.setpgid(pid, pid)
     except (ProcessLookupError, PermissionError):
         return  # it has ended already
+
+
+def _refuse(status: socket.socket, why: str) -> None:
+    """Tell that no runner was forked."""
+    _tell(status, {"type": "exited", "status": 1, "signal": None, "error": why})
+    status.close()
 
 
 def _tell(status: socket.socket, message: Message) -> None:

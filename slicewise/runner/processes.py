@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 _SET_PDEATHSIG = 1
@@ -30,6 +31,12 @@ def adopt_orphans() -> None:
 def renounce_privileges() -> None:
     """No program that this process or its descendants start gives them another user's rights."""
     _prctl(_SET_NO_NEW_PRIVILEGES, 1)
+
+
+def end_first_where_memory_is_short() -> None:
+    """The kernel ends this process and its descendants before the worker that others depend on."""
+    with suppress(OSError):  # where it may not be said, all are alike
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def children() -> list[int]:

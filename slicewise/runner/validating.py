@@ -1,8 +1,9 @@
 """The validations of a run: of what it reads, before the function; of what it wrote, after it."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,22 @@ _MOST_APART = 1000
 _logger = logging.getLogger("slicewise")
 
 
+class DatabaseClock:
+    """The database's clock, by which it is told when data was made.
+
+    The worker has read it together with the monotonic clock of this host. That one says how much
+    time has passed since; by how much the host's other clock is wrong says nothing here.
+    """
+
+    def __init__(self, read: Mapping[str, Any]) -> None:
+        self._read_at = datetime.fromisoformat(read["database"])
+        self._monotonic = float(read["monotonic"])
+
+    def now(self) -> datetime:
+        """Return the present, aware."""
+        return self._read_at + timedelta(seconds=time.monotonic() - self._monotonic)
+
+
 class Results(dict[str, list[ValidationResult]]):
     """By the name of the asset."""
 
@@ -35,8 +52,15 @@ class Results(dict[str, list[ValidationResult]]):
 class Validating:
     """Evaluates what is declared of the assets of one run, and tells the worker what was seen."""
 
-    def __init__(self, producer: Producer, assets: Mapping[str, Asset], worker: Channel) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        assets: Mapping[str, Asset],
+        worker: Channel,
+        clock: DatabaseClock,
+    ) -> None:
         self._producer, self._assets, self._worker = producer, assets, worker
+        self._clock = clock
 
     def inlets(self, given: Given, request: Message) -> None:
         """Raises ValidationFailedError where what the run reads does not pass."""
@@ -46,6 +70,7 @@ class Validating:
             results[name] = _evaluated(
                 validations,
                 partial(_read, given, name),
+                now=self._clock.now(),
                 materialized_at=datetime.fromisoformat(made) if made else None,
             )
         self._tell("inlet", results, declared)
@@ -60,9 +85,9 @@ class Validating:
         results = Results()
         for own in given.outlets:
             if declared.get(own.name) and not (own.finds_partitions and not own.staged):
-                now = datetime.now(UTC)
+                now = self._clock.now()
                 results[own.name] = _evaluated(
-                    declared[own.name], own.read_staged, materialized_at=now
+                    declared[own.name], own.read_staged, now=now, materialized_at=now
                 )
         self._tell("outlet", results, declared)
 
@@ -75,19 +100,20 @@ class Validating:
         """
         (own,) = given.outlets
         validations = next(one.validations for one in _made_by(self._producer))
-        now, refused = datetime.now(UTC), {}
+        now, refused = self._clock.now(), {}
         if len(own.staged) > _MOST_APART:
             _logger.warning("%s partitions are too many to validate one by one", len(own.staged))
             return {}
         for piece in own.staged:
             read = partial(own.read_staged, [piece])
-            blocking = _blocking(_evaluated(validations, read, materialized_at=now))
+            blocking = _blocking(_evaluated(validations, read, now=now, materialized_at=now))
             if blocking:
                 refused[piece.key] = f"It does not pass {blocking}"[:_TEXT_LENGTH]
         rest = [piece for piece in own.staged if piece.key not in refused]
         if not refused or not rest:
             return {}
-        together = _evaluated(validations, partial(own.read_staged, rest), materialized_at=now)
+        read = partial(own.read_staged, rest)
+        together = _evaluated(validations, read, now=now, materialized_at=now)
         return {} if _blocking(together) else refused
 
     def _tell(
@@ -113,6 +139,7 @@ def _evaluated(
     validations: Sequence[AssetValidation],
     read: Callable[[], Any],
     *,
+    now: datetime,
     materialized_at: datetime | None,
 ) -> list[ValidationResult]:
     """The results, in order. Data is read only where one of them asks for it."""
@@ -123,7 +150,7 @@ def _evaluated(
         except Exception as error:
             unreadable = error
     asked = [one for one in validations if unreadable is None or not one.rule.needs_data]
-    results = iter(check_all(frame, asked, materialized_at=materialized_at))
+    results = iter(check_all(frame, asked, now=now, materialized_at=materialized_at))
     return [
         not_evaluated(one, unreadable) if unreadable and one.rule.needs_data else next(results)
         for one in validations

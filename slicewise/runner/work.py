@@ -7,6 +7,7 @@ from slicewise import spark
 from slicewise.assets import Asset
 from slicewise.bundles import unpack
 from slicewise.invoke import Producer, invoke, keep
+from slicewise.io.recorded import LostDataError
 from slicewise.key_json import key_to_json
 from slicewise.loading import import_file, importable
 from slicewise.platform_failures import is_platform_failure
@@ -15,7 +16,7 @@ from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.parts import Unmade, make
 from slicewise.runner.session import LazySession
-from slicewise.runner.validating import Validating
+from slicewise.runner.validating import DatabaseClock, Validating
 from slicewise.runner.wire import Message
 from slicewise.tracebacks import one_line, user_traceback
 from slicewise.validations import ValidationFailedError
@@ -44,7 +45,7 @@ def perform(request: Message, worker: Channel) -> int:
     except BaseException as error:
         failure = _failure(error, root, request)
         worker.say(failure)
-        if failure["kind"] == "code":  # a server that is gone would be waited for
+        if failure["kind"] != "platform":  # a server that is gone would be waited for
             session.close()
         return 1
     worker.say({"type": "finished"})
@@ -86,7 +87,7 @@ def _make(
     producer, imported = find_producer(request, root)
     session.conf = producer.options.spark_conf
     given = Given(request, producer, imported, session, worker)
-    validating = Validating(producer, imported, worker)
+    validating = Validating(producer, imported, worker, DatabaseClock(request["clock"]))
     validating.inlets(given, request)
 
     def write() -> None:
@@ -128,11 +129,18 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
         said = f"{said} {more}"
     return {
         "type": "failed",
-        "kind": "platform" if is_platform_failure(error) else "code",
+        "kind": _kind(error),
         "error": said,
         "traceback": "" if by_data else user_traceback(error, root),
         "partition": keys[0] if len(keys) == 1 and request["partition"] is not None else None,
     }
+
+
+def _kind(error: BaseException) -> str:
+    """Return whose failure it is: the data's, the platform's or the code's."""
+    if isinstance(error, LostDataError):
+        return "data"
+    return "platform" if is_platform_failure(error) else "code"
 
 
 def _shortened(error: BaseException) -> str:

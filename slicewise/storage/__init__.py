@@ -3,7 +3,15 @@
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """
 
-from slicewise.storage.errors import StagingLostError, StorageError, TryAgainError
+from slicewise.storage.errors import (
+    StagingLostError,
+    StorageError,
+    TryAgainError,
+    UnfitFileSystemError,
+    UnfitPlaceError,
+    UnfitStoreError,
+)
+from slicewise.storage.fitness import refuse_unfit
 from slicewise.storage.layout import (
     STAGING_PREFIX,
     escape,
@@ -26,6 +34,9 @@ __all__ = [
     "StagingLostError",
     "StorageError",
     "TryAgainError",
+    "UnfitFileSystemError",
+    "UnfitPlaceError",
+    "UnfitStoreError",
     "check",
     "discard",
     "escape",
@@ -34,6 +45,7 @@ __all__ = [
     "places_to_read",
     "publish",
     "published",
+    "refuse_unfit",
     "staging_path",
     "unescape",
     "versions",

@@ -5,9 +5,14 @@ import errno
 import os
 from pathlib import Path
 
+from slicewise.storage.errors import UnfitFileSystemError
+
 _AT_FDCWD = -100
 _NOREPLACE = 1
 _EXCHANGE = 2
+# What a file system says that cannot exchange (NFS, CephFS, SMB, most of FUSE), and an old kernel.
+_NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+_EXCHANGING = "exchange two folders in one step"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -25,7 +30,8 @@ def put_in_place(source: Path, target: Path) -> bool:
     """Moves the folder ``source`` to ``target``; what was there ends up at ``source``.
 
     One atomic step: a reader sees the old folder or the new one. Returns whether there was an old
-    one. Raises FileNotFoundError when ``source`` is gone.
+    one. Raises FileNotFoundError when ``source`` is gone, UnfitFileSystemError where folders cannot
+    be exchanged.
     """
     while True:
         try:
@@ -34,6 +40,10 @@ def put_in_place(source: Path, target: Path) -> bool:
         except FileNotFoundError:
             if not os.path.lexists(source):
                 raise
+        except OSError as error:
+            if error.errno in _NO_EXCHANGE:
+                raise UnfitFileSystemError(_EXCHANGING, target.parent) from error
+            raise
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             _renameat2(source, target, _NOREPLACE)
@@ -41,7 +51,7 @@ def put_in_place(source: Path, target: Path) -> bool:
         except FileExistsError:
             continue  # another writer put a first version there since the exchange was tried
         except OSError as error:
-            if error.errno != errno.EINVAL:
+            if error.errno not in _NO_EXCHANGE:
                 raise
             # Some file systems exchange but do not know NOREPLACE. A plain rename replaces at
             # most an empty folder, never data.

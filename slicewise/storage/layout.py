@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 STAGING_PREFIX = "_slicewise-staging-"
+LINKS_PREFIX = "_slicewise-links-"
+DISCARDED_PREFIX = "_slicewise-discarded-"
 _VERSIONS = "_slicewise-versions"
 UNPARTITIONED = "."
 """The relative folder of the one partition of an asset that is not partitioned."""
@@ -39,6 +41,14 @@ def partition_folder(values: Iterable[tuple[str, str]]) -> str:
     return "/".join(f"{escape(name)}={escape(text)}" for name, text in values) or UNPARTITIONED
 
 
+def folder_texts(path: str) -> list[tuple[str, str]]:
+    """Return the names and texts that `partition_folder` made a folder of."""
+    if path == UNPARTITIONED:
+        return []
+    pairs = (part.partition("=") for part in path.split("/"))
+    return [(unescape(name), unescape(value)) for name, _, value in pairs]
+
+
 def staging_home(root: Path, *, partitioned: bool) -> Path:
     """The folder that holds staging folders: the asset's own or, unpartitioned, the one above.
 
@@ -47,14 +57,14 @@ def staging_home(root: Path, *, partitioned: bool) -> Path:
     return root if partitioned else root.parent
 
 
-def staging_path(root: Path, run_id: int, attempt: str, token: str, *, partitioned: bool) -> Path:
-    """The staging folder of an attempt, as the holder of ``token`` names it.
+def staging_path(root: Path, run_id: int, attempt: str, fence: int, *, partitioned: bool) -> Path:
+    """Return the staging folder of an attempt, as the holder of this fencing number names it.
 
     ``attempt`` is the attempt's name on disk: one that no other attempt has, of whatever database.
     Numbers alone come again with a new or a restored database, and with a second installation.
     """
     home = staging_home(root, partitioned=partitioned)
-    return home / f"{STAGING_PREFIX}{run_id}-{attempt}-{token}"
+    return home / f"{STAGING_PREFIX}{run_id}-{attempt}-{fence}"
 
 
 def marker_name(run_id: int, attempt: str) -> str:

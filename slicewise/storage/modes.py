@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.layout import (
+    LINKS_PREFIX,
     STAGING_PREFIX,
     UNPARTITIONED,
     version_of,
@@ -19,7 +20,6 @@ from slicewise.storage.layout import (
     versions_of,
 )
 
-LINKS_PREFIX = "_slicewise-links-"
 _JOINED_PREFIX, _TAKEN_PREFIX = "_joined-", "_taken-"
 # File systems that know no hard links, or no more of them for one file.
 _NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
@@ -52,7 +52,8 @@ def keep_version(root: Path, path: str, source: Path, target: Path, staging: Pat
     """
     folder, link = versions_of(root, path), _link_path(staging, path)
     folder.mkdir(parents=True, exist_ok=True)
-    link.parent.mkdir(exist_ok=True)
+    if path == UNPARTITIONED:  # else it lies in the staging folder, which may have been taken
+        link.parent.mkdir(exist_ok=True)
     is_folder = target.is_dir() and not target.is_symlink()
     number = 1 + is_folder + max(_numbers(folder), default=0)
     while True:
@@ -101,19 +102,22 @@ def versions(root: Path, path: str) -> list[int]:
     return sorted(_numbers(versions_of(root, path)))
 
 
-def unlinked(root: Path, path: str, marker: str) -> Path | None:
-    """The version that a process moved there and did not link before it ended, if there is one."""
-    folder, current = versions_of(root, path), version_of(root, path)
-    places = (folder / str(number) for number in _numbers(folder) if number != current)
-    return next((place for place in places if (place / marker).exists()), None)
+def take_back(root: Path, path: str, source: Path, staging: Path, marker: str) -> None:
+    """Have a version that was moved and not linked wait in the staging folder again.
 
-
-def take_back(root: Path, path: str, source: Path, marker: str) -> None:
-    """Has what was moved and not linked wait in the staging folder again."""
-    place = None if source.exists() else unlinked(root, path, marker)
-    if place is not None:
+    Only the link in the attempt's own staging folder tells it from a version that was published and
+    superseded since: an exchange takes the link away.
+    """
+    if source.exists():
+        return
+    try:
+        number = Path(os.readlink(_link_path(staging, path))).name
+    except OSError:
+        return  # no link, or what was exchanged for it
+    version = versions_of(root, path) / number
+    if (version / marker).exists():
         source.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(place, source)
+        os.rename(version, source)
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -1,9 +1,6 @@
 """Publishing what an attempt staged, so that a crash at any point can be finished by another."""
 
-import fcntl
 import os
-import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,18 +9,20 @@ from typing import Any
 from slicewise.storage import modes
 from slicewise.storage.errors import StagingLostError, StorageError
 from slicewise.storage.exchange import put_in_place
+from slicewise.storage.fencing import folders_of, remove, remove_safely, take_over
 from slicewise.storage.layout import (
+    DISCARDED_PREFIX,
+    LINKS_PREFIX,
     STAGING_PREFIX,
     UNPARTITIONED,
     marker_name,
     staging_home,
     version_of,
 )
+from slicewise.storage.locking import lock
 
 LOCK_PATIENCE_SECONDS = 5.0
 Facts = Mapping[str, Any]
-
-_DISCARDED_PREFIX = "_slicewise-discarded-"
 
 
 def publish(
@@ -33,7 +32,7 @@ def publish(
     *,
     run_id: int,
     attempt: str,
-    token: str,
+    fence: int,
     mode: str = "replace",
     earlier: Sequence[str] = (),
 ) -> dict[str, Facts]:
@@ -45,27 +44,28 @@ def publish(
 
     ``root`` is the asset's folder, ``staging`` the folder that the runner reported, and every
     partition has a ``path`` relative to both; ``attempt`` is the attempt's name on disk, and only
-    its own data may ever bear it. May be called again after a crash, by anyone, with
-    a token of their own: the staging folder is first renamed to bear that token, so that whoever
-    held it before finds its paths gone, and a target that bears this attempt's marker is done (an
-    exchange done twice would put the old data back).
+    its own data may ever bear it. May be called again after a crash, by anyone, with a higher
+    ``fence`` than those before: the staging folder is first renamed to bear that number, so that
+    whoever held it before finds its paths gone, and a target that bears this attempt's marker is
+    done (an exchange done twice would put the old data back).
 
-    Raises StagingLostError when something is still to be done and nothing staged is left, and
-    StorageError when a target holds folders that no partition of this asset would hold.
+    Raises StagingLostError for a caller that has been followed by another one, and when something
+    is still to be done and nothing staged is left; StorageError when a target holds folders that no
+    partition of this asset would hold.
     """
     asset = Path(root)
     home = Path(staging).parent
     marker = marker_name(run_id, attempt)
     drop = [marker_name(run_id, one) for one in earlier]
     facts: dict[str, Facts] = {}
-    with _lock(asset):
-        mine = _take_over(home, run_id, attempt, token)
+    with lock_asset(asset):
+        mine = take_over(home, run_id, attempt, fence)
         for partition in partitions:
             path = str(partition["path"])
             facts[path] = _publish_one(asset, mine, path, marker, mode, drop)
     # The old data goes after the lock is given back: removing it can take long.
-    _remove(mine)
-    _remove(modes.links_beside(mine))
+    remove(mine)
+    remove(modes.links_beside(mine))
     return facts
 
 
@@ -76,17 +76,21 @@ def check(
     *,
     run_id: int,
     attempt: str,
+    fence: int,
 ) -> None:
-    """Raises what `publish` would, as far as that can be seen before anything is exchanged."""
+    """Raise what `publish` would, as far as that can be seen before anything is exchanged.
+
+    From then on whoever held the attempt before can exchange nothing any more.
+    """
     asset, marker = Path(root), marker_name(run_id, attempt)
-    homes = _staging_folders(Path(staging).parent, run_id, attempt)
+    mine = take_over(Path(staging).parent, run_id, attempt, fence)
     for partition in partitions:
         path = str(partition["path"])
-        _refuse_path_out(path)
+        refuse_path_out(path)
         if (asset / path / marker).exists():
             continue
-        waits = any((home / path / marker).exists() for home in homes)
-        if not waits and modes.unlinked(asset, path, marker) is None:
+        modes.take_back(asset, path, mine / path, mine, marker)
+        if not (mine / path / marker).exists():
             raise StagingLostError(f"{asset / path} was not published and what was staged is gone")
         _refuse_foreign_folders(asset / path)
 
@@ -98,29 +102,28 @@ def published(root: str, paths: Sequence[str], *, run_id: int, attempt: str) -> 
 
 
 def discard(root: str, *, run_id: int, attempt: str) -> None:
-    """Removes whatever an attempt staged, under any token's name. Nothing staged is no error."""
+    """Remove whatever an attempt staged, under any number, and what earlier calls have left.
+
+    Nothing staged is no error.
+    """
     asset = Path(root)
     for home in (staging_home(asset, partitioned=True), staging_home(asset, partitioned=False)):
-        for folder in _staging_folders(home, run_id, attempt):
-            # A write that is still under way on a server must not find its folder while it is
-            # being removed, nor be able to fill it again.
-            gone = folder.with_name(_DISCARDED_PREFIX + folder.name.removeprefix(STAGING_PREFIX))
-            try:
-                os.rename(folder, gone)
-            except FileNotFoundError:
-                continue  # somebody else is discarding it
-            _remove(gone)
+        for prefix in (STAGING_PREFIX, LINKS_PREFIX):
+            for folder in folders_of(home, prefix, run_id, attempt).values():
+                remove_safely(folder)
+        for gone in home.glob(f"{DISCARDED_PREFIX}{run_id}-{attempt}-*"):
+            remove(gone)
 
 
 def _publish_one(
     asset: Path, staging: Path, path: str, marker: str, mode: str, drop: Sequence[str]
 ) -> Facts:
-    _refuse_path_out(path)
+    refuse_path_out(path)
     source, target = staging / path, asset / path
     if (target / marker).exists():
         modes.adopt(asset, path, staging)  # whoever published it may have ended before
         return _facts(asset, path)
-    modes.take_back(asset, path, source, marker)
+    modes.take_back(asset, path, source, staging, marker)
     if not (source / marker).exists():
         raise StagingLostError(f"{target} was not published and {source} is gone")
     _refuse_foreign_folders(target)
@@ -142,7 +145,8 @@ def _facts(asset: Path, path: str) -> Facts:
     return {} if version is None else {"version": version}
 
 
-def _refuse_path_out(path: str) -> None:
+def refuse_path_out(path: str) -> None:
+    """Raise StorageError for a path that leads out of the asset's folder."""
     parts = Path(path).parts
     if Path(path).is_absolute() or ".." in parts or (path != UNPARTITIONED and not parts):
         raise StorageError(f"a partition's folder lies inside its asset, not at {path!r}")
@@ -162,53 +166,12 @@ def _refuse_foreign_folders(target: Path) -> None:
         )
 
 
-def _staging_folders(home: Path, run_id: int, attempt: str) -> list[Path]:
-    return sorted(home.glob(f"{STAGING_PREFIX}{run_id}-{attempt}-*"))
-
-
-def _take_over(home: Path, run_id: int, attempt: str, token: str) -> Path:
-    """Renames the attempt's staging folder to bear ``token``; its path, even if there is none."""
-    mine = home / f"{STAGING_PREFIX}{run_id}-{attempt}-{token}"
-    for links in home.glob(f"{modes.LINKS_PREFIX}{run_id}-{attempt}-*"):
-        if links != modes.links_beside(mine):
-            os.rename(links, modes.links_beside(mine))
-    found = [folder for folder in _staging_folders(home, run_id, attempt) if folder != mine]
-    if len(found) + mine.exists() > 1:
-        raise StorageError(f"several staging folders of one attempt in {home}: {found}")
-    for folder in found:
-        try:
-            os.rename(folder, mine)
-        except FileNotFoundError as error:
-            raise StagingLostError(f"{folder} was taken by another worker") from error
-    return mine
-
-
 @contextmanager
-def _lock(asset: Path) -> Iterator[None]:
-    """Holds the lock on an asset's folder, which several assets may share, while it is swapped.
+def lock_asset(asset: Path) -> Iterator[None]:
+    """Hold the lock on an asset's folder, which several assets may share, while it is swapped.
 
-    The lock keeps two publications from mixing. It is not waited for without end: its holder may
-    be a stopped process, and every single step is safe without it.
+    The lock keeps two publications from mixing. Every single step is safe without it.
     """
     asset.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(asset.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
-        while not _try_lock(descriptor) and time.monotonic() < deadline:
-            time.sleep(0.02)
+    with lock(asset.parent, patience=LOCK_PATIENCE_SECONDS):
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _remove(folder: Path) -> None:
-    """Removes a folder of old or unwanted data; what cannot be removed does no harm but space."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -102,7 +102,7 @@ def test_what_failed_is_told_grouped_and_retried(
     run_all(worker, failing=("2013-01-02", "2013-01-05"))
     body = api.get(address).json()
     assert (body["state"], body["counts"]["failed"]) == ("partially_failed", 2)
-    assert (body["progress"]["percent"], body["progress"]["seconds_left"]) == (100, None)
+    assert (body["progress"]["percent_made"], body["progress"]["seconds_left"]) == (66, None)
     outcome = api.get(f"{address}outcome/").json()
     (failure,) = outcome["failures"]
     assert (failure["error"], failure["runs"]) == ("ValueError: no", 2)
@@ -146,7 +146,7 @@ def test_while_it_runs_it_tells_how_far_it_is(
             publish(attempt)
     desk.run_some(1)
     progress = api.get(address).json()["progress"]
-    assert (progress["done"], progress["percent"], progress["running"]) == (4, 66, 2)
+    assert (progress["made"], progress["percent_made"], progress["running"]) == (4, 66, 2)
     assert progress["per_second"] > 0
     assert progress["seconds_left"] > 0
     pause_backfill(desk.backfill, user=User.objects.get())
@@ -297,3 +297,22 @@ def test_the_whole_matrix_of_addresses_and_people(
     assert answer.status_code in allowed if status == 200 else answer.status_code == status
     trail = AuditEntry.objects.exclude(actor=ada).count()
     assert trail == 0 or status == 200
+
+
+def test_of_a_canceled_one_only_what_was_made_counts_as_done(
+    api: APIClient, address: str, worker: Gateway
+) -> None:
+    from tests.backfills.test_control import Desk
+
+    desk = Desk.__new__(Desk)
+    desk.worker, desk.backfill = worker, Backfill.objects.get()
+    for attempt in desk.run_some(2):
+        from tests.execution.test_attempts import publish
+
+        publish(attempt)
+    progress = api.get(address).json()["progress"]
+    assert progress["running"] + progress["queued"] == 4
+    progress = api.post(f"{address}cancel/").json()["progress"]
+    assert (progress["made"], progress["percent_made"], progress["done"]) == (2, 33, 6)
+    assert progress["percent"] == 100
+    assert progress["summary"] == "2 of 6 made, 4 canceled"

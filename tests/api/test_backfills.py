@@ -6,6 +6,8 @@ from rest_framework.test import APIClient
 from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset
 from backfills_app.models import Backfill
+from tests.backfills.scenes import following
+from tests.cast import DAILY_2013
 
 ADDRESS = "/api/v1/backfills/"
 REQUEST = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-31", "strategy": 10}
@@ -106,3 +108,46 @@ def test_an_asset_without_time_is_to_be_materialized_instead(
     response = api.post(ADDRESS, REQUEST | {"asset": "carriers"}, format="json")
     assert response.status_code == 400
     assert "materialize" in response.json()["errors"]["asset"][0]
+
+
+def test_several_assets_are_planned_and_made_in_their_order(api: APIClient) -> None:
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    days = {"start": "2013-01-01", "end": "2013-01-03"}
+    asked = days | {"assets": ["delays", "raw_flights"]}
+    plan = api.post(f"{ADDRESS}preview/", asked, format="json").json()
+    told = [(each["asset"], each["role"], each["layer"], each["total"]) for each in plan["assets"]]
+    assert told == [("raw_flights", "chosen", 1, 3), ("delays", "chosen", 2, 3)]
+    created = api.post(ADDRESS, asked, format="json")
+    assert created.status_code == 201, created.content
+    body = created.json()
+    assert (body["asset"], body["counts"]["total"]) == ("delays", 6)
+    assert body["chosen_by"] == asked
+    assert (body["upstream"], body["downstream"]) == ([], [])
+    with_upstream = api.post(
+        ADDRESS, days | {"asset": "delays", "upstream": True}, format="json"
+    ).json()
+    assert (with_upstream["asset"], with_upstream["upstream"]) == ("delays", ["raw_flights"])
+    assert [each["role"] for each in with_upstream["assets"]] == ["upstream", "chosen"]
+    for name, found in (("raw_flights", [body]), ("delays", [with_upstream, body])):
+        listed = api.get(ADDRESS, {"asset": name}).json()["results"]
+        assert [each["id"] for each in listed] == [each["id"] for each in found]
+    clone = api.post(f"{ADDRESS}{with_upstream['id']}/clone/", {}, format="json").json()
+    assert (clone["upstream"], clone["chosen_by"]) == (["raw_flights"], with_upstream["chosen_by"])
+    plain = api.post(
+        f"{ADDRESS}{with_upstream['id']}/clone/", {"upstream": False}, format="json"
+    ).json()
+    assert (plain["upstream"], plain["chosen_by"]) == ([], {})
+
+
+def test_what_is_wrong_with_one_of_several_is_said_and_nothing_is_created(api: APIClient) -> None:
+    days = {"start": "2013-01-01", "end": "2013-01-03"}
+    for asked, field in (
+        ({"assets": ["raw_flights", "nobody"]}, "assets"),
+        ({"asset_group": "none"}, "asset_group"),
+        ({"asset_tag": "none"}, "asset_tag"),
+        ({}, "asset"),
+    ):
+        for address in (ADDRESS, f"{ADDRESS}preview/"):
+            answer = api.post(address, days | asked, format="json")
+            assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
+    assert not Backfill.objects.exists()

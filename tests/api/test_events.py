@@ -2,6 +2,7 @@
 
 import json
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts_app.models import User
-from assets_app.models import AssetPartition, WriteReport
+from assets_app.models import AssetPartition, Materialization, WriteReport
 from tests import cast
 
 ADDRESS = "/api/v1/assets/stock/events/"
@@ -30,6 +31,19 @@ def test_a_program_tells_of_a_write(api: APIClient) -> None:
     assert (told["told_by"], told["metadata"]) == ("olga", {"job": "nightly"})
     listed = api.get("/api/v1/assets/stock/partitions/?selection=2013-01-01").json()["results"]
     assert (listed[0]["state"], listed[0]["rows"], listed[0]["run"]) == ("materialized", 842, None)
+
+
+def test_a_program_tells_of_the_rows_of_each_partition(api: APIClient) -> None:
+    listed = [{"key": "2013-01-02", "rows": 7}, {"key": "2013-01-01", "bytes": 5}]
+    answer = api.post(ADDRESS, {"partitions": listed}, format="json")
+    assert answer.status_code == 201, answer.content
+    counts = AssetPartition.objects.order_by("key").values_list("key", "rows", "bytes")
+    assert list(counts) == [("2013-01-01", None, 5), ("2013-01-02", 7, None)]
+    for wrong in ([{"rows": 7}], [{"key": "2013-01-03", "rows": "7"}], {"key": "2013-01-03"}):
+        refused = api.post(ADDRESS, {"partitions": wrong}, format="json")
+        assert refused.status_code == 400
+        assert "partitions" in str(refused.json()["errors"])
+    assert WriteReport.objects.count() == 1
 
 
 def test_the_same_message_sent_again_is_not_another_write(api: APIClient) -> None:
@@ -81,6 +95,47 @@ def test_a_command_tells_of_a_write(db: None) -> None:
     assert "Recorded as written: stock 2013-02-01." in out.getvalue()
     with pytest.raises(CommandError, match="before the first partition"):
         call_command("assets", "report-write", "stock", "--partition", "2012-01-01")
+
+
+def test_a_command_reads_the_counts_of_many_partitions(
+    db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.person("ada", is_superuser=True)
+    told = [{"key": "2013-01-01", "rows": 842}, {"key": "2013-01-02", "rows": 943, "bytes": 7}]
+    listed = tmp_path / "counts.json"
+    listed.write_text(json.dumps(told))
+    call_command("assets", "report-write", "stock", "--partitions", str(listed), stdout=StringIO())
+    monkeypatch.setattr("sys.stdin", StringIO(json.dumps(told[:1])))
+    call_command("assets", "report-write", "stock", "--partitions", "-", stdout=StringIO())
+    written = Materialization.objects.order_by("slice__key", "version")
+    assert list(written.values_list("slice__key", "version", "rows", "bytes")) == [
+        ("2013-01-01", 1, 842, None),
+        ("2013-01-01", 2, 842, None),
+        ("2013-01-02", 1, 943, 7),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "lists no partition"),
+        ("{", "holds no JSON"),
+        ('[{"rows": 1}]', "partitions.0.key: This field is required"),
+        ('[{"key": "2013-01-01", "rows": -1}]', "partitions.0.rows"),
+        ('[{"key": "2013-01-01"}, {"key": "2013-01-01"}]', "named twice"),
+    ],
+)
+def test_a_wrong_list_of_partitions_is_refused(
+    db: None, tmp_path: Path, text: str, said: str
+) -> None:
+    cast.person("ada", is_superuser=True)
+    listed = tmp_path / "counts.json"
+    listed.write_text(text)
+    with pytest.raises(CommandError, match=said):
+        call_command("assets", "report-write", "stock", "--partitions", str(listed))
+    with pytest.raises(CommandError, match="No such file"):
+        call_command("assets", "report-write", "stock", "--partitions", str(tmp_path / "none"))
+    assert not WriteReport.objects.exists()
 
 
 @pytest.fixture

@@ -137,9 +137,7 @@ def worker(name: str, *, heard: float = 0, queue: str = "scheduled", **fields: A
 
 def put_on(gateway: Gateway, run: Run) -> None:
     now = timezone.now()
-    RunAttempt.objects.create(
-        run=run, number=1, gateway=gateway, token=uuid4(), lease_until=now, started_at=now
-    )
+    RunAttempt.objects.create(run=run, number=1, gateway=gateway, token=uuid4(), started_at=now)
 
 
 def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: list[Run]) -> None:
@@ -147,7 +145,9 @@ def test_gateways_say_what_they_do_and_how_they_stand(api: APIClient, failed: li
     worker("b", draining=True)
     worker("c", heard=60)
     worker("d", heard=60, draining=True, queue="backfill")
+    Gateway.objects.filter(name="b").update(spark_away_since="2026-01-02T03:04:05Z")
     found = {row["name"]: row for row in api.get("/api/v1/gateways/").json()["results"]}
+    assert [found[name]["spark_away_since"] for name in "ab"] == [None, "2026-01-02T03:04:05Z"]
     assert {name: row["state"] for name, row in found.items()} == {
         "a": "working",
         "b": "draining",

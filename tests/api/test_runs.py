@@ -18,9 +18,7 @@ def run(api: APIClient, carriers: Asset) -> Run:
 
 def printed(run: Run, *texts: str) -> RunAttempt:
     now = timezone.now()
-    attempt = RunAttempt.objects.create(
-        run=run, number=1, token=uuid4(), lease_until=now, started_at=now
-    )
+    attempt = RunAttempt.objects.create(run=run, number=1, token=uuid4(), started_at=now)
     for sequence, text in enumerate(texts):
         RunLog.objects.create(attempt=attempt, sequence=sequence, text=text)
     return attempt

@@ -8,7 +8,9 @@ from rest_framework.test import APIClient
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick
+from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
+from slicewise import PartitionByInterval
 from tests import cast
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled
 
@@ -40,8 +42,21 @@ def test_an_asset_tells_of_its_schedule(api: APIClient, daily: Asset) -> None:
         "next_at": "2024-07-01T22:00:00Z",
         "handled_until": "2024-07-01T00:00:00Z",
         "paused": False,
+        "failure": None,
     }  # fmt: skip
     assert api.get("/api/v1/assets/").json()["results"][0]["schedule"] == said
+
+
+def test_a_schedule_that_fails_says_why(api: APIClient, daily: Asset) -> None:
+    (schedule,) = Schedule.objects.all()
+    record_failures({schedule.pk: KeyError("gone")}, at(2024, 7, 2))
+    record_failures({schedule.pk: KeyError("away")}, at(2024, 7, 2, 0, 1))
+    assert api.get("/api/v1/assets/daily/").json()["schedule"]["failure"] == {
+        "error": "KeyError: 'away'",
+        "failures": 2,
+        "since": "2024-07-02T00:00:00Z",
+        "retry_at": "2024-07-02T00:03:00Z",
+    }
 
 
 def test_a_schedule_by_assets_has_no_ticks(api: APIClient, daily: Asset) -> None:
@@ -49,6 +64,20 @@ def test_a_schedule_by_assets_has_no_ticks(api: APIClient, daily: Asset) -> None
     said = api.get("/api/v1/assets/after/").json()["schedule"]
     assert (said["text"], said["by_time"], said["next_at"]) == ("daily", False, None)
     assert api.get("/api/v1/assets/after/ticks/").json() == {"next": None, "results": []}
+
+
+def test_a_schedule_that_joins_times_has_ticks(api: APIClient, daily: Asset) -> None:
+    own = {"kind": "cron", "expression": "30 6 * * *", "timezone": "Asia/Kolkata"}
+    scheduled("joined", any_of(by("daily"), own), since=BEGAN)
+    said = api.get("/api/v1/assets/joined/").json()["schedule"]
+    assert said["text"] == "daily | Cron('30 6 * * *', timezone='Asia/Kolkata')"
+    assert said["rule"]["schedule"]["of"][1] == own
+    assert (said["by_time"], said["next_at"]) == (False, "2024-07-01T01:00:00Z")
+    handle_ticks(at(2024, 7, 1, 1))
+    (tick,) = api.get("/api/v1/assets/joined/ticks/").json()["results"]
+    assert (tick["at"], tick["queued"], tick["reason"]) == ("2024-07-01T01:00:00Z", 1, "")
+    (run,) = api.get(tick["runs_url"]).json()["results"]
+    assert (run["asset"], run["trigger"]) == ("joined", "schedule")
 
 
 def test_an_asset_that_is_made_by_hand_has_no_schedule(api: APIClient, carriers: Asset) -> None:
@@ -94,6 +123,17 @@ def test_what_was_left_out_is_told(api: APIClient, daily: Asset) -> None:
         "at": "2024-07-01T00:00:00Z", "count": 7, "queued": 5, "first": "2023-01-01",
         "last": "2023-07-01", "start": "2023-01-01", "end": "2023-07-01",
     }  # fmt: skip
+
+
+def test_what_was_missed_while_paused_is_told(api: APIClient) -> None:
+    scheduled(
+        "days", cron("@daily"), PartitionByInterval("@daily", start="2024-01-01"), since=BEGAN
+    )
+    assert api.get("/api/v1/assets/days/").json()["missed"] is None
+    Asset.objects.update(paused=True)
+    missed = api.get("/api/v1/assets/days/").json()["missed"]
+    assert (missed["first"], missed["is_all"]) == ("2024-07-01", True)
+    assert missed["selection"] == f"2024-07-01..{missed['last']}"
 
 
 @pytest.mark.parametrize("query", ["cursor=x", "cursor=WzEsMl0", "page_size=0", "state=failed"])

@@ -28,6 +28,8 @@ def test_it_has_every_address_and_no_warning(
         f"/api/v1/{path}"
         for path in (
             "assets/", "assets/{name}/", "assets/{name}/partitions/", "assets/{name}/materialize/",
+            "assets/{name}/partitions/verify/", "assets/{name}/partitions/forget/",
+            "assets/{name}/partitions/orphans/", "assets/{name}/partitions/orphans/remove/",
             "assets/{name}/events/", "assets/{name}/ticks/",
             "assets/{name}/runtime-partitions/", "assets/{name}/runtime-partitions/remove/",
             "assets/{name}/pause/",

@@ -19,7 +19,7 @@ def test_a_run_tells_what_its_validations_saw(api: APIClient, olga: User, carrie
     now = timezone.now()
     for number in (1, 2):
         attempt = RunAttempt.objects.create(
-            run=run, number=number, token=uuid4(), lease_until=now, started_at=now, ended_at=now,
+            run=run, number=number, token=uuid4(), started_at=now, ended_at=now,
             outcome="failed",
         )  # fmt: skip
         ValidationResult.objects.create(

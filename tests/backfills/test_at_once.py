@@ -69,7 +69,7 @@ def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> No
 
     def withdraw() -> None:
         with transaction.atomic():
-            runs = untried_runs_of(other.group)
+            runs = untried_runs_of(other.group, 1000)
             BackfillPartition.objects.filter(run__in=runs).update(state="waiting", run=None)
             is_held.set()
             may_go.wait(20)

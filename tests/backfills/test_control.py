@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -19,8 +20,10 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import retry_run
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunState
 from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.queries.failures import failures_of
 from backfills_app.services import (
     cancel_backfill,
+    carrying,
     change_backfill,
     clone_backfill,
     create_backfill,
@@ -145,7 +148,7 @@ TABLE: dict[str, dict[str, str]] = {
     },
     "canceled": ENDED | {
         "pause": "! is canceled already", "cancel": "! is canceled already",
-        "retry": "scheduled", "change": "! is canceled already", "describe": "canceled",
+        "retry": NOTHING_TO_RETRY, "change": "! is canceled already", "describe": "canceled",
     },
     "succeeded": ENDED | {
         "pause": "! is succeeded already", "cancel": "! is succeeded already",
@@ -285,15 +288,51 @@ def test_failed_and_canceled_partitions_are_retried_in_the_same_backfill(desk: D
     assert again.group.runs.count() == 8
 
 
+@pytest.mark.parametrize("error", [LookupError, AttributeError])
+def test_a_retry_that_a_worker_cannot_carry_out_can_be_asked_for_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    desk.end_all("2013-01-02")
+    with monkeypatch.context() as patched:
+        patched.setattr(carrying, "retry_pending", Mock(side_effect=error("no mapping 'fiscal'")))
+        backfill = retry_failed(desk.backfill, user=desk.alice)
+        assert backfill.state == "failed"
+        assert "no mapping 'fiscal'" in backfill.error
+        assert not backfill.pending.exists()
+    backfill = retry_failed(desk.backfill, user=desk.alice)
+    assert (backfill.state, backfill.error) == ("running", "")
+    desk.end_all()
+    assert state_of(desk.backfill) == "succeeded"
+
+
 def test_a_canceled_backfill_goes_on_where_it_was_stopped(desk: Desk) -> None:
     first, second = desk.run_some()
     publish(first)
     cancel_backfill(desk.backfill, user=desk.alice)
     ending.cancel(second.row)
     assert counts_of(desk.backfill) == {"succeeded": 1, "canceled": 5}
-    retry_failed(desk.backfill, user=desk.alice)
+    with pytest.raises(ConflictingRequest, match="its 5 canceled partitions, ask for these too"):
+        retry_failed(desk.backfill, user=desk.alice)
+    with pytest.raises(ConflictingRequest, match="retry it with its canceled partitions"):
+        resume_backfill(desk.backfill, user=desk.alice)
+    retry_failed(desk.backfill, canceled=True, user=desk.alice)
     desk.end_all()
     assert (state_of(desk.backfill), counts_of(desk.backfill)) == ("succeeded", {"succeeded": 6})
+
+
+def test_a_retry_of_what_failed_leaves_what_was_canceled(desk: Desk) -> None:
+    first, second = desk.run_some()
+    ending.fail(first.row, Failure(error="ValueError: no"))
+    cancel_backfill(desk.backfill, user=desk.alice)
+    ending.cancel(second.row)
+    assert counts_of(desk.backfill) == {"failed": 1, "canceled": 5}
+    (failure,) = failures_of(desk.backfill)
+    assert failure.number == 1
+    retry_failed(desk.backfill, user=desk.alice)
+    desk.end_all()
+    assert counts_of(desk.backfill) == {"succeeded": 1, "canceled": 5}
+    # The run that failed is history: its partition was made.
+    assert failures_of(desk.backfill) == []
 
 
 def test_what_others_have_made_since_is_not_made_by_a_retry(desk: Desk, alice: User) -> None:
@@ -374,7 +413,17 @@ def test_a_run_that_was_retried_by_hand_is_history_of_its_own_in_a_paused_backfi
 @pytest.mark.parametrize(
     ("then", "said"),
     [
-        (lambda backfill, user: retry_failed(backfill, user=user), "is history: "),
+        (
+            lambda backfill, user: retry_failed(backfill, user=user),
+            r"is history: .* That backfill makes them in another run\.",
+        ),
+        (
+            lambda backfill, user: (
+                retry_failed(backfill, user=user),
+                cancel_backfill(backfill, user=user),
+            ),
+            r"is history: .* Retry that backfill instead, or run this run again\.",
+        ),
         (lambda backfill, user: delete_backfill(backfill, user=user), "which was deleted"),
     ],
 )

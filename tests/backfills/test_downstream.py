@@ -7,8 +7,9 @@ from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.models import Asset, AssetPartition, Gateway, Run
 from backfills_app.models import BackfillAsset, BackfillPartition
-from backfills_app.services import retry_failed
+from backfills_app.services import check_backfill, request_from_text, retry_failed
 from backfills_app.services.advancing import advance
+from backfills_app.views.plans import planned_page
 from tests.backfills.scenes import (
     ask,
     drive,
@@ -165,10 +166,26 @@ def test_either_side_of_a_schedule_suffices(alice: User, worker: Gateway, gatewa
     }  # fmt: skip
 
 
+def test_a_backfill_waits_for_no_tick_of_a_schedule(alice: User, worker: Gateway) -> None:
+    asset("a", DAILY_2013)
+    after_a, daily = {"kind": "asset", "name": "a"}, {"kind": "cron", "expression": "@daily"}
+    following("c", DAILY_2013, of={"a": None}, schedule={"kind": "any", "of": [after_a, daily]})
+    following("d", DAILY_2013, of={"a": None}, schedule={"kind": "all", "of": [after_a, daily]})
+    # By itself a time lets all go; beside it the asset is needed.
+    alone = [plan_of(alice, name, selection="2013-01")[name] for name in ("c", "d")]
+    assert [(plan.to_make, plan.missing_upstream) for plan in alone] == [(31, 0), (0, 31)]
+    backfill = ask(alice, "a", selection="2013-01", downstream="all")
+    drive(worker, failing=failing_keys("2013-01-02"))
+    # It was tried, and failed by itself.
+    assert outcomes(backfill, "c") == {"succeeded": 30, "failed": 1}
+    assert outcomes(backfill, "d") == {"succeeded": 30, "upstream_failed": 1}
+
+
 def test_segments_follow_segments(alice: User, worker: Gateway) -> None:
     asset("weather", DAY_BY_AIRPORT)
     following("daily", DAILY_2013, of={"weather": None})
-    following("airports", AIRPORTS, of={"weather": None})
+    named = slicewise.PartitionBySequence(["EWR", "JFK", "LGA"], name="airport")
+    following("airports", named, of={"weather": None})
     asked = "date=2013-01-01..2013-01-03 airport=EWR,LGA"
     plan = plan_of(alice, "weather", selection=asked, downstream="all")
     assert (plan["weather"].to_make, plan["daily"].missing_upstream) == (6, 3)
@@ -303,3 +320,70 @@ def test_one_run_carries_several_ranges(alice: User, worker: Gateway) -> None:
     drive(worker)
     run = backfill.group.runs.get()
     assert (run.partition_count, run.state) == (8, "succeeded")
+
+
+@pytest.mark.parametrize("existing", ["missing", "missing_and_failed"])
+def test_a_whole_asset_is_made_again_where_the_backfill_adds_to_what_it_reads(
+    alice: User, worker: Gateway, existing: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    following("report", of={"delays": None})
+    following("summary", of={"report": None})
+    january = {"selection": "2013-01-01..2013-01-03", "downstream": "all", "existing": existing}
+    ask(alice, "raw_flights", **january)
+    drive(worker)
+    # Nothing is added: what is there stays.
+    plan = plan_of(alice, "raw_flights", **january)
+    assert {name: each.to_make for name, each in plan.items()} == dict.fromkeys(plan, 0)
+    backfill = ask(alice, "raw_flights", **january)
+    drive(worker)
+    assert outcomes(backfill, "report") == outcomes(backfill, "summary") == {"exists": 1}
+    more = january | {"selection": "2013-01-02..2013-01-05"}
+    plan = plan_of(alice, "raw_flights", **more)
+    assert {name: (each.to_make, each.stale) for name, each in plan.items()} == {
+        "raw_flights": (2, 0), "delays": (2, 0), "report": (1, 1), "summary": (1, 1),
+    }  # fmt: skip
+    shown = planned_page(check_backfill(request_from_text("raw_flights", **more), user=alice),
+                         existing)  # fmt: skip
+    lines = {line.label: line.becomes for line in shown["assets"][2].lines}
+    assert lines["Reads what this backfill makes"] == "made again"
+    backfill = ask(alice, "raw_flights", **more)
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert outcomes(backfill, "delays") == {"exists": 2, "succeeded": 2}
+    assert outcomes(backfill, "report") == outcomes(backfill, "summary") == {"succeeded": 1}
+    assert AssetPartition.objects.get(asset__name="summary").version == 2
+
+
+def test_a_whole_asset_that_is_there_shares_the_fate_of_what_the_backfill_adds(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    following("report", of={"raw_flights": None})
+    ask(alice, "raw_flights", selection="2013-01-01", downstream="all")
+    drive(worker)
+    backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02", downstream="all")
+    drive(worker, failing=failing_keys("2013-01-02"))
+    assert outcomes(backfill, "report") == {"upstream_failed": 1}
+    retry_failed(backfill, user=alice)
+    drive(worker)
+    assert outcomes(backfill, "report") == {"succeeded": 1}
+
+
+@pytest.mark.parametrize(
+    ("existing", "outcome"), [("missing", "exists"), ("missing_and_failed", "succeeded")]
+)
+def test_a_whole_asset_that_failed_is_made_again_where_what_failed_is(
+    alice: User, worker: Gateway, existing: str, outcome: str
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    report = following("report", of={"raw_flights": None})
+    ask(alice, "raw_flights", selection="2013-01-01", downstream="all")
+    drive(worker)
+    AssetPartition.objects.filter(asset=report).update(state="failed")
+    more = {"selection": "2013-01-01..2013-01-02", "downstream": "all", "existing": existing}
+    assert plan_of(alice, "raw_flights", **more)["report"].to_make == (outcome == "succeeded")
+    backfill = ask(alice, "raw_flights", **more)
+    drive(worker)
+    assert outcomes(backfill, "report") == {outcome: 1}

@@ -250,7 +250,7 @@ def test_canceling_ends_what_waits_at_once_and_waits_for_what_runs(
 def test_more_than_one_request_may_cancel_is_canceled_piece_by_piece(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfills_app.services.control.CANCELED_AT_ONCE", 10)
+    monkeypatch.setattr("backfills_app.services.carrying.AT_A_TIME", 10)
     asset("raw_flights", DAILY_2013)
     backfill = start(alice, max_active_runs=1)
     advance()
@@ -312,6 +312,7 @@ def test_admission_stops_while_a_group_is_paused(alice: User) -> None:
     assert admit(backfill.pk) == 0
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("expanded", [0, 10])
 def test_a_backfill_that_cannot_be_expanded_fails_and_says_why(
     alice: User, worker: Gateway, monkeypatch: Any, expanded: int

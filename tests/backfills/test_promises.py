@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, note, reject, settings
 from hypothesis import strategies as st
 
 import slicewise
+from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.requests import MaterializeRequest, materialize
@@ -214,15 +215,47 @@ def test_what_is_announced_is_what_happens(world: World, alice: User) -> None:
         play(world, alice)
 
 
-def play(world: World, alice: User) -> None:
+@pytest.mark.django_db
+@settings(
+    max_examples=int(os.environ.get("PROMISES", "8")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    world=worlds,
+    chosen=st.lists(st.integers(0, 3), min_size=1, max_size=3),
+    days=st.tuples(st.integers(25, 31), st.integers(0, 2)),
+    upstream=st.booleans(),
+)
+def test_what_is_announced_of_several_is_what_happens(
+    world: World, chosen: list[int], days: tuple[int, int], upstream: bool, alice: User
+) -> None:
+    first, number = days
+    names = list(dict.fromkeys(world.names[place % len(world.names)] for place in chosen))
+    asked = {
+        "asset": "", "assets": names, "selection": "", "start": f"2024-03-{first}",
+        "end": f"2024-03-{min(first + number, 31)}", "upstream": upstream,
+    }  # fmt: skip
+    if world.options["order"] == "listed":
+        asked["order"] = "newest"
+    with undone():
+        play(world, alice, **asked)
+
+
+def play(world: World, alice: User, **instead: Any) -> None:
     """Preview, create, bring to its end, compare."""
     stage = Stage(world, alice, make_gateway("scheduled", 100), make_gateway("backfill", 100))
     stage.live_through()
     holder = stage.hold()
-    request = stage.request()
+    request = {"asset": "asset_0", **stage.request(), **instead}
     note(f"request {request}")
-    plan = check_backfill(request_from_text("asset_0", **request), user=alice)
-    backfill = create_backfill(request_from_text("asset_0", **request), user=alice)
+    try:
+        plan = check_backfill(request_from_text(**request), user=alice)
+    except InvalidRequest:
+        # None of several can read the days; of one asset all can be made.
+        assert instead
+        reject()
+    backfill = create_backfill(request_from_text(**request), user=alice)
     drive(stage.worker, failing=stage.fails, except_run=holder)
     if holder is not None:
         end(holder, stage.scheduled)
@@ -255,7 +288,7 @@ def compare(backfill: Backfill, planned: PlannedAsset, world: World, *, is_helpe
     exists = ended.get("exists", 0)
     assert sum(ended.values()) == planned.total
     assert ended.get("in_flight", 0) == planned.in_flight
-    missing = ended.get("upstream_missing", 0)
+    missing = ended.get("upstream_missing", 0) + ended.get("upstream_nonexistent", 0)
     announced = (planned.to_make, planned.existing, planned.missing_upstream)
     is_helped = is_helped and planned.missing_upstream > 0
     if is_helped:

@@ -11,11 +11,21 @@ import slicewise
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
+from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
+from assets_app.execution.inputs import read_inputs
 from assets_app.execution.retrying import retry_run
-from assets_app.models import Asset, AssetPartition, Gateway, Producer, Run, RunState
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    FrozenUpstream,
+    Gateway,
+    Producer,
+    Run,
+    RunState,
+)
 from backfills_app.models import Backfill
 from backfills_app.services import cancel_backfill, pause_backfill, resume_backfill, retry_failed
 from backfills_app.services.admission import AHEAD
@@ -24,13 +34,17 @@ from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
 from slicewise import Keys
 from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, state_of
-from tests.cast import AIRPORTS, DAILY_2013, asset
+from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_attempts import publish
+from tests.execution.test_past import made
 
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2013-01-01", end="2014-01-01")
 IN_BERLIN = slicewise.PartitionByInterval(
     "@daily", start="2013-01-01", end="2014-01-01", timezone="Europe/Berlin"
 )
+MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")
+MORE_AIRPORTS = slicewise.PartitionBySequence(["EWR", "JFK", "LGA", "TEB"])
+DAY_BY_MORE_AIRPORTS = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": MORE_AIRPORTS})
 SHOPS = slicewise.PartitionAtRuntime("shop")
 
 
@@ -47,6 +61,11 @@ def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> Non
     producer.save()
     row = None if spec is None else PartitionDefinition.of(spec)
     Asset.objects.filter(name=name).update(partition_definition=row)
+
+
+def lacking_input(attempt: Attempt) -> bool:
+    """The runner refuses to go on where something is missing that the run needs."""
+    return any(upstream.missing for upstream in read_inputs(attempt.run, attempt.keys))
 
 
 def find_keys(definition: slicewise.PartitionAtRuntime, *names: str) -> None:
@@ -111,12 +130,61 @@ def test_the_keys_of_a_renamed_set_are_those_that_it_had(alice: User, worker: Ga
     assert (state_of(backfill), backfill.error) == ("partially_failed", "")
 
 
+def test_a_segment_that_upstream_gains_is_needed_by_no_run_of_it(
+    alice: User, worker: Gateway
+) -> None:
+    asset("by_airport", DAY_BY_AIRPORT)
+    following("ledger", MONTHLY, of={"by_airport": None})
+    backfill = ask(alice, "by_airport", selection="date=2013-01..2013-02", downstream="all")
+    advance()
+    redefine("by_airport", DAY_BY_MORE_AIRPORTS)
+    drive(worker, failing=lacking_input)
+    assert outcomes(backfill, "by_airport") == {"succeeded": 59 * 3}
+    assert outcomes(backfill, "ledger") == {"succeeded": 2}
+    # Another request goes by what there is by then.
+    later = ask(alice, "ledger", selection="2013-01", existing="all")
+    drive(worker)
+    assert outcomes(later, "ledger") == {"upstream_missing": 1}
+
+
+@pytest.mark.parametrize("present", [MORE_AIRPORTS, None], ids=["segment", "whole"])
+def test_what_it_reads_from_outside_is_read_as_it_was_cut(
+    alice: User, worker: Gateway, present: slicewise.PartitionDefinition | None
+) -> None:
+    airports = asset("airports", AIRPORTS)
+    following("raw_flights", DAILY_2013, of={"airports": None})
+    made(airports, "*")
+    backfill = ask(alice, "raw_flights", selection="2013-01", max_active_runs=1)
+    advance()
+    redefine("airports", present)
+    drive(worker, failing=lacking_input)
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 31}
+
+
+def test_the_newest_code_reads_upstream_as_it_is_cut_now(alice: User, worker: Gateway) -> None:
+    airports = asset("airports", AIRPORTS)
+    following("raw_flights", DAILY_2013, of={"airports": None})
+    made(airports, "*")
+    backfill = ask(alice, "raw_flights", selection="2013-01-01..2013-01-02")
+    drive(worker, failing=failing_keys("2013-01-01"))
+    redefine("airports", MORE_AIRPORTS)
+    redefine("raw_flights", DAILY_2013)
+    retry_failed(backfill, user=alice, code="newest")
+    drive(worker)
+    assert outcomes(backfill, "raw_flights") == {"succeeded": 1, "upstream_missing": 1}
+
+
 def make_airport() -> None:
     """One of the airports is there."""
     AssetPartition.objects.create(
         asset=Asset.objects.get(name="airports"), identity=AIRPORTS.identity, key="JFK",
         segment="JFK", state="materialized", version=1,
     )  # fmt: skip
+
+
+def spoil_airports() -> None:
+    """Keys that the runs need are no keys of the definition that was frozen."""
+    FrozenUpstream.objects.filter(asset__name="airports").update(partition_definition=None)
 
 
 def keyed(alice: User, **options: Any) -> Backfill:
@@ -129,6 +197,7 @@ def keyed(alice: User, **options: Any) -> Backfill:
     return backfill
 
 
+@pytest.mark.usefixtures("impatient")
 def test_one_that_cannot_go_on_is_given_up_and_says_why(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +208,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     assert attempt is not None
     # Fewer stand in the queue: it is looked at once more.
     monkeypatch.setattr("backfills_app.services.admission.AHEAD", 5)
-    redefine("airports", None)
+    spoil_airports()
     advance()
     assert state_of(backfill) == "running"
     assert backfill.error.startswith("It could not go on: DefinitionError: Keys names partitions;")
@@ -156,6 +225,7 @@ def test_one_that_cannot_go_on_is_given_up_and_says_why(
     assert outcomes(backfill, "raw_flights") == {"succeeded": 1, "canceled": 30}
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_run_of_one_that_was_given_up_can_be_tried_again(
     alice: User, worker: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,7 +235,7 @@ def test_a_run_of_one_that_was_given_up_can_be_tried_again(
     failed = Run.objects.get()
     attempt = attempts.begin(failed.pk, worker)
     assert attempt is not None
-    redefine("airports", None)
+    spoil_airports()
     ending.fail(attempt.row, Failure(error="ValueError: no"))
     advance()
     assert state_of(backfill) == "failed"
@@ -208,12 +278,13 @@ def test_an_error_that_may_pass_is_no_reason_to_give_up(
     assert outcomes(backfill, "raw_flights") == {"succeeded": 31}
 
 
+@pytest.mark.usefixtures("impatient")
 def test_one_that_is_paused_meanwhile_is_given_up_when_it_goes_on(
     alice: User, worker: Gateway
 ) -> None:
     backfill = keyed(alice)
     pause_backfill(backfill, user=alice)
-    redefine("airports", None)
+    spoil_airports()
     drive(worker)
     assert (state_of(backfill), backfill.error) == ("paused", "")
     resume_backfill(backfill, user=alice)

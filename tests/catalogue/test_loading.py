@@ -18,7 +18,10 @@ LOAD = """
 import django
 from pathlib import Path
 from django.conf import settings
-settings.configure(RUNNER_ENV=[], BUNDLE_LIMIT_BYTES=10**6, LOADER_TIMEOUT_SECONDS=60)
+settings.configure(
+    RUNNER_ENV=[], BUNDLE_LIMIT_BYTES=10**6, LOADER_TIMEOUT_SECONDS=60,
+    MAX_SEGMENTS_PER_SEQUENCE=10, MAX_PARTITIONS_PER_TICK=10, MAX_PARTITIONS_PER_BACKFILL=10,
+)
 from assets_app.catalogue.loading import load, snapshot
 load(*snapshot(Path({folder!r})))
 """

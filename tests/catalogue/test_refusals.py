@@ -6,6 +6,7 @@ import pytest
 
 from assets_app.catalogue.services import SyncReport, sync_bundle
 from assets_app.models import Asset, AssetDependency, Schedule
+from assets_app.queries.pages import unknown_names
 from tests.catalogue.conftest import Bundle
 
 pytestmark = pytest.mark.django_db
@@ -26,27 +27,12 @@ def active() -> list[str]:
     return list(Asset.objects.filter(active=True).values_list("name", flat=True))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ('engine="submit"', "its setting SPARK_MASTER names one"),
-        ("depends_on_past=True", "depends_on_past needs partitions by time"),
-        (
-            'depends_on_past=True, pending="latest", partition=PartitionByInterval("@daily")',
-            'does not go with pending="latest"',
-        ),
-        (
-            "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
-            "outlet_validations of 'flights' ask what a run has written at the asset's uri",
-        ),
-    ],
-)
-def test_an_option_that_nothing_acts_on_is_an_error_of_the_file(
-    bundle: Bundle, arguments: str, said: str
+def test_an_option_that_this_server_does_not_act_on_is_an_error_of_the_file(
+    bundle: Bundle,
 ) -> None:
-    report = synced(bundle, a=f"{FINE}@asset({arguments})\ndef flights(): ...\n")
+    report = synced(bundle, a=f"{FINE}@asset(engine='submit')\ndef flights(): ...\n")
     assert told(report) == [("a.py", 4, "flights")]
-    assert said in report.errors[0]["message"]
+    assert "its setting SPARK_MASTER names one" in report.errors[0]["message"]
     assert report.errors[0]["message"].startswith("asset 'flights': ")
     assert active() == ["fine"]
 
@@ -192,3 +178,32 @@ def test_what_is_written_elsewhere_from_now_on_needs_nothing_here(bundle: Bundle
     sync_bundle("trials", folder)
     assert active() == ["clean", "raw"]
     assert not AssetDependency.objects.exists()
+
+
+def test_a_definition_over_a_limit_of_this_server_is_refused_until_the_limit_is_raised(
+    bundle: Bundle, settings: Any
+) -> None:
+    settings.MAX_SEGMENTS_PER_SEQUENCE = 3
+    text = "@asset(partition=PartitionBySequence(range(4)))\ndef shops(): ...\n"
+    folder = bundle(a=HEADER + text)
+    (error,) = sync_bundle("trials", folder).errors
+    assert "at most 3 are taken (setting MAX_SEGMENTS_PER_SEQUENCE" in error["message"]
+    assert not sync_bundle("trials", folder).changed
+    settings.MAX_SEGMENTS_PER_SEQUENCE = 4
+    assert sync_bundle("trials", folder).errors == []
+    assert active() == ["shops"]
+
+
+def test_a_name_that_no_bundle_declares_is_told_for_the_page_of_bundles(bundle: Bundle) -> None:
+    text = (
+        "raw_flights = Asset('raw_flights')\n"
+        "weather = Asset.ref('weather')\n"
+        "@asset(schedule=Asset.ref('raw_fligths') & weather)\ndef daily(raw_flights): ...\n"
+    )
+    assert synced(bundle, a=text).errors == []
+    assert [(name.producer, name.name, name.hint) for name in unknown_names()] == [
+        ("daily", "raw_fligths", " (did you mean 'raw_flights'?)"),
+        ("daily", "weather", ""),
+    ]
+    synced(bundle, name="others", b="weather = Asset('weather')\n")
+    assert [name.name for name in unknown_names()] == ["raw_fligths"]

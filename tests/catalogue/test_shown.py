@@ -27,17 +27,16 @@ def page(browser: Client, name: str, tab: str = "") -> str:
 
 
 def test_a_refused_asset_says_so_and_what_stands_beside_it_does_not(
-    bundle: Bundle, browser: Client
+    bundle: Bundle, browser: Client, settings: object
 ) -> None:
+    settings.SPARK_MASTER = ""  # type: ignore[attr-defined]
     fine = "@asset()\ndef fine(): ...\n"
     folder = bundle(a=f"{HEADER}{fine}@asset()\ndef flights(): ...\n")
     sync_bundle("trials", folder)
-    (folder / "a.py").write_text(
-        f"{HEADER}{fine}@asset(depends_on_past=True)\ndef flights(): ...\n"
-    )
+    (folder / "a.py").write_text(f"{HEADER}{fine}@asset(engine='submit')\ndef flights(): ...\n")
     sync_bundle("trials", folder)
     assert "a.py cannot be put in force" in page(browser, "flights")
-    assert "depends_on_past needs partitions by time" in page(browser, "flights")
+    assert "needs a Spark master, and this server has none" in page(browser, "flights")
     assert "a.py" not in page(browser, "fine")
     bundles = browser.get("/bundles/").content.decode()
     assert "1 error<" in bundles

@@ -13,7 +13,7 @@ from assets_app.catalogue import services
 from assets_app.catalogue.loading import BundleNotLoaded, LoadedBundle
 from assets_app.catalogue.services import sync_bundle, sync_bundles
 from assets_app.catalogue.storing import store as real_store
-from assets_app.models import Asset, BundleVersion, Schedule
+from assets_app.models import Asset, BundleVersion, Producer, ProducerVersion, Schedule
 from assets_app.models import Bundle as BundleRow
 from tests.catalogue.conftest import Bundle
 
@@ -134,3 +134,65 @@ def test_a_bundle_that_the_settings_name_no_more_is_not_in_force(
     settings.BUNDLES = {}
     assert sync_bundles() == []
     assert Asset.objects.get().active
+
+
+CHAIN = """
+from slicewise import Asset, PartitionByInterval, asset
+
+told = Asset("told")
+
+@asset(schedule="@daily", partition=PartitionByInterval("@daily", start="2024-01-01"), tags=["a"])
+def first(told):
+    {first}
+
+@asset(schedule=first | told, uri="/lake/second")
+def second(first, told):
+    {second}
+"""
+
+
+def written_by() -> dict[str, dict[Any, Any]]:
+    """By table, the transaction that wrote each row."""
+    tables = {
+        "assets_app_asset": "name",
+        "assets_app_assetdependency": "upstream_id || '>' || downstream_id",
+        "assets_app_schedule": "producer_id",
+        "assets_app_rungroup": "id",
+        "partitions_app_partitiondefinition": "id",
+    }
+    with connection.cursor() as cursor:
+        found = {}
+        for table, key in tables.items():
+            cursor.execute(f"SELECT {key}, xmin::text FROM {table}")
+            found[table] = dict(cursor.fetchall())
+    return found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sync_writes_nothing_of_what_stays_as_it_was(bundle: Bundle) -> None:
+    text = CHAIN.format(first="pass", second="pass")
+    folder = bundle(chain=text)
+    sync_bundle("trials", folder)
+    before = written_by()
+    assert all(before.values())
+    versions = set(ProducerVersion.objects.values_list("pk", flat=True))
+    (folder / "chain.py").write_text(CHAIN.format(first="pass", second="return None"))
+    assert sync_bundle("trials", folder).changed
+    assert written_by() == before
+    # What a function calls may stand in any file: the runs to come are of the new one.
+    assert not versions & set(Producer.objects.values_list("current_version", flat=True))
+    (folder / "chain.py").write_text(text.replace("first | told", "told"))
+    sync_bundle("trials", folder)
+    changed = [
+        (table, key)
+        for table, rows in written_by().items()
+        for key, writer in rows.items()
+        if writer != before[table].get(key)
+    ]
+    ids = dict(Asset.objects.values_list("name", "pk"))
+    second = Producer.objects.get(name="second").pk
+    assert sorted(changed) == [
+        ("assets_app_asset", "second"),
+        ("assets_app_assetdependency", f"{ids['first']}>{ids['second']}"),
+        ("assets_app_schedule", second),
+    ]

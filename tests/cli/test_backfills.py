@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts_app.models import AuditEntry, Grant, User
-from assets_app.models import Gateway
+from assets_app.models import Asset, Gateway
 from backfills_app.models import Backfill
 from backfills_app.services.advancing import advance
 from tests.backfills.conftest import worker
@@ -44,6 +44,34 @@ def test_a_preview_tells_of_each_asset() -> None:
     (asset,) = told("backfill", "preview", *DAYS)["assets"]
     assert (asset["asset"], asset["to_make"]) == ("raw_flights", 6)
     assert not Backfill.objects.exists()
+
+
+def test_several_assets_are_named_by_options_and_dates_by_words() -> None:
+    following("delays", DAILY_2013, of={"raw_flights": None})
+    Asset.objects.update(group="flights")
+    days, counts = DAYS[1:], {"raw_flights": 6, "delays": 6}
+    for chosen in (
+        ("--assets", "raw_flights,delays", *days),
+        ("--assets", "raw_flights", "--assets", "delays", *days),
+        (*days, "--assets", "delays,raw_flights"),
+        ("delays", *days, "--upstream"),
+        ("raw_flights", *days, "--downstream", "all"),
+    ):
+        plan = told("backfill", "preview", *chosen)
+        assert {each["asset"]: each["to_make"] for each in plan["assets"]} == counts
+        assert [each["layer"] for each in plan["assets"]] == [1, 2]
+    text = said("backfill", "create", "--group", "flights", "--selection", "2013-01-01..2013-01-06")
+    assert "and 2 more assets" in text
+    number = str(Backfill.objects.get().pk)
+    shown = told("backfill", "show", number)
+    assert shown["chosen_by"] == {
+        "asset_group": "flights", "selection": "2013-01-01..2013-01-06",
+    }  # fmt: skip
+    roles = {each["asset"]: (each["role"], each["total"]) for each in shown["assets"]}
+    assert roles == dict.fromkeys(counts, ("chosen", 6)) | {"carriers": ("chosen", 1)}
+    assert "role" in said("backfill", "show", number)
+    assert [each["id"] for each in told("backfill", "list", "--asset", "delays")] == [int(number)]
+    assert len(told("backfill", "clone", number, "2013-01-01", "2013-01-02")["assets"]) == 3
 
 
 def test_one_is_paused_resumed_changed_canceled_and_deleted(number: str) -> None:
@@ -144,6 +172,11 @@ def test_what_lacked_something_upstream_was_not_made_either(
         (("clone", "NUMBER", "yesterday", "today"), "start: "),
         (("create", "raw_flights"), "Name a partition"),
         (("create", *DAYS, "--selection", "2013"), "not both"),
+        (("create", *DAYS, "--assets", "raw_flights"), "not both: raw_flights"),
+        (("create", "--group", "none", *DAYS[1:]), "No asset is in group 'none'."),
+        (("preview", "--tag", "none", *DAYS[1:]), "No asset has the tag 'none'."),
+        (("create", "--assets", "raw_flights,nobody", *DAYS[1:]), "There is no asset 'nobody'."),
+        (("create",), "Name an asset."),
         (("pause",), "required: BACKFILL"),
     ],
 )
@@ -169,3 +202,21 @@ def test_a_viewer_controls_only_what_was_granted(
         assert (code, "vera may not" in error) == (2, True)
     Grant.objects.create(person=vera, asset="raw_flights")
     assert said("backfill", "pause", number, *as_vera) == f"Backfill {number} is paused.\n"
+
+
+def test_what_was_canceled_is_not_told_as_made(number: str) -> None:
+    advance()
+    assert "queued or running" in said("backfill", "show", number)
+    said("backfill", "cancel", number)
+    assert "0 of 6 made, 6 canceled" in said("backfill", "show", number)
+    assert "0 of 6 made, 6 canceled" in said("backfill", "list")
+
+
+@pytest.mark.parametrize("verb", ["preview", "create"])
+def test_two_names_are_refused_with_the_option_that_takes_them(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("raw_flights", "carriers"), ("raw_flights", "carriers", "2013-01-01")):
+        code, error = refusal(capsys, "backfill", verb, *words)
+        assert code == 2
+        assert "carriers is an asset: name several by --assets raw_flights,carriers." in error

@@ -12,8 +12,11 @@ from django.core.management import ManagementUtility, call_command
 from django.db import connections
 from django.utils import timezone
 
+from accounts_app.management.command import SlicewiseCommand, duration_text, fact_text
 from accounts_app.models import AuditEntry, User
-from assets_app.models import Asset, Run, RunAttempt, RunGroup, RunLog
+from assets_app.execution.orphans import Orphan
+from assets_app.models import Asset, AssetPartition, Run, RunAttempt, RunGroup, RunLog
+from assets_app.queries.orphans import OrphanRow
 from backfills_app.models import Backfill
 
 JANUARY = ("raw_flights", "2013-01-01", "2013-01-31")
@@ -76,6 +79,45 @@ def test_partitions_are_listed_with_their_states() -> None:
     assert "2013-01-02" in said("partitions", "raw_flights", "2013-01")
 
 
+def test_partitions_are_forgotten_and_compared_with_their_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    AssetPartition.objects.create(
+        asset=Asset.objects.get(name="raw_flights"),
+        identity=Asset.objects.get(name="raw_flights").identity,
+        key="2013-01-02",
+        state="materialized",
+        version=1,
+    )
+    code, error = refusal(capsys, "partitions", "verify", "raw_flights")
+    assert (code, "nothing here reads" in error) == (2, True)
+    assert "1 partition of raw_flights missing again" in said(
+        "partitions", "forget", "raw_flights", "2013-01-02"
+    )
+    assert told("partitions", "list", "raw_flights", "2013-01-02")[0]["state"] == "missing"
+    code, error = refusal(capsys, "partitions", "forget", "raw_flights", "2013-01-02")
+    assert (code, "Nothing of it is there" in error) == (2, True)
+
+
+def test_partitions_that_a_definition_lost_are_listed_and_removed_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asset = Asset.objects.get(name="raw_flights")
+    Asset.objects.filter(pk=asset.pk).update(canonical_uri=f"file://localhost{tmp_path}")
+    AssetPartition.objects.create(
+        asset=asset, identity="0" * 16, key="2013", state="materialized", version=1
+    )
+    assert "no run has written it" in said("partitions", "orphans", "raw_flights")
+    # Nothing of it can be removed, so nobody is asked.
+    [orphan] = told("partitions", "orphans", "raw_flights", "--remove")
+    assert (orphan["key"], orphan["kept"]) == ("2013", "no run has written it")
+    with patch("assets_app.management.commands.partitions.find_orphans") as found:
+        row = OrphanRow(1, "0" * 16, "2013", 3, 10, None, False, 1, "year=2013", "file:/", "1-1")
+        found.return_value = [Orphan(row)]
+        code, error = refusal(capsys, "partitions", "orphans", "raw_flights", "--remove")
+    assert (code, "say --yes" in error) == (1, True)
+
+
 def test_a_backfill_is_previewed_created_listed_shown_and_canceled() -> None:
     assert told("backfill", "preview", *JANUARY, "--strategy", "10")["runs"] == 4
     assert not Backfill.objects.exists()
@@ -100,9 +142,7 @@ def test_runs_are_listed_shown_and_canceled() -> None:
 def test_a_log_is_printed_as_it_came() -> None:
     said("assets", "materialize", "carriers")
     run, now = Run.objects.get(), timezone.now()
-    attempt = RunAttempt.objects.create(
-        run=run, number=1, token=uuid4(), lease_until=now, started_at=now
-    )
+    attempt = RunAttempt.objects.create(run=run, number=1, token=uuid4(), started_at=now)
     for sequence in range(450):
         RunLog.objects.create(attempt=attempt, sequence=sequence, text=f"{sequence},")
     assert said("runs", "logs", str(run.pk)) == "".join(f"{number}," for number in range(450))
@@ -113,7 +153,10 @@ def test_following_a_log_ends_with_the_run() -> None:
     said("assets", "materialize", "carriers")
     run = str(Run.objects.get().pk)
     said("runs", "cancel", run)
-    assert said("runs", "logs", "-f", run) == ""
+    printed, noted = StringIO(), StringIO()
+    call_command("runs", "logs", "-f", run, stdout=printed, stderr=noted)
+    assert printed.getvalue() == ""
+    assert f"slicewise runs show {run}" in noted.getvalue()
 
 
 def test_waiting_for_work_that_is_not_done_exits_with_1(
@@ -214,9 +257,83 @@ def test_sync_exits_with_1_when_a_file_is_broken(
     assert "broken.py" in error
 
 
+def test_sync_names_the_assets_that_a_broken_file_leaves_at_their_last_version(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, settings: Any
+) -> None:
+    header = "from slicewise import asset\n"
+    (tmp_path / "both.py").write_text(
+        f"{header}@asset\ndef first(): ...\n@asset\ndef second(): ...\n"
+    )
+    (tmp_path / "other.py").write_text(f"{header}@asset\ndef third(): ...\n")
+    settings.BUNDLES = {"trials": tmp_path}
+    assert told("sync")[0]["kept"] == []
+    (tmp_path / "both.py").write_text("1 / 0\n")
+    code, error = refusal(capsys, "sync")
+    assert code == 1
+    assert "At their last good version: first, second\n" in error
+
+
+def test_sync_says_which_data_the_new_definitions_do_not_have(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, settings: Any
+) -> None:
+    declared = "Asset('stock', uri='file:///tmp/stock', partition=PartitionBySequence({}))\n"
+    file = tmp_path / "stock.py"
+    settings.BUNDLES = {"trials": tmp_path}
+    header = "from slicewise import Asset, PartitionBySequence\n"
+    file.write_text(header + declared.format(["north", "south", "west"]))
+    assert told("sync")[0]["orphans"] == {}
+    call_command("assets", "report-write", "stock", "--partition", "*", stdout=StringIO())
+    file.write_text(header + declared.format(["north"]))
+    capsys.readouterr()
+    call_command("sync", "trials")
+    said = "  stock has data of 2 partitions that its definition does not have: see slicewise"
+    assert said + " partitions orphans stock\n" in capsys.readouterr().err
+    file.write_text(header + declared.format(["north", "west"]))
+    assert told("sync")[0]["orphans"] == {"stock": 1}
+    assert told("sync")[0]["orphans"] == {}
+
+
 @pytest.mark.parametrize("command", ["assets", "partitions", "backfill", "runs", "sync"])
 def test_help_says_how_to_use_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         ManagementUtility(["manage.py", command, "--help"]).execute()
     assert ended.value.code == 0
     assert "usage" in capsys.readouterr().out
+
+
+def test_facts_are_written_for_people() -> None:
+    progress = {"percent": 12, "seconds_left": 11088.313932467741, "eta": None}
+    assert fact_text("progress", progress) == "percent 12, seconds_left 3 h 5 min"
+    days = [f"2013-01-{day:02}" for day in range(1, 32)]
+    assert fact_text("days", days).endswith("2013-01-05 and 26 more")
+    assert [duration_text(number) for number in (0.4, 250, 90_000)] == [
+        "0.4 s",
+        "4 min 10 s",
+        "1 d 1 h",
+    ]
+
+
+def test_a_run_is_shown_with_its_partitions_folded() -> None:
+    said("assets", "materialize", "raw_flights", "--partition", "2013-01", "--strategy", "range")
+    shown = said("runs", "show", str(Run.objects.get().pk))
+    assert "2013-01-01 pending" in shown
+    assert "and 26 more" in shown
+    assert "{" not in shown
+
+
+def test_numbers_in_facts_and_tables_fit_for_people() -> None:
+    assert fact_text("progress", {"per_second": 0.94837261}) == "per_second 0.948"
+    assert fact_text("params", {"share": 0.1 + 0.2, "limit": 1234.5678}) == (
+        "share 0.3, limit 1234.5678"
+    )
+    estimate = {"seconds": 3601.0, "low": 59.6, "high": 7300.0, "runs_seen": 4}
+    assert fact_text("estimate", estimate) == (
+        "seconds 1 h 0 min, low 59.6 s, high 2 h 2 min, runs_seen 4"
+    )
+    out = StringIO()
+    command = SlicewiseCommand(stdout=out)
+    rows: list[list[object]] = [[0.1 + 0.2, 3601.0, None, 7], [123456.789, 0.05, "x", 0]]
+    command.print_table(("rate", "seconds", "note", "runs"), rows)
+    shown = out.getvalue().split()
+    assert shown == ["rate", "seconds", "note", "runs", "0.3", "1", "h", "0", "min", "7",
+                     "123456.789", "0.05", "s", "x", "0"]  # fmt: skip

@@ -94,3 +94,147 @@ def test_what_is_neither_a_folder_nor_a_python_file_is_refused(tmp_path: Path) -
         with pytest.raises(SystemExit) as ended:
             check(path)
         assert ended.value.code == 2
+
+
+def test_a_name_that_no_file_declares_is_a_warning_with_what_is_spelled_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text(
+        f"{HEADER}raw_flights = Asset('raw_flights')\n"
+        "@asset(schedule=Asset.ref('raw_fligths') | Asset.ref('weather'))\ndef daily(): ...\n"
+    )
+    assert check(tmp_path) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "a.py:3: asset 'daily': warning: no file here declares 'raw_fligths' (did you mean"
+        " 'raw_flights'?); a server looks for it in its other bundles",
+        "a.py:3: asset 'daily': warning: no file here declares 'weather'; a server looks for it in"
+        " its other bundles",
+    ]
+
+
+def test_what_every_server_refuses_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, arguments in enumerate(
+        (
+            "depends_on_past=True",
+            "outlet_validations=[AssetValidation.not_null('a')]",
+            "partition=PartitionBySequence(range(10_001))",
+            "schedule=Asset.ref('b'), pending='latest', partition=PartitionByInterval('@daily')",
+        )
+    ):
+        (tmp_path / f"f{number}.py").write_text(f"{HEADER}@asset({arguments})\ndef a(): ...\n")
+    assert check(tmp_path) == 1
+    assert "4 errors" in capsys.readouterr().err
+
+
+def test_letters_of_segments_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.py").write_text(
+        f"{HEADER}@asset(partition=PartitionBySequence(['süd']))\ndef a(): ...\n"
+    )
+    assert check(tmp_path) == 0
+    assert "PartitionBySequence([süd])" in capsys.readouterr().out
+
+
+def test_segments_that_do_not_pair_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shop.py").write_text(
+        HEADER + "hours, days = PartitionByInterval('@hourly'), PartitionByInterval('@daily')\n"
+        "north, shoes = PartitionBySequence(['north']), PartitionBySequence(['shoes'])\n"
+        "@asset(partition=PartitionByProduct({'hour': hours, 'region': north}))\n"
+        "def sales(): ...\n"
+        "@asset(schedule=sales, partition=PartitionByProduct({'day': days, 'product': shoes}))\n"
+        "def other(): ...\n"
+        "@asset(partition=PartitionByProduct({'day': days, 'region': shoes}))\n"
+        "def disjoint(sales): ...\n"
+        "@asset(upstream={'sales': All()}, partition=PartitionByProduct({'d': days, 'p': shoes}))\n"
+        "def told(sales): ...\n"
+        "@asset(partition=PartitionByProduct([days, north]))\n"
+        "def listed(): ...\n"
+        "@asset(partition=north)\n"
+        "def good(listed): ...\n"
+    )
+    assert check(tmp_path) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "shop.py:6: note: its segments (product) and those of 'sales' (region) do not pair, so that"
+        " each partition needs all of these; give the dimensions that are the same one name"
+        " (name=... on the definition)",
+        "shop.py:8: note: its segments 'region' have no key in common with 'region' of 'sales', so"
+        " that no partition is ever made; give them names that differ if they are not the same",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("partition", "unmatched"),
+    [
+        ('"@daily", exclude="0 5 * * *"', ["0 5 * * *"]),
+        ('"@daily", exclude=["0 0 * * 6,0", "30 0 * * *", date(2024, 12, 25)]', ["30 0 * * *"]),
+        # Mondays only: no Tuesday starts a week, nor does noon of a Monday.
+        (
+            '"0 0 * * 1", exclude=[date(2024, 7, 2), datetime(2024, 7, 1, 12), date(2024, 7, 1)]',
+            ["2024-07-02", "2024-07-01 12:00:00+00:00"],
+        ),
+        ('"@hourly", exclude=["30 * * * *", "0 3 29 2 *"]', ["30 * * * *"]),
+        ('"@hourly", timezone="Europe/Berlin", exclude="0 2 * * *"', []),
+        # Holidays before the start are no mistake: lists of them are shared.
+        ('"@daily", start="2024-01-01", exclude=date(2020, 12, 25)', []),
+        ('"@yearly", exclude="0 0 * * 0"', []),
+        ('timedelta(hours=6), start="2024-01-01", exclude="0 3 * * *"', ["0 3 * * *"]),
+    ],
+)
+def test_an_exclusion_that_takes_out_no_window_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], partition: str, unmatched: list[str]
+) -> None:
+    (tmp_path / "cut.py").write_text(
+        f"{HEADER}from datetime import date, datetime, timedelta\n"
+        f"@asset(partition=PartitionByInterval({partition}))\ndef cut(): ...\n"
+    )
+    assert check(tmp_path) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split("exclude='")[1].split("'")[0] for line in told] == unmatched
+    assert all(line.startswith("cut.py:3: asset 'cut': warning: ") for line in told)
+
+
+DAYS = 'partition=PartitionByInterval("@daily", start="2024-01-01")'
+
+
+@pytest.mark.parametrize(
+    ("options", "unused"),
+    [
+        ("retry_delay=5", "retry_delay"),
+        ("retry_delay=5, retries=1", None),
+        ('strategy="range"', "strategy='range'"),
+        (f'strategy="range", {DAYS}', None),
+        (f'on_partial="publish", {DAYS}', 'on_partial="publish"'),
+        (f'on_partial="publish", strategy=7, {DAYS}', None),
+        ('outside="drop"', 'outside="drop"'),
+        (f'outside="drop", {DAYS}', None),
+        ('write_mode="append"', "write_mode='append'"),
+        ('write_mode="append", uri="file:///lake/there"', None),
+        ('timezone="Europe/Berlin"', "timezone='Europe/Berlin'"),
+        ('timezone="Europe/Berlin", schedule="@daily"', None),
+        ('timezone="Europe/Berlin", schedule=Asset.ref("up")', "timezone='Europe/Berlin'"),
+        ('timezone="Europe/Berlin", schedule=Asset.ref("up") & Cron("@daily")', None),
+    ],
+)
+def test_an_option_without_effect_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, unused: str | None
+) -> None:
+    (tmp_path / "made.py").write_text(
+        f"{HEADER}from slicewise import Cron\n@asset({options})\ndef made(): ...\n"
+    )
+    assert check(tmp_path) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "no effect" in line]
+    expected = [f"made.py:3: asset 'made': warning: {unused} has no effect"] if unused else []
+    assert [line.rpartition(":")[0] for line in told] == expected
+
+
+def test_a_pause_longer_than_the_longest_one_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "made.py").write_text(
+        f"{HEADER}@asset(retries=1, retry_delay=7200)\ndef made(): ...\n"
+    )
+    assert check(tmp_path) == 0
+    assert "warning: retry_delay acts as an hour" in capsys.readouterr().err

@@ -8,10 +8,12 @@ import pytest
 from django.core.management import call_command
 
 from accounts_app.models import User
+from assets_app.catalogue.services import set_paused
+from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import make_gateway
-from tests.scheduling.scenes import at, by, cron, scheduled, write
+from tests.scheduling.scenes import any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.usefixtures("ada")
 BEGAN = at(2024, 7, 1)
@@ -38,6 +40,24 @@ def test_a_schedule_by_time_is_shown_with_its_ticks() -> None:
     assert told("daily", "--limit", "0")["schedule"]["by_time"] is True
 
 
+def test_a_schedule_that_joins_times_is_shown_in_words_with_its_ticks() -> None:
+    asset("up", DAILY_2013)
+    rule = any_of(by("up"), cron("@daily"))
+    scheduled("joined", rule, DAILY_2013, since=BEGAN, timezone="Europe/Berlin")
+    handle_ticks(at(2024, 7, 1, 22))
+    text = said("joined")
+    assert "up | Cron('@daily') (up or every day at 00:00 (Europe/Berlin))" in text
+    assert "Wed 2024-07-03 00:00" in text
+    assert told("joined")["ticks"][0]["reason"] == "nothing_ended"
+
+
+def test_a_schedule_that_fails_is_shown_with_its_error() -> None:
+    daily = scheduled("daily", cron("@daily"), since=BEGAN)
+    assert daily.producer is not None
+    record_failures({daily.producer.schedule.pk: KeyError("gone")}, at(2024, 7, 2))
+    assert "KeyError: 'gone' (tried again at Tue 2024-07-02 00:01)" in said("daily")
+
+
 def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> None:
     from tests.pages.test_schedules import DAILY, HOURLY
 
@@ -45,15 +65,40 @@ def test_a_schedule_by_assets_is_shown_with_what_is_on_its_way(ada: User) -> Non
     scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", make_gateway("scheduled"), ada)
     assert "hourly 23 of 24" in said("daily")
-    assert told("daily")["on_their_way"] == [
-        {
-            "key": "2024-07-01",
-            "upstream": {"hourly": {"needed": 24, "there": 23, "missing": ["2024-07-01T23:00Z"]}},
-        }
-    ]
+    hours = {
+        "needed": 24,
+        "there": 23,
+        "missing": ["2024-07-01T23:00Z"],
+        "nonexistent": None,
+        "excluded": 0,
+    }
+    assert told("daily")["on_their_way"] == [{"key": "2024-07-01", "upstream": {"hourly": hours}}]
 
 
 def test_an_asset_without_a_schedule_says_so() -> None:
     asset("by_hand", DAILY_2013)
     assert "made by hand" in said("by_hand")
-    assert told("by_hand") == {"schedule": None, "on_their_way": [], "ticks": [], "left_out": []}
+    assert told("by_hand") == {
+        "schedule": None,
+        "on_their_way": [],
+        "ticks": [],
+        "left_out": [],
+        "missed": None,
+    }
+
+
+def test_what_a_paused_asset_has_missed_is_shown(ada: User) -> None:
+    from tests.pages.test_schedules import DAILY, HOURLY
+
+    hourly = asset("hourly", HOURLY)
+    set_paused(scheduled("daily", by("hourly"), DAILY, since=BEGAN), True, user=ada)
+    assert "Missed" not in said("daily")
+    write(hourly, "2024-07-01..2024-07-02", make_gateway("scheduled"), ada)
+    assert "Missed while paused, 2 partitions: 2024-07-01..2024-07-02." in said("daily")
+    assert told("daily")["missed"] == {
+        "count": 2,
+        "first": "2024-07-01",
+        "last": "2024-07-02",
+        "selection": "2024-07-01..2024-07-02",
+        "is_all": True,
+    }

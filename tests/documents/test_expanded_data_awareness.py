@@ -29,7 +29,10 @@ from tests.documents.examples import Loader, Refusal, ended
     [
         ("Full-refresh", ""),
         ("Every Instance", "params={'seed': 1}"),
-        ("Only-Run-Latest", "partition=PartitionByInterval('@daily'), pending='latest'"),
+        (
+            "Only-Run-Latest",
+            "partition=PartitionByInterval('@daily'), pending='latest', schedule='@daily'",
+        ),
         ("Date Range", "partition=PartitionByInterval('@daily'), strategy='range'"),
         ("Segments", "partition=PartitionBySequence(['emea', 'apac'])"),
     ],
@@ -172,7 +175,7 @@ VALIDATED = """
     )
 
     @asset(
-        uri='snowflake://...',
+        uri='s3://bucket/aggregated_sales',
         columns=['total'],
         kind='dataset',
         inlet_validations={raw_sales: [AssetValidation.has_columns(raw_sales.sales)]},
@@ -185,7 +188,8 @@ VALIDATED = """
 
 def test_expectations_are_declared_of_inputs_and_outputs(load: Loader) -> None:
     # `column=` and `type=` are our `columns=` and `kind=`. An asset can have several inlets, so
-    # the validations of inlets say of which; a function takes the place of the SqlOperator.
+    # the validations of inlets say of which; a function takes the place of the SqlOperator. What is
+    # written is validated where it can be read back, which is not so of snowflake.
     names = load(VALIDATED)
     raw, aggregated = names["raw_sales"].to_json(), names["aggregated_sales"].to_json()
     assert len(raw["outlet_validations"]) == 1
@@ -208,7 +212,11 @@ OWN_RULE = """
     raw_sales = Asset('raw_sales')
     runs = []
 
-    @asset(inlet_validations={raw_sales: [has_rows]}, outlet_validations=[has_rows])
+    @asset(
+        uri='file:///lake/sales',
+        inlet_validations={raw_sales: [has_rows]},
+        outlet_validations=[has_rows],
+    )
     def sales(raw_sales):
         runs.append(raw_sales)
         return [row for row in raw_sales.read() if row]

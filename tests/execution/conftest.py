@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import messages, recovery
-from assets_app.models import Gateway, RunAttempt
+from assets_app.models import Gateway, Lease, RunAttempt
 from tests.cast import person
 
 
@@ -30,7 +31,7 @@ def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
     """The messages that would have gone to workers: (task, arguments, queue)."""
     gone: list[tuple[str, tuple[int | str, ...], str]] = []
 
-    def keep(task: str, *args: int | str, queue: str, expires: float | None = None) -> bool:
+    def keep(task: str, *args: int | str, queue: str) -> bool:
         gone.append((task, args, queue))
         return True
 
@@ -42,6 +43,11 @@ def sent() -> Iterator[list[tuple[str, tuple[int | str, ...], str]]]:
 def no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that has run out is believed at once; that it is doubted first has a test."""
     monkeypatch.setattr(recovery, "DOUBT_SECONDS", 0.0)
+
+
+def lose_the_worker() -> None:
+    """Nobody renews the leases of the attempts under way any more, and they have run out."""
+    Lease.objects.update(until=timezone.now() - timedelta(seconds=1))
 
 
 def at_work(gateway: Gateway) -> SimpleNamespace:
@@ -58,10 +64,10 @@ def at_work(gateway: Gateway) -> SimpleNamespace:
     return played
 
 
-def make_gateway(queue: str, slots: int = 3) -> Gateway:
+def make_gateway(queue: str, slots: int = 3, name: str = "") -> Gateway:
     now = timezone.now()
     return Gateway.objects.create(
-        name=f"{queue}@test",
+        name=name or f"{queue}@test",
         host="test",
         process_id=1,
         queue=queue,

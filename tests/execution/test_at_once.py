@@ -8,13 +8,28 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from assets_app.execution import control, ending, transitions, worker
+from accounts_app.errors import ConflictingRequest
+from accounts_app.models import AuditEntry
+from assets_app.execution import control, ending, transitions
 from assets_app.execution.control import cancel_group
+from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
-from assets_app.models import FailureKind, Run, RunAttempt, RunState
+from assets_app.execution.leases import end_lease, renew_all
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.retrying import rerun, retry_run
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    FailureKind,
+    Lease,
+    ProducerVersion,
+    Run,
+    RunGroup,
+    RunState,
+)
 from tests.cast import DAILY_2013, asset, person
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun
@@ -57,28 +72,141 @@ def test_a_run_that_goes_back_to_the_queue_meanwhile_is_canceled_all_the_same() 
     assert Run.objects.get().state == RunState.CANCELING
 
 
+def locked_slices(of: Asset, may_end: threading.Event) -> threading.Thread:
+    """Another transaction locks the slices of an asset, as a run does that records many."""
+    are_locked = threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            assert list(AssetPartition.objects.filter(asset=of).select_for_update())
+            are_locked.set()
+            may_end.wait(20)
+
+    thread = elsewhere(hold)
+    assert are_locked.wait(10)
+    return thread
+
+
+@pytest.mark.parametrize("asked_for", ["materialize", "retry", "rerun"])
+def test_a_request_for_locked_partitions_is_answered_and_leaves_nothing(asked_for: str) -> None:
+    alice = person("alice", is_superuser=True)
+    flights = asset("raw_flights", DAILY_2013)
+    request = MaterializeRequest(asset=flights, selection="2013-01-01..2013-01-03")
+    run = materialize(request, user=alice).runs.order_by("id")[0]
+    cancel_group(run.group, user=alice)
+    asks: dict[str, Callable[[], object]] = {
+        "materialize": lambda: materialize(request, user=alice),
+        "retry": lambda: retry_run(run, user=alice),
+        "rerun": lambda: rerun(run, user=alice),
+    }
+    before = Run.objects.count(), RunGroup.objects.count(), AuditEntry.objects.count()
+    refusals: list[ConflictingRequest] = []
+
+    def ask() -> None:
+        try:
+            asks[asked_for]()
+        except ConflictingRequest as refused:
+            refusals.append(refused)
+
+    may_end = threading.Event()
+    holder, began = locked_slices(flights, may_end), time.monotonic()
+    asking = elsewhere(ask)
+    asking.join(5)
+    waited = time.monotonic() - began
+    may_end.set()
+    holder.join()
+    asking.join()
+    assert waited < 3
+    (refused,) = refusals
+    assert "Nothing was changed: ask again" in str(refused)
+    assert before == (Run.objects.count(), RunGroup.objects.count(), AuditEntry.objects.count())
+    assert asks[asked_for]()
+
+
+def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
+    """As with an Idempotency-Key, which is kept in one transaction with the answer."""
+    alice = person("alice", is_superuser=True)
+    flights = asset("raw_flights", DAILY_2013)
+    request = MaterializeRequest(asset=flights, selection="2013-01-01")
+    is_locked, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            assert list(ProducerVersion.objects.select_for_update())
+            is_locked.set()
+            may_end.wait(20)
+
+    def ask() -> str:
+        with transaction.atomic():
+            materialize(request, user=alice)
+            with connection.cursor() as cursor:
+                cursor.execute("SHOW lock_timeout")
+                return str(cursor.fetchone()[0])
+
+    holder = elsewhere(hold)
+    assert is_locked.wait(10)
+    try:
+        with pytest.raises(ConflictingRequest, match="ask again"):
+            ask()
+    finally:
+        may_end.set()
+        holder.join()
+    assert not Run.objects.exists()
+    assert ask() == "0", "what comes after the request may wait"
+
+
+def test_a_backfill_that_is_being_canceled_keeps_no_other_from_its_slots() -> None:
+    alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
+    held, free = asset("raw_flights", DAILY_2013), asset("weather", DAILY_2013)
+    for name in (held, free):
+        materialize(MaterializeRequest(asset=name, selection="2013-01"), user=alice)
+    canceled = RunGroup.objects.order_by("id")[0]
+    RunGroup.objects.filter(pk=canceled.pk).update(priority=5)
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def cancel() -> None:
+        with transaction.atomic():
+            list(Run.objects.filter(group=canceled).select_for_update())
+            is_held.set()
+            may_go.wait(20)
+
+    thread = elsewhere(cancel)
+    assert is_held.wait(10)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '3s'")
+        assert dispatch() == 2 * gateway.slots
+        sent = Run.objects.filter(state=RunState.DISPATCHED)
+        assert set(sent.values_list("asset__name", flat=True)) == {"weather"}
+    finally:
+        may_go.set()
+        thread.join()
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = 0")
+
+
 def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
     alice, gateway = person("alice", is_superuser=True), make_gateway("scheduled")
     flights = asset("raw_flights", DAILY_2013)
     ending = begun(flights, alice, gateway, "2013-01-01")
     other = begun(flights, alice, gateway, "2013-01-02")
-    RunAttempt.objects.update(lease_until=timezone.now())
+    Lease.objects.update(until=timezone.now())
     is_held, may_go = threading.Event(), threading.Event()
 
     def settle() -> None:
         with transaction.atomic():
-            RunAttempt.objects.select_for_update().get(pk=ending.row.pk)
+            end_lease(ending.row)
             is_held.set()
             may_go.wait(10)
 
     thread = elsewhere(settle)
     is_held.wait(10)
     began = time.monotonic()
-    states = worker._renew_leases([ending.row, other.row])
+    states = renew_all([ending.row, other.row])
     took = time.monotonic() - began
     may_go.set()
     thread.join()
     assert took < 5
     assert states == {ending.row.token: "running", other.row.token: "running"}
-    other.row.refresh_from_db()
-    assert other.row.lease_until > timezone.now() + timedelta(seconds=5)
+    renewed = Lease.objects.filter(until__gt=timezone.now() + timedelta(seconds=5))
+    assert [lease.attempt_id for lease in renewed] == [other.row.pk]

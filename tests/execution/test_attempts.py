@@ -110,7 +110,7 @@ def test_a_mapping_says_which_upstream_partitions_are_read(alice: User, gateway:
     trend = asset("trend", DAILY_2013, upstream=week)
     publish(begun(flights, alice, gateway, "2013-01-01..2013-01-09", strategy="range"))
     (read,) = attempts.take_inputs(begun(trend, alice, gateway, "2013-01-10"))
-    assert [piece.key for piece in read.slices] == [f"2013-01-0{day}" for day in range(4, 10)]
+    assert read.keys == [f"2013-01-0{day}" for day in range(4, 10)]
     assert read.missing == ["2013-01-10"]
 
 
@@ -122,7 +122,7 @@ def test_all_of_a_time_that_has_no_bounds_is_what_was_made_of_it(
     yesterday = (timezone.now() - timedelta(days=1)).date()
     publish(begun(events, alice, gateway, str(yesterday)))
     (read,) = attempts.take_inputs(begun(spend, alice, gateway, "JFK"))
-    assert [piece.key for piece in read.slices] == [str(yesterday)]
+    assert read.keys == [str(yesterday)]
 
 
 def test_a_run_keeps_to_the_version_of_the_code_that_it_was_asked_with(
@@ -161,19 +161,34 @@ def test_an_error_that_the_database_cannot_hold_is_not_lost(alice: User, gateway
 
 
 def test_a_failure_of_the_platform_is_tried_again_and_not_without_end(
-    alice: User, gateway: Gateway
+    alice: User, gateway: Gateway, settings: Any
 ) -> None:
+    settings.PLATFORM_RETRY_PAUSE_SECONDS, settings.PLATFORM_RETRY_LONGEST_PAUSE_SECONDS = 1, 300
+    settings.PLATFORM_RETRY_HOURS = 2
     flights = asset("raw_flights", DAILY_2013)
     attempt: Attempt | None = begun(flights, alice, gateway)
-    for number in range(1, ending.PLATFORM_RETRIES + 2):
-        assert attempt is not None
-        assert attempt.row.number == number
+    pauses: list[float] = []
+    while attempt is not None:
+        before = timezone.now()
         ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+        run = Run.objects.get()
+        if run.not_before is not None and run.state == RunState.QUEUED:
+            pauses.append((run.not_before - before).total_seconds())
         Run.objects.update(not_before=None)
         dispatch()
         attempt = attempts.begin(attempt.run.pk, gateway)
-    assert attempt is None
     assert Run.objects.get().state == RunState.FAILED
+    assert [round(pause) for pause in pauses[:10]] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert 2 * 3600 <= sum(pauses) < 2 * 3600 + 301
+
+
+def test_a_server_that_is_back_within_hours_finds_the_run_still_tried(
+    alice: User, gateway: Gateway
+) -> None:
+    attempt = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    Run.objects.update(platform_failures=60)
+    ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+    assert Run.objects.get().state == RunState.QUEUED
 
 
 def test_a_failed_re_run_shows_as_failed_and_keeps_the_data(alice: User, gateway: Gateway) -> None:

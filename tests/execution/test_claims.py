@@ -4,8 +4,9 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
+from assets_app.execution import claims
 from assets_app.execution.claims import PlannedRun, RunTerms, claim_all
-from assets_app.models import Asset, Queue, Run, RunGroup, RunState, Trigger
+from assets_app.models import Asset, AssetPartition, Queue, Run, RunGroup, RunState, Trigger
 from slicewise.rows import partition_rows
 from tests.cast import DAILY_2013, asset
 
@@ -74,3 +75,20 @@ def test_runs_of_several_assets_keep_each_its_own() -> None:
         ("weather", other.pk, "backfill", "2013-01-01..2013-01-02", 2, {}),
         ("flights", group.pk, "scheduled", "2013-01-02", 1, {}),
     ]
+
+
+def test_a_large_claim_takes_its_slices_by_several_statements_in_one_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flights = asset("flights", DAILY_2013)
+    asked = terms(flights, RunGroup.objects.create())
+    rows = list(partition_rows(DAILY_2013, DAILY_2013.select("2013-01-01..2013-01-10")))
+    claim_all([PlannedRun(asked, rows[3:4])])
+    monkeypatch.setattr(claims, "_AT_ONCE", 4)
+    claimed, held = claim_all([PlannedRun(asked, rows[:4:-1]), PlannedRun(asked, rows[4::-1])])
+    assert [one.row.key for one in claimed] == [
+        row.key for row in [*rows[:4:-1], *rows[4::-1]] if row != rows[3]
+    ]
+    assert [one.row for one in held] == [rows[3]]
+    in_order = AssetPartition.objects.order_by("pk").values_list("key", flat=True)
+    assert list(in_order) == [rows[3].key, *(row.key for row in rows if row != rows[3])]

@@ -1,7 +1,6 @@
 """Logins come from a file of the gateway's: for the places that they are for, and no others."""
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -9,7 +8,6 @@ from unittest.mock import patch
 import psycopg
 import pytest
 from django.db import connection
-from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import publishing
@@ -19,7 +17,7 @@ from assets_app.execution.outputs import StagedOutlet
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from tests.cast import DAILY_2013, asset, outlet_of
-from tests.execution.conftest import at_work
+from tests.execution.conftest import at_work, lose_the_worker
 from tests.execution.test_attempts import begun
 
 SHOP = {"user": "runs", "password": "s3cret"}
@@ -104,8 +102,7 @@ def test_a_table_is_published_by_whoever_finishes_and_recorded_once(
             publishing.publish(attempt.row, [outlet])
             assert Run.objects.get().state == RunState.PUBLISHING
             known.write_text(json.dumps({place: login}))
-            past = timezone.now() - timedelta(seconds=1)
-            RunAttempt.objects.update(lease_until=past)
+            lose_the_worker()
             recover()
             with patch.object(publishing, "current", lambda: at_work(gateway)):
                 publishing.finish_publishing(attempt.row.pk, str(RunAttempt.objects.get().token))

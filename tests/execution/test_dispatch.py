@@ -6,10 +6,10 @@ from typing import Any
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import messages
+from assets_app.execution import attempts, messages
 from assets_app.execution.dispatch import dispatch, resend_unheard
 from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.models import Gateway, Run, RunGroup, RunState
+from assets_app.models import Asset, Gateway, Run, RunGroup, RunState
 from tests.cast import DAILY_2013, asset
 
 Sent = list[tuple[str, tuple[Any, ...], str]]
@@ -60,6 +60,17 @@ def test_a_group_keeps_to_its_max_active_runs(alice: User, gateway: Gateway) -> 
     assert dispatched(group) == 2
 
 
+def test_a_limit_beyond_all_numbers_keeps_nothing_from_its_slot(
+    alice: User, gateway: Gateway
+) -> None:
+    asset("huge", DAILY_2013, options={"max_active_runs": 10**10})
+    materialize(
+        MaterializeRequest(asset=Asset.objects.get(name="huge"), selection="2013-01-01"), user=alice
+    )
+    ask(alice, "raw_flights", "2013-01-01")
+    assert dispatch() == 2
+
+
 def test_a_paused_group_gets_nothing(alice: User, gateway: Gateway) -> None:
     ask(alice, "raw_flights")
     RunGroup.objects.update(paused=True)
@@ -87,6 +98,27 @@ def test_a_message_that_was_lost_is_sent_again(alice: User, gateway: Gateway, se
     resend_unheard()
     resend_unheard()
     assert sent == [(messages.EXECUTE, (run.pk,), "scheduled")]
+
+
+def test_runs_that_wait_behind_long_ones_are_not_sent_again(
+    alice: User, gateway: Gateway, sent: Sent
+) -> None:
+    ask(alice, "raw_flights")
+    assert dispatch() == 6
+    at_work = list(Run.objects.filter(state=RunState.DISPATCHED).order_by("id")[:3])
+    for run in at_work:
+        assert attempts.begin(run.pk, gateway)
+    sent.clear()
+    for _ in range(3):
+        Run.objects.update(dispatched_at=timezone.now() - timedelta(seconds=11))
+        resend_unheard()
+    assert sent == []
+    # A slot comes free, and one of the messages may have been lost.
+    Run.objects.filter(pk=at_work[0].pk).update(state=RunState.CANCELING)
+    Run.objects.filter(pk=at_work[0].pk).update(state=RunState.CANCELED, ended_at=timezone.now())
+    resend_unheard()
+    resend_unheard()
+    assert [args for _, args, _ in sent] == [(at_work[-1].pk + 1,), (at_work[-1].pk + 2,)]
 
 
 def test_what_was_sent_to_a_gateway_that_is_gone_is_queued_again(

@@ -1,12 +1,15 @@
 """A worker that is asked to end says so at once, and is heard of until it has."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from typing import Any
 from unittest.mock import Mock, patch
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
+from django.conf import settings as django_settings
 from django.db import connections
 from django.utils import timezone
 
@@ -14,9 +17,10 @@ from accounts_app.models import User
 from assets_app.execution import worker
 from assets_app.execution.dispatch import live_gateways
 from assets_app.execution.worker import GatewayWorker
-from assets_app.models import Gateway, RunAttempt
+from assets_app.models import Gateway, Lease, RunAttempt
 from assets_app.models.gateways import GatewayState
 from tests.cast import DAILY_2013, asset
+from tests.execution.conftest import lose_the_worker
 from tests.execution.test_attempts import begun
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +34,16 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def working() -> Iterator[GatewayWorker]:
+def spark(settings: Any) -> Iterator[socket.socket]:
+    """A Spark server that is there, as far as knocking at its door tells."""
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as server:
+        settings.SPARK_REMOTE = f"sc://localhost:{server.getsockname()[1]}/;token=x"
+        settings.SPARK_CHECK_SECONDS = 0.05
+        yield server
+
+
+@pytest.fixture
+def working(spark: socket.socket) -> Iterator[GatewayWorker]:
     beat = GatewayWorker._beat
 
     def beat_and_close(self: GatewayWorker) -> None:
@@ -69,22 +82,41 @@ def test_an_attempt_is_held_whether_or_not_it_has_a_process(
     attempt = begun(asset("raw_flights", DAILY_2013), alice, working.gateway).row
 
     def is_renewed() -> bool:
-        attempt.refresh_from_db()
-        return attempt.lease_until > timezone.now()
+        return Lease.objects.get(attempt=attempt).until > timezone.now()
 
     with working.watching(attempt) as watched:
-        RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        lose_the_worker()
         wait_for(is_renewed)
         # Whoever held it before lets go of what is its own.
         before = RunAttempt(pk=attempt.pk, token=uuid4())
         with working.watching(before) as lost:
             wait_for(lost.lease_lost.is_set)
-        RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        lose_the_worker()
         wait_for(is_renewed)
         assert not watched.lease_lost.is_set()
-    RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    lose_the_worker()
     time.sleep(0.3)
     assert not is_renewed()
+
+
+def test_a_gateway_tells_since_when_its_spark_server_does_not_answer(
+    working: GatewayWorker, spark: socket.socket
+) -> None:
+    time.sleep(0.5)
+    assert not working.spark_away.is_set()
+    assert Gateway.objects.get().spark_away_since is None
+    spark.close()
+    wait_for(lambda: Gateway.objects.get().spark_away_since is not None)
+    since = Gateway.objects.get().spark_away_since
+    time.sleep(0.3)
+    assert Gateway.objects.get().spark_away_since == since
+    with socket.create_server(("127.0.0.1", spark_port()), reuse_port=True):
+        wait_for(lambda: Gateway.objects.get().spark_away_since is None)
+    assert not working.spark_away.is_set()
+
+
+def spark_port() -> int:
+    return urlsplit(django_settings.SPARK_REMOTE).port or 0
 
 
 def test_who_has_ended_is_heard_no_more(working: GatewayWorker) -> None:

@@ -11,6 +11,7 @@ import pytest
 from accounts_app.models import User
 from assets_app.execution import attempts, engines, supervision
 from assets_app.execution.attempts import Attempt
+from assets_app.execution.company import Company
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.engines import MayGoOn, engine_of
 from assets_app.execution.requests import MaterializeRequest, materialize
@@ -107,8 +108,9 @@ def test_a_server_without_a_master_fails_the_run_with_the_name_of_the_setting(
     run: Run, gateway: Gateway, settings: Any
 ) -> None:
     settings.SPARK_MASTER = ""
-    worker = MagicMock(gateway=gateway)
+    worker = MagicMock(gateway=gateway, company=Company(gateway.slots, suspect_after=2))
     worker.going_down.is_set.return_value = False
+    worker.spark_away.is_set.return_value = False
     with patch.object(supervision, "current", lambda: worker):
         supervision.execute(run.pk)
     run.refresh_from_db()

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
@@ -22,7 +23,7 @@ from assets_app.execution.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.client import WarmParentError
 from tests.cast import DAILY_2013, asset, outlet_of
-from tests.execution.conftest import make_gateway
+from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.execution.test_attempts import begun, publish, staged
 
 Message = dict[str, Any]
@@ -56,7 +57,7 @@ class Worker:
     """A worker whose warm parent forks nothing, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.parent, self.going_down = self, Event()
+        self.parent, self.going_down, self.spark_away = self, Event(), Event()
         self.called: list[Message] = []
         self.said = FINISHED
         self.refuses: Callable[[], None] = lambda: None
@@ -155,8 +156,8 @@ def test_a_run_that_keeps_a_part_of_what_it_made_has_failed(attempt: Attempt) ->
 
 
 def test_a_run_that_loses_its_worker_too_often_has_its_failure_told(attempt: Attempt) -> None:
-    Run.objects.update(platform_failures=ending.PLATFORM_RETRIES)
-    RunAttempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    Run.objects.update(lost_attempts=settings.LOST_ATTEMPTS_LIMIT - 1)
+    lose_the_worker()
     assert recovery.recover() == 1
     assert left() == [(1, "on_failure")]
 
@@ -288,6 +289,25 @@ def test_what_fails_before_it_is_begun_is_tried_again(attempt: Attempt, worker: 
         calling.call_hook(RunHook.objects.get().pk)
     calling.call_hook(RunHook.objects.get().pk)
     assert len(worker.called) == 1
+
+
+def test_a_call_that_cannot_be_put_together_is_given_up_after_an_hour(
+    attempt: Attempt, worker: Worker
+) -> None:
+    publish(attempt)
+    hook = RunHook.objects.get()
+    with patch.object(calling, "_request", side_effect=LookupError("no such definition")):
+        with pytest.raises(LookupError):
+            calling.call_hook(hook.pk)
+        assert not RunHook.objects.get().begun_at
+        RunAttempt.objects.update(ended_at=timezone.now() - timedelta(hours=2))
+        RunHook.objects.update(sent_at=timezone.now() - 2 * hooks.RESEND_AFTER)
+        assert hooks.resend_hooks() == 1
+        calling.call_hook(hook.pk)
+    RunHook.objects.update(sent_at=timezone.now() - 2 * hooks.RESEND_AFTER)
+    assert hooks.resend_hooks() == 0
+    said = "[on_success was not called: LookupError: no such definition]\n"
+    assert (log_of(attempt.row), worker.called) == (said, [])
 
 
 def test_workers_are_told_again_of_what_nobody_has_begun(

@@ -1,12 +1,10 @@
 """Assets that one function makes: claimed, put in place, recorded and let go as one (AIP-75)."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.utils import timezone
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
@@ -28,7 +26,7 @@ from assets_app.models import (
 )
 from slicewise import storage
 from tests.cast import DAILY_2013, outlet_of, together
-from tests.execution.conftest import at_work
+from tests.execution.conftest import at_work, lose_the_worker
 from tests.execution.test_attempts import begun, counts_agree_with_slices
 
 DAYS = ["2013-01-01", "2013-01-02"]
@@ -57,9 +55,9 @@ class Staged:
         for of in split:
             root = lake / of.name
             root.mkdir(parents=True)
-            token = str(attempt.row.token)
+            fence = attempt.row.fence
             staging = storage.staging_path(
-                root, attempt.run.pk, names[of.name], token, partitioned=True
+                root, attempt.run.pk, names[of.name], fence, partitioned=True
             )
             pieces = [
                 {"key": key, "path": f"partition={key}", "rows": 1, "bytes": 1}
@@ -79,9 +77,7 @@ class Staged:
 
     def finish(self, gateway: Gateway) -> None:
         """What a gateway does when it is asked to, the worker being lost."""
-        RunAttempt.objects.filter(ended_at=None).update(
-            lease_until=timezone.now() - timedelta(seconds=1)
-        )
+        lose_the_worker()
         recover()
         with patch.object(publishing, "current", lambda: at_work(gateway)):
             publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))
@@ -200,7 +196,7 @@ def test_two_outlets_that_stage_in_one_folder_do_not_meet(
     attempt = begun(one, alice, gateway, "")
     names = attempt.row.disk_names(attempt.run.producer_version)
     homes = [
-        storage.staging_path(tmp_path / of.name, 1, names[of.name], "t", partitioned=False)
+        storage.staging_path(tmp_path / of.name, 1, names[of.name], 1, partitioned=False)
         for of in (one, two)
     ]
     for home in homes:

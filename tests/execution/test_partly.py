@@ -65,7 +65,7 @@ def says(worker: Worker, root: Path, made: list[str], left_out: list[str], end: 
 
     def stage(request: Any) -> None:
         run_id, name = request["run_id"], request["attempt_name"]
-        staging = storage.staging_path(root, run_id, name, request["token"], partitioned=True)
+        staging = storage.staging_path(root, run_id, name, request["fence"], partitioned=True)
         pieces = []
         for key in made:
             folder = staging / f"partition={key}"

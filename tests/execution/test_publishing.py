@@ -4,14 +4,12 @@ import errno
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.db import OperationalError, connection
-from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import publishing
@@ -22,7 +20,7 @@ from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
 from tests.cast import DAILY_2013, asset, outlet_of
-from tests.execution.conftest import at_work
+from tests.execution.conftest import at_work, lose_the_worker
 from tests.execution.test_attempts import begun, counts_agree_with_slices, staged
 
 
@@ -41,7 +39,7 @@ class Ready:
         self.root = root
         self.staged = [piece for piece in staged(attempt) if piece["key"] not in without]
         names = (attempt.run.pk, attempt.row.name_on_disk)
-        self.staging = storage.staging_path(root, *names, str(attempt.row.token), partitioned=True)
+        self.staging = storage.staging_path(root, *names, attempt.row.fence, partitioned=True)
         for piece in self.staged:
             folder = self.staging / piece["path"]
             folder.mkdir(parents=True)
@@ -54,9 +52,7 @@ class Ready:
 
     def finish(self, gateway: Gateway) -> None:
         """What a gateway does when it is asked to, the worker being lost."""
-        RunAttempt.objects.filter(ended_at=None).update(
-            lease_until=timezone.now() - timedelta(seconds=1)
-        )
+        lose_the_worker()
         recover()
         with patch.object(publishing, "current", lambda: at_work(gateway)):
             publishing.finish_publishing(self.attempt.pk, str(RunAttempt.objects.get().token))

@@ -4,29 +4,26 @@ import time
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock, patch
+from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending, messages, recovery
+from assets_app.execution import attempts, ending, leases, messages, recovery
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.recovery import recover
-from assets_app.models import Gateway, Run, RunAttempt, RunState
+from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
 from tests.cast import DAILY_2013, asset, outlet_of
+from tests.execution.conftest import lose_the_worker
 from tests.execution.test_attempts import begun, staged
 
 Sent = list[tuple[str, tuple[Any, ...], str]]
-
-
-def lose_the_worker() -> None:
-    RunAttempt.objects.filter(ended_at=None).update(
-        lease_until=timezone.now() - timedelta(seconds=1)
-    )
 
 
 def test_a_run_whose_lease_holds_is_left_alone(alice: User, gateway: Gateway) -> None:
@@ -56,7 +53,7 @@ def test_a_lease_that_has_run_out_is_doubted_until_nobody_has_renewed_it_for_a_w
     lose_the_worker()
     assert recover() == 0
     time.sleep(0.3)
-    attempts.renew(held.row)
+    leases.renew(held.row)
     assert recover() == 0
     lose_the_worker()
     assert recover() == 0
@@ -69,7 +66,7 @@ def test_a_lease_from_before_the_clock_was_set_back_does_not_hold_for_an_hour(
     alice: User, gateway: Gateway
 ) -> None:
     begun(asset("raw_flights", DAILY_2013), alice, gateway)
-    RunAttempt.objects.update(lease_until=F("lease_until") + timedelta(hours=1))
+    Lease.objects.update(until=F("until") + timedelta(hours=1))
     assert recover() == 1
     assert Run.objects.get().state == RunState.QUEUED
 
@@ -94,15 +91,75 @@ def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
     assert Run.objects.get(pk=other.run.pk).state == RunState.QUEUED
 
 
+def test_attempts_that_cannot_be_seen_to_keep_no_later_one_from_its_turn(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flights = asset("raw_flights", DAILY_2013)
+    odd = begun(flights, alice, gateway, "2013-01-01").run
+    template = RunAttempt.objects.get()
+    fields = {
+        field.attname: getattr(template, field.attname)
+        for field in RunAttempt._meta.concrete_fields
+        if not field.primary_key
+    }
+    run_fields = {
+        field.attname: getattr(odd, field.attname)
+        for field in Run._meta.concrete_fields
+        if not field.primary_key
+    }
+    Run.objects.update(state=RunState.PUBLISHING)
+    runs = Run.objects.bulk_create(
+        Run(**run_fields | {"state": RunState.PUBLISHING}) for _ in range(510)
+    )
+    made = RunAttempt.objects.bulk_create(
+        RunAttempt(**fields | {"run_id": run.pk, "token": uuid4()}) for run in runs
+    )
+    Lease.objects.bulk_create(Lease(attempt=attempt, until=timezone.now()) for attempt in made)
+    Gateway.objects.update(slots=1_000)
+    other = begun(flights, alice, gateway, "2013-01-02").run
+    lose_the_worker()
+
+    def fail(*_: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(recovery, "_ask_for_help", fail)
+    recover()
+    recover()
+    assert Run.objects.get(pk=other.pk).state == RunState.QUEUED
+    # They are not given up.
+    Run.objects.filter(state=RunState.PUBLISHING).exclude(pk=odd.pk).delete()
+    assert recover() == 0
+    monkeypatch.setattr(recovery, "_PAUSE_SECONDS", 0.0)
+    assert recover() == 1
+
+
 def test_a_run_that_loses_every_worker_fails_in_the_end(alice: User, gateway: Gateway) -> None:
     lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
-    for _ in range(ending.PLATFORM_RETRIES + 1):
+    for number in range(1, settings.LOST_ATTEMPTS_LIMIT + 1):
         lose_the_worker()
         recover()
+        run = Run.objects.get()
+        assert run.lost_attempts == number
+        # At once the first time: a worker is lost for many reasons. Later after pauses that differ,
+        # so that runs which were lost together come back apart.
+        pause = run.not_before and run.not_before > timezone.now() + timedelta(seconds=0.4)
+        assert bool(pause) == (1 < number < settings.LOST_ATTEMPTS_LIMIT)
+        Run.objects.update(not_before=None)
         dispatch()
         attempts.begin(lost.run.pk, gateway)
-    run = Run.objects.get()
     assert (run.state, run.error_kind) == ("failed", "platform")
+
+
+def test_a_loss_takes_nothing_from_what_a_run_may_fail_by_spark(
+    alice: User, gateway: Gateway
+) -> None:
+    lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
+    Run.objects.update(platform_failures=60)
+    lose_the_worker()
+    recover()
+    run = Run.objects.get()
+    assert (run.state, run.lost_attempts, run.not_before) == (RunState.QUEUED, 1, None)
+    assert lost.run.pk == run.pk
 
 
 def test_a_lost_publication_is_for_a_gateway_to_finish(
@@ -143,7 +200,7 @@ def test_a_call_for_help_waits_in_a_full_queue_and_few_follow_it(
         recover()
     (call,) = [one for one in send.mock_calls if messages.STOP_LOST_ATTEMPT in one.args]
     assert call.kwargs.get("expires") is None
-    asked_again = RunAttempt.objects.get().lease_until - timezone.now()
+    asked_again = Lease.objects.get().until - timezone.now()
     assert asked_again.total_seconds() == pytest.approx(due, abs=3)
 
 

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -311,9 +312,10 @@ def test_a_run_that_lost_its_worker_too_often_is_tried_again_after_clearing_up(
 ) -> None:
     attempt = begun(flights, alice, gateway)
     RunAttempt.objects.update(application_id="app-1")
-    Run.objects.update(platform_failures=ending.PLATFORM_RETRIES)
-    ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
+    Run.objects.update(lost_attempts=settings.LOST_ATTEMPTS_LIMIT - 1)
+    ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM, is_loss=True))
     run = retry_run(Run.objects.get(), user=alice)
+    assert (run.platform_failures, run.lost_attempts) == (0, 0)
     assert [one.number for one in begun_again(run, gateway).unstopped] == [1]
 
 

@@ -2,20 +2,23 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts_app.models import User
 from assets_app.execution import attempts, clearing, ending, messages, recovery, supervision
+from assets_app.execution.company import Company
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.inputs import UpstreamInput
@@ -23,10 +26,22 @@ from assets_app.execution.intending import FoundKeysHeld
 from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.worker import Watched
-from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
+from assets_app.models import (
+    FailureKind,
+    Gateway,
+    Lease,
+    ProducerVersion,
+    Run,
+    RunAttempt,
+    RunState,
+)
+from assets_app.queries.clock import database_now
 from slicewise import storage
+from slicewise.plugins import PluginError
 from slicewise.runner.client import WarmParentError
+from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
 from tests.cast import DAILY_2013, asset
+from tests.execution.conftest import lose_the_worker, make_gateway
 
 Message = dict[str, Any]
 SPARK = [
@@ -59,7 +74,8 @@ class Worker:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self.going_down = threading.Event()
+        self.going_down, self.spark_away = threading.Event(), threading.Event()
+        self.company = Company(gateway.slots, settings.SUSPECT_AFTER_LOSSES)
         self.parent = self
         self.interrupted: list[str] = []
         self.launched: list[Message] = []
@@ -142,14 +158,8 @@ def begin(run: Run, worker: Worker) -> RunAttempt:
     return attempt.row
 
 
-def lose_the_worker() -> None:
-    RunAttempt.objects.filter(ended_at=None).update(
-        lease_until=timezone.now() - timedelta(seconds=1)
-    )
-
-
 def stage(root: Path, attempt: RunAttempt) -> Path:
-    names = (attempt.run_id, attempt.name_on_disk, str(attempt.token))
+    names = (attempt.run_id, attempt.name_on_disk, attempt.fence)
     folder = storage.staging_path(root, *names, partitioned=True)
     (folder / "partition=2013-01-01").mkdir(parents=True)
     return folder
@@ -253,6 +263,41 @@ def test_a_host_without_memory_for_a_process_is_no_failure_of_the_code(
     assert (run.platform_failures, run.code_failures) == (1, 0)
 
 
+def test_a_process_that_is_killed_each_time_fails_in_the_end(run: Run, worker: Worker) -> None:
+    worker.said = [KILLED]
+    for lost in range(1, settings.LOST_ATTEMPTS_LIMIT):
+        assert execute(run).state == RunState.QUEUED
+        assert run.lost_attempts == lost
+    assert execute(run).state == RunState.FAILED
+    assert "SIGKILL" in run.error
+
+
+def test_while_spark_is_away_nothing_begins_that_needs_it(
+    run: Run, worker: Worker, gateway: Gateway
+) -> None:
+    worker.spark_away.set()
+    assert execute(run).state == RunState.QUEUED
+    assert (run.attempt_count, run.platform_failures, run.dispatched_at) == (0, 0, None)
+    assert worker.launched == []
+    # Once it is known of all gateways of the queue, it is not sent to any.
+    Run.objects.update(not_before=None)
+    Gateway.objects.update(spark_away_since=timezone.now())
+    assert dispatch() == 0
+    version = run.producer_version
+    version.definition["engine"] = "submit"
+    version.save()
+    assert dispatch() == 1
+    supervision.execute(run.pk)
+    assert RunAttempt.objects.get().engine == "submit"
+
+
+def test_one_gateway_that_reaches_spark_is_enough(run: Run, worker: Worker) -> None:
+    Gateway.objects.update(spark_away_since=timezone.now())
+    assert dispatch() == 0
+    make_gateway("scheduled", name="second@test")
+    assert dispatch() == 1
+
+
 def test_a_failure_by_code_has_closed_its_session_itself(run: Run, worker: Worker) -> None:
     worker.said = [*SPARK, BY_CODE, ENDED]
     assert execute(run).state == RunState.FAILED
@@ -309,7 +354,7 @@ def test_a_run_that_recovery_fails_is_cleared_away_by_a_gateway(
 ) -> None:
     lost = begin(run, worker)
     staging = stage(root, lost)
-    Run.objects.update(platform_failures=ending.PLATFORM_RETRIES)
+    Run.objects.update(lost_attempts=settings.LOST_ATTEMPTS_LIMIT - 1)
     lose_the_worker()
     with django_capture_on_commit_callbacks(execute=True):
         recover()
@@ -327,7 +372,7 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
     worker.said = [{"type": "finished"}, ENDED]
     held = FoundKeysHeld("Another run is making raw_flights acme.")
     with patch.object(attempts, "intend_to_publish", side_effect=held):
-        for _ in range(ending.PLATFORM_RETRIES + 2):
+        for _ in range(9):
             assert execute(run).state == RunState.QUEUED
         assert (run.platform_failures, run.code_failures) == (0, 0)
         assert run.error == str(held)
@@ -335,7 +380,7 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
         assert run.not_before > timezone.now() + timedelta(seconds=3)
         Run.objects.update(
             started_at=timezone.now() - timedelta(hours=7),
-            platform_failures=ending.PLATFORM_RETRIES,
+            platform_failures=1_000_000,
         )
         assert execute(run).state == RunState.FAILED
 
@@ -376,12 +421,106 @@ def test_the_lease_begins_anew_when_the_runner_is_launched(run: Run, worker: Wor
     recover()
     worker.while_interrupted = lose_the_worker
     left: list[timedelta] = []
-    worker.meanwhile = lambda: left.append(
-        RunAttempt.objects.get(ended_at=None).lease_until - timezone.now()
-    )
+    worker.meanwhile = lambda: left.append(Lease.objects.get().until - timezone.now())
     execute(run)
     assert left[0] > timedelta(seconds=5)
 
 
+@pytest.mark.parametrize(
+    ("error", "state", "kind"),
+    [
+        (OverflowError("cannot convert float infinity to integer"), RunState.FAILED, "code"),
+        (LookupError("no mapping 'fiscal'"), RunState.QUEUED, "platform"),
+        (
+            PluginError("the package that has 'fiscal' is not installed"),
+            RunState.QUEUED,
+            "platform",
+        ),
+    ],
+)
+def test_whatever_keeps_the_inputs_from_being_read_is_a_failure_with_a_sentence(
+    run: Run, worker: Worker, error: Exception, state: str, kind: str
+) -> None:
+    with patch.object(attempts, "read_inputs", side_effect=error):
+        assert execute(run).state == state
+    assert str(error) in run.error
+    assert run.error_kind == kind
+    assert worker.launched == []
+    assert RunAttempt.objects.get().outcome == "failed"
+
+
+def test_a_message_that_no_worker_understands_fails_the_run_and_not_its_thread(
+    run: Run, worker: Worker
+) -> None:
+    spoiled = {"type": "validated", "when": [], "asset": {}, "results": [1]}
+    worker.said = [*SPARK, {**BY_CODE, "kind": "no such kind"}, spoiled, KILLED]
+    assert execute(run).state == RunState.QUEUED
+    assert "'no such kind' is not a valid FailureKind" in run.error
+    assert run.platform_failures == 1
+
+
+def test_the_pause_before_a_retry_has_an_end_however_many_there_were(run: Run) -> None:
+    definition = run.producer_version.definition
+    definition["retries"], definition["retry_delay"] = 10_000, 30
+    for failures in (0, 7, 43, 5000):
+        run.code_failures = failures
+        delay = ending.retry_delay(run, FailureKind.CODE)
+        assert delay == min(timedelta(seconds=30 * 2 ** min(failures, 20)), timedelta(hours=1))
+
+
+@pytest.mark.parametrize("seconds", [1e30, timedelta.max.total_seconds(), 7200.0])
+def test_a_version_on_record_whose_pause_is_too_long_ends_its_attempts(
+    run: Run, worker: Worker, seconds: float
+) -> None:
+    version = run.producer_version
+    version.definition |= {"retries": 1, "retry_delay": seconds}
+    version.save()
+    worker.said = [*SPARK, BY_CODE, KILLED]
+    assert execute(run).state == RunState.QUEUED
+    attempt = RunAttempt.objects.get()
+    assert attempt.outcome == "failed"
+    assert attempt.ended_at is not None
+    assert run.not_before is not None
+    assert timedelta() < run.not_before - attempt.ended_at <= timedelta(hours=1)
+
+
+def test_a_runner_is_told_the_time_of_the_database(run: Run, worker: Worker) -> None:
+    execute(run)
+    (request,) = worker.launched
+    told, passed_since = request["clock"], time.monotonic() - request["clock"]["monotonic"]
+    assert 0 <= passed_since < 60
+    now = datetime.fromisoformat(told["database"]) + timedelta(seconds=passed_since)
+    assert abs(now - database_now()) < timedelta(seconds=5)
+
+
 def void(_: object) -> None:
     """For a call in the place of one that returns nothing."""
+
+
+def test_a_run_whose_file_system_cannot_publish_fails_before_its_code_runs(
+    run: Run, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(place: Any) -> None:
+        raise UnfitFileSystemError("exchange two folders in one step", Path("/mnt/lake"))
+
+    monkeypatch.setattr("slicewise.io.file.FileStorage.refuse_place", refuse)
+    assert execute(run).state == RunState.FAILED
+    assert run.error.startswith(
+        "Nothing could be published: the file system of /mnt/lake cannot exchange two folders"
+    )
+    assert worker.launched == []
+
+
+@pytest.mark.parametrize("error", [StorageError("s3://lake: 403"), TryAgainError("s3://lake: 503")])
+def test_a_run_whose_place_cannot_be_tried_is_begun_again_by_the_platform(
+    run: Run, worker: Worker, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(place: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("slicewise.io.file.FileStorage.refuse_place", refuse)
+    assert execute(run).state == RunState.QUEUED
+    attempt = RunAttempt.objects.get()
+    assert attempt.error.startswith("It cannot be told whether data could be published: ")
+    assert "s3://lake" in attempt.error
+    assert worker.launched == []

@@ -46,7 +46,7 @@ def said(*results: Any, asset: Any = "sales", when: Any = "outlet") -> dict[str,
 
 
 def test_results_are_kept_in_order_also_when_the_attempt_fails(attempt: Attempt) -> None:
-    keeper = ResultKeeper(attempt)
+    keeper = ResultKeeper(attempt, lambda: True)
     keeper.hear(said(RESULT | {"passed": True, "severity": "warn"}, asset="raw", when="inlet"))
     keeper.hear(said(RESULT))
     ending.fail(attempt.row, Failure(error="sales does not pass row_count"))
@@ -71,7 +71,7 @@ def test_results_are_kept_in_order_also_when_the_attempt_fails(attempt: Attempt)
     ],
 )
 def test_what_is_no_result_is_left_out(attempt: Attempt, content: Any) -> None:
-    ResultKeeper(attempt).hear(said(content, RESULT))
+    ResultKeeper(attempt, lambda: True).hear(said(content, RESULT))
     assert ValidationResult.objects.get().message == RESULT["message"]
 
 
@@ -88,19 +88,19 @@ def test_what_is_no_result_is_left_out(attempt: Attempt, content: Any) -> None:
 def test_a_message_that_makes_no_sense_stores_nothing(
     attempt: Attempt, message: dict[str, Any]
 ) -> None:
-    ResultKeeper(attempt).hear(message)
+    ResultKeeper(attempt, lambda: True).hear(message)
     assert not ValidationResult.objects.exists()
 
 
 def test_one_attempt_stores_so_much_and_no_more(attempt: Attempt) -> None:
-    keeper = ResultKeeper(attempt)
+    keeper = ResultKeeper(attempt, lambda: True)
     for _ in range(3):
         keeper.hear(said(*[RESULT] * (MOST_RESULTS // 2)))
     assert ValidationResult.objects.count() == MOST_RESULTS
 
 
 def test_texts_are_shortened_and_fit_for_the_database(attempt: Attempt) -> None:
-    ResultKeeper(attempt).hear(
+    ResultKeeper(attempt, lambda: True).hear(
         said(
             RESULT | {"name": "n\0" * 5000, "message": "m\ud800" * 9000, "description": "d" * 9000}
         )
@@ -126,7 +126,7 @@ def test_texts_are_shortened_and_fit_for_the_database(attempt: Attempt) -> None:
 def test_facts_are_kept_where_the_database_can_hold_them(
     attempt: Attempt, observed: Any, kept: Any
 ) -> None:
-    ResultKeeper(attempt).hear(said(RESULT | {"observed": observed}))
+    ResultKeeper(attempt, lambda: True).hear(said(RESULT | {"observed": observed}))
     assert ValidationResult.objects.get().observed == kept
 
 

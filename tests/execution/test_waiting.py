@@ -1,5 +1,6 @@
 """Assets with ``depends_on_past``: a partition is made when the one before it is there."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.execution import attempts, ending
+from assets_app.execution import attempts, ending, needs
 from assets_app.execution.claims import RunTerms, claim
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
@@ -26,9 +27,10 @@ from assets_app.models import (
     Trigger,
 )
 from slicewise import PartitionByProduct
-from slicewise.rows import partition_rows
+from slicewise.rows import PartitionRow, partition_rows
 from tests.cast import AIRPORTS, DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import counts_agree_with_slices, staged
+from tests.plans import rows_read
 
 
 @pytest.fixture
@@ -38,6 +40,14 @@ def balances(db: None) -> Asset:
 
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
     """A run for each selection, as a schedule or a backfill makes them in one claim."""
+    planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
+    return ask_for(of, planned, trigger=trigger)
+
+
+def ask_for(
+    of: Asset, planned: Sequence[Sequence[PartitionRow]], *, trigger: Trigger = Trigger.SCHEDULE
+) -> list[Run]:
+    """A run for each list of partitions, made in one claim."""
     group = RunGroup.objects.create(kind="schedule")
     assert of.producer
     assert of.producer.current_version
@@ -45,7 +55,6 @@ def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> lis
         asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
         params={}, requested_by=None,
     )  # fmt: skip
-    planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
     claimed, _ = claim(terms, planned)
     assert claimed
     return list(group.runs.order_by("id"))
@@ -82,6 +91,41 @@ def test_runs_start_one_after_the_other(balances: Asset, gateway: Gateway) -> No
     wake_waiting(timezone.now())
     make(days[2], gateway)
     assert states() == ["succeeded"] * 3
+
+
+def test_what_a_run_needed_is_removed_with_its_end(
+    balances: Asset, gateway: Gateway, alice: User
+) -> None:
+    days = ask(balances, *(f"2013-01-0{day}" for day in range(1, 5)))
+    make(days[0], gateway)
+    wake_waiting(timezone.now())
+    assert days[1].needs.exists(), "it is queued, and may be withdrawn as one that has waited"
+    fail(days[1], gateway)
+    cancel_run(days[2], user=alice)
+    wake_waiting(timezone.now() + timedelta(days=365))
+    assert states() == ["succeeded", "failed", "canceled", "skipped"]
+    assert not RunNeed.objects.exists()
+
+
+def test_a_need_that_was_locked_at_the_end_is_removed_by_the_next_look(
+    balances: Asset, gateway: Gateway
+) -> None:
+    """The end of a run waits for nobody who has its needs."""
+    _, second = ask(balances, "2013-01-01", "2013-01-02")
+    Run.objects.filter(pk=second.pk).update(state=RunState.CANCELED, ended_at=timezone.now())
+    assert RunNeed.objects.exists()
+    wake_waiting(timezone.now())
+    assert not RunNeed.objects.exists()
+
+
+def test_slices_of_a_run_are_read_only_where_something_waits_for_the_asset(
+    balances: Asset, gateway: Gateway
+) -> None:
+    ask(balances, "2013-01-01", "2013-01-02")
+    free = asset("free", DAILY_2013)
+    whole = ask(free, "2013")[0]
+    parameters = {"runs": [whole.pk]}
+    assert rows_read(needs._TELL, parameters) < 10
 
 
 def test_the_first_that_was_ever_asked_for_has_no_past(balances: Asset) -> None:

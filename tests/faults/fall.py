@@ -2,8 +2,14 @@
 
 A file in FOLDER named after a run, or ``any``, holds a moment and a signal:
 ``before:publishing-succeeded SIGKILL``. The moments are before and after the commit of a step of
-the table of states, before and after each exchange of a partition's folder, and before and after
-the commit that makes runs. The file is renamed before the process falls: it falls once for each.
+the table of states, before and after each exchange of a publication, and before and after the
+commit that makes runs. The file is renamed before the process falls: it falls once for each. In the
+place of a signal ``HOLD`` has the run's threads wait there until they are let go, so that several
+runs of one process can be stopped together, each at its moment.
+
+An exchange is that of a partition's folder, or the entry in the log of a partition in an object
+store. Of a table, in which all partitions are put in place by one transaction, the first is the
+move of the rows and the second the mark that says so, and after the second is after the commit.
 
 ``python -m tests.faults.fall FOLDER celery -A config worker …``: one that was killed is started
 anew, forked from here, where everything is imported already. ``python -m tests.faults.fall FOLDER``
@@ -18,8 +24,10 @@ import re
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,17 +37,24 @@ from django.conf import settings
 
 from slicewise.runner.processes import die_with_parent
 
-FELL = ".fell"
+FELL, LET_GO = ".fell", ".go"
 ANY = "any"
+HOLD = "HOLD"
+_LOOK_SECONDS = 0.02
 _RUN_OF_STAGING = re.compile(r"_slicewise-staging-(\d+)-")
 
 
-def arm(folder: Path, run: int | str, moment: str, number: signal.Signals) -> None:
-    """Have the process fall at this moment of this run."""
+def arm(folder: Path, run: int | str, moment: str, number: signal.Signals | None) -> None:
+    """Have the process fall at this moment of this run; without a signal the run is held there."""
     folder.mkdir(exist_ok=True)
     fresh = folder / f"{run}.new"
-    fresh.write_text(f"{moment} {number.name}")
+    fresh.write_text(f"{moment} {HOLD if number is None else number.name}")
     fresh.rename(folder / str(run))
+
+
+def let_go(folder: Path, run: int) -> None:
+    """Have a run that is held go on."""
+    (folder / f"{run}{LET_GO}").touch()
 
 
 def has_fallen(folder: Path, run: int | str) -> float | None:
@@ -55,20 +70,31 @@ class Moments:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._held: set[str] = set()
 
     def reach(self, moment: str, runs: Iterable[int]) -> None:
         """Fall, if that was asked for."""
         for name in (*map(str, runs), ANY):
-            armed, fell = self._folder / name, self._folder / f"{name}{FELL}"
-            try:
-                asked, number = armed.read_text().split()
-                if asked != moment:
-                    continue
-                os.rename(armed, fell)
-            except FileNotFoundError:
-                continue
-            os.utime(fell)
-            os.kill(os.getpid(), signal.Signals[number])
+            self._reach(moment, name)
+            while name in self._held and not (self._folder / f"{name}{LET_GO}").exists():
+                time.sleep(_LOOK_SECONDS)
+
+    def _reach(self, moment: str, name: str) -> None:
+        armed, fell = self._folder / name, self._folder / f"{name}{FELL}"
+        try:
+            asked, number = armed.read_text().split()
+            if asked != moment:
+                return
+            if number == HOLD:
+                self._held.add(name)
+            os.rename(armed, fell)
+        except FileNotFoundError:
+            return
+        os.utime(fell)
+        if number != HOLD:
+            # This thread takes the signal before it goes on. One sent to the process is left to any
+            # of its threads, and this one would go on until that is scheduled.
+            signal.pthread_kill(threading.get_ident(), signal.Signals[number])
 
 
 class Commits:
@@ -132,26 +158,86 @@ class Commits:
         return (f"{old}-{new}", done) if done else None
 
 
-def watch_exchanges(moments: Moments) -> None:
+class Exchanges:
     """Before and after the first, second … exchange of a publication: ``before:exchange-1``."""
-    from slicewise.storage import exchange
 
-    numbers: dict[int, Iterator[int]] = {}
+    def __init__(self, moments: Moments) -> None:
+        self._moments = moments
+        self._numbers: dict[int, Iterator[int]] = {}
+        self._here = threading.local()
 
-    def watching(real: Callable[[Path, Path], bool]) -> Callable[[Path, Path], bool]:
-        def put_in_place(source: Path, target: Path) -> bool:
-            found = _RUN_OF_STAGING.search(str(source))
-            assert found is not None, f"what is exchanged lies in a staging folder, not {source}"
-            run = int(found[1])
-            number = next(numbers.setdefault(run, count(1)))
-            moments.reach(f"before:exchange-{number}", [run])
-            was_there = real(source, target)
-            moments.reach(f"after:exchange-{number}", [run])
-            return was_there
+    def watch(self) -> None:
+        """From now on, in this process, wherever data is kept."""
+        self._watch_folders()
+        self._watch_logs()
+        self._watch_tables()
 
-        return put_in_place
+    @contextmanager
+    def _one(self, run: int) -> Iterator[None]:
+        number = next(self._numbers.setdefault(run, count(1)))
+        self._moments.reach(f"before:exchange-{number}", [run])
+        yield
+        self._moments.reach(f"after:exchange-{number}", [run])
 
-    replace(exchange.put_in_place, watching)
+    def _watch_folders(self) -> None:
+        from slicewise.storage import exchange
+
+        def watching(real: Callable[[Path, Path], bool]) -> Callable[[Path, Path], bool]:
+            def put_in_place(source: Path, target: Path) -> bool:
+                found = _RUN_OF_STAGING.search(str(source))
+                if found is None:  # no publication: a file system is tried
+                    return real(source, target)
+                with self._one(int(found[1])):
+                    return real(source, target)
+
+            return put_in_place
+
+        replace(exchange.put_in_place, watching)
+
+    def _watch_logs(self) -> None:
+        from slicewise.io.object_store import Store
+        from slicewise.io.objects import ObjectStorage
+
+        publish, create = ObjectStorage._publish, Store.create
+
+        def publishing(storage: Any, path: str, writer: Any) -> Any:
+            self._here.run = writer.run_id
+            try:
+                return publish(storage, path, writer)
+            finally:
+                self._here.run = None
+
+        def creating(store: Any, path: str, content: bytes) -> bool:
+            run = getattr(self._here, "run", None)
+            if run is None:  # what takes a publication over
+                return create(store, path, content)
+            with self._one(run):
+                return create(store, path, content)
+
+        for cls, name, method in (
+            (ObjectStorage, "_publish", publishing),
+            (Store, "create", creating),
+        ):
+            setattr(cls, name, method)
+
+    def _watch_tables(self) -> None:
+        from slicewise.io.publishing_sql import Tables
+
+        def reaching(name: str, before: str = "", after: str = "") -> None:
+            real = getattr(Tables, name)
+
+            def method(tables: Any, *arguments: Any, **options: Any) -> Any:
+                runs = [int(tables._attempt.partition("-")[0])]
+                self._moments.reach(before, runs)
+                done = real(tables, *arguments, **options)
+                self._moments.reach(after, runs)
+                return done
+
+            setattr(Tables, name, method)
+
+        reaching("_insert", before="before:exchange-1", after="after:exchange-1")
+        reaching("_mark", before="before:exchange-2")
+        reaching("publish", after="after:exchange-2")
 
 
 def replace(real: Callable[..., Any], made: Callable[[Any], Callable[..., Any]]) -> None:
@@ -171,7 +257,7 @@ def main(folder: str, *program: str) -> None:
 
     moments = Moments(Path(folder))
     Commits(moments).watch()
-    watch_exchanges(moments)
+    Exchanges(moments).watch()
     if not program:
         for line in sys.stdin:
             sys.stdout.write(f"{_end_of(['manage.py', *json.loads(line)])}\n")

@@ -6,6 +6,7 @@ sets, and a step of the database's is what its rows look like after one.
 
 import random
 import time
+import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -59,9 +60,7 @@ datetime.datetime = datetime_
 time.time = lambda: _real() + _ahead()
 """
 
-_ATTEMPTS = """
-UPDATE assets_app_runattempt SET lease_until = lease_until + %s WHERE ended_at IS NULL
-"""
+_LEASES = "UPDATE assets_app_lease SET until = until + %s"
 _GATEWAYS = "UPDATE assets_app_gateway SET last_seen = last_seen + %s"
 _SENT = """
 UPDATE assets_app_run SET dispatched_at = dispatched_at + %s, queued_at = queued_at + %s
@@ -84,9 +83,10 @@ def wall(crew: Crew, tmp_path: Path) -> Path:
     ahead = tmp_path / "ahead"
     ahead.write_text("0")
     env = {"PYTHONPATH": str(tmp_path), "WALL_CLOCK": str(ahead)}
-    for name in ("worker-control", "worker-scheduled", "beat"):
+    for name in ("worker-control", "worker-bulk", "worker-scheduled", "beat"):
         crew.halt(name)
     crew.hire("clock-control", COMMANDS["worker-control"], env)
+    crew.hire("clock-bulk", COMMANDS["worker-bulk"], env)
     crew.hire_gateway("clock-scheduled", env=env)
     crew.hire("clock-beat", COMMANDS["beat"], env)
     until(lambda: "maxinterval" in crew.log("clock-beat"), "beat has begun")
@@ -116,6 +116,51 @@ def test_a_step_of_the_clock_of_all_hosts_loses_no_tick_and_doubles_none(
     assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
 
 
+APART = {"web": 1, "beat": -1, "control": 2, "bulk": -2, "scheduled": 3, "backfill": -3}
+
+
+@pytest.fixture
+def hosts_apart(crew: Crew, tmp_path: Path) -> None:
+    """Each process of Slicewise has a clock that is hours away from those of the others."""
+    (tmp_path / "sitecustomize.py").write_text(_SITE)
+    for name, hours in APART.items():
+        (tmp_path / name).write_text(str(hours * 3600))
+        env = {"PYTHONPATH": str(tmp_path), "WALL_CLOCK": str(tmp_path / name)}
+        command = name if name in COMMANDS else f"worker-{name}"
+        crew.halt(command)
+        if name in ("scheduled", "backfill"):
+            crew.hire_gateway(f"apart-{name}", name, env)
+        else:
+            crew.hire(f"apart-{name}", COMMANDS[command], env)
+    until(lambda: "maxinterval" in crew.log("apart-beat"), "beat has begun")
+    until(lambda: answers(crew.stack.web_url), "the pages answer")
+
+
+def answers(url: str) -> bool:
+    """Whether the pages can be used."""
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.mark.rounds
+@pytest.mark.usefixtures("hosts_apart")
+def test_hosts_whose_clocks_are_hours_apart_make_all_that_is_due(crew: Crew, api: Client) -> None:
+    with Metronome(crew, api) as metronome:
+        metronome.await_ticks(3, seconds=60)
+        run = asked(api, "2001-05-04", 0.1)
+        assert crew.await_run(run, seconds=60) == "succeeded"
+        body = {"asset": "patient", "start": "2001-05-05", "end": "2001-05-06"}
+        backfill = api.post("/backfills/", **body, params={"seconds": 0.1})
+        address = f"/backfills/{backfill['id']}/"
+        until(lambda: api.get(address)["state"] == "succeeded", "the backfill ends", seconds=60)
+    metronome.assert_each_second_once()
+    assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"]
+    crew.assert_sound()
+
+
 @pytest.mark.parametrize("step", [-HOUR, HOUR], ids=["forward", "back"])
 def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
     crew: Crew, api: Client, step: timedelta, recovered: Recovered
@@ -124,7 +169,7 @@ def test_a_step_of_the_database_clock_takes_no_run_from_its_worker(
     run = asked(api, "2001-05-02", 5.0)
     crew.await_run(run, "running")
     began = time.monotonic()
-    for statement in (_ATTEMPTS, _GATEWAYS):
+    for statement in (_LEASES, _GATEWAYS):
         crew.rows(statement, step)
     crew.rows(_SENT, step, step)
     other = asked(api, "2001-05-03", 0.1)

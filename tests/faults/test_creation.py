@@ -14,6 +14,7 @@ from config.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
+from tests.faults.ticking import Metronome
 
 pytestmark = pytest.mark.fault(8)
 
@@ -41,10 +42,10 @@ WHERE piece.backfill_id = %s
 
 def hours(number: int, **more: object) -> dict[str, object]:
     """A request for so many hours, to begin at a time to come: it is written down now."""
-    last = datetime(2000, 1, 1) + timedelta(hours=number - 1)
+    last = datetime(1990, 1, 1) + timedelta(hours=number - 1)
     return {
         "asset": "hours",
-        "start": "2000-01-01T00:00Z",
+        "start": "1990-01-01T00:00Z",
         "end": f"{last:%Y-%m-%dT%H:%MZ}",
         "start_at": "2099-01-01T00:00Z",
         **more,
@@ -66,6 +67,38 @@ def written_whole(crew: Crew, marker: str, total: int) -> int:
     found: int = until(look, "it is written down", every=0.02)
     assert crew.rows(_WRITTEN, found) == [(total, total, 0, total - 1)]
     return found
+
+
+_LATENESS = """
+SELECT max(extract(epoch FROM run.created_at - piece.window_end))
+FROM assets_app_run AS run
+JOIN assets_app_runpartition AS made ON made.run_id = run.id
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+WHERE asset.name IN ('tick', 'tock') AND piece.window_end > %s
+"""
+
+
+@pytest.mark.rounds
+def test_four_backfills_that_are_written_down_make_no_tick_late(
+    crew: Crew, api: Client, recovered: Recovered
+) -> None:
+    with Metronome(crew, api) as metronome:
+        metronome.await_ticks(2)
+        began = crew.value("SELECT clock_timestamp()")
+        marker = f"four at once {time.time()}"
+        made = [
+            api.post("/backfills/", **hours(250_000, description=f"{marker} {number}"))
+            for number in range(4)
+        ]
+        for number in range(4):
+            written_whole(crew, f"{marker} {number}", 250_000)
+    metronome.assert_each_second_once()
+    lateness = float(crew.value(_LATENESS, began))
+    recovered("four backfills written down: the latest tick", lateness)
+    for backfill in made:
+        api.post(f"/backfills/{backfill['id']}/cancel/")
+    assert lateness < 1.0
 
 
 def is_well(api: Client) -> bool:
@@ -116,7 +149,7 @@ def test_killed_worker_that_expands_goes_on_where_it_was(
     backfill = api.post("/backfills/", **hours(total, description=marker))
     for number in range(kills):
         time.sleep(0.15 * number)
-        os.kill(crew.pid("worker-control"), signal.SIGKILL)
+        os.kill(crew.pid("worker-bulk"), signal.SIGKILL)
         killed = time.monotonic()
         other = api.post("/backfills/", asset="days", start="2000-01-01", end="2000-01-02")
         assert other["counts"]["total"] == 2

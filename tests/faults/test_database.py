@@ -1,6 +1,7 @@
 """Row 6: PostgreSQL restarted under load."""
 
 import http.cookiejar
+import os
 import threading
 import time
 import urllib.error
@@ -8,6 +9,7 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +18,14 @@ from config.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
+from tests.faults.marks import Mark, await_attempts, marks_of
+from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(6)
 
 _AWAY_SECONDS = 3.0
+# Of a run that stands for one of hours: longer than what drops idle connections waits for.
+LONG_RUN_SECONDS = float(os.environ.get("LONG_RUN_SECONDS", "600"))
 _PATHS = (
     "/", "/runs/", "/backfills/", "/assets/days/", "/gateways/",
     "/api/v1/runs/", "/api/v1/backfills/", "/api/v1/assets/days/",
@@ -134,3 +140,52 @@ def test_a_restart_while_nobody_looked_is_no_trouble_to_whoever_looks_next(
     with Readers(crew) as readers:
         readers.await_answers(since=0)
     assert {answer.status for answer in readers.answers} == {200}
+
+
+@pytest.mark.rounds
+def test_a_long_run_outlives_a_restart_whether_or_not_it_prints(
+    crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
+) -> None:
+    day, every = f"2024-01-{fault_round:02}", 0.2
+    params = {"seconds": LONG_RUN_SECONDS, "said": f"round {fault_round}"}
+    quiet = asked(api, "lasting", day, **params)
+    prints = asked(api, "lasting", f"2024-02-{fault_round:02}", every=every, **params)
+    runs = (quiet, prints)
+    for run in runs:
+        await_attempts(lake, run, 1)
+    begun = time.monotonic()
+    for part in (0.3, 0.6):
+        time.sleep(max(0.0, begun + part * LONG_RUN_SECONDS - time.monotonic()))
+        crew.halt("postgresql")
+        time.sleep(_AWAY_SECONDS)
+        crew.launch("postgresql")
+        until(lambda: crew.rows("SELECT 1"), "it answers", every=0.02)
+    for run in runs:
+        assert crew.await_run(run, seconds=LONG_RUN_SECONDS + 240) == "succeeded"
+        assert crew.attempts(run) == [(1, "succeeded", "")]
+        (mark,) = marks_of(lake, run)
+        assert mark.is_done
+        recovered(
+            "PostgreSQL restarted: a long run, once its code has ended", _lag(crew, run, mark)
+        )
+    lines = _log(crew, prints)
+    assert lines == [f"line {number}" for number in range(1, len(lines) + 1)]
+    assert len(lines) > 0.5 * LONG_RUN_SECONDS / every
+
+
+def _lag(crew: Crew, run: int, mark: Mark) -> float:
+    """The seconds between the end of a run's code and its record."""
+    ended = crew.value("SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s", run)
+    return float(ended) - mark.last
+
+
+def _log(crew: Crew, run: int) -> list[str]:
+    """What the function itself has printed in the run's one attempt."""
+    rows = crew.rows(
+        "SELECT log.text FROM assets_app_runlog AS log"
+        " JOIN assets_app_runattempt AS attempt ON attempt.id = log.attempt_id"
+        " WHERE attempt.run_id = %s ORDER BY log.sequence",
+        run,
+    )
+    text = "".join(part for (part,) in rows)
+    return [line for line in text.splitlines() if line.startswith("line ")]

@@ -42,7 +42,7 @@ def test_whatever_is_killed_when_each_partition_is_made_once(
         worker = crew.await_gateway("mortal")
         time.sleep(chance.uniform(0.5, 3.5))
         if chance.random() < 0.3:
-            crew.kill("worker-control")
+            crew.kill(chance.choice(["worker-control", "worker-bulk"]))
         kill(worker)
         fallen.append(time.time())
     for run, case in runs.items():

@@ -1,5 +1,6 @@
 """The trigger form: what it offers for an asset, how it reads what is typed, and its preview."""
 
+import re
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -355,3 +356,144 @@ def test_enter_in_a_field_previews_and_starts_nothing(browser: Client) -> None:
     text = browser.get("/backfills/new/").content.decode()
     form = text.split('id="trigger"')[1]
     assert form.split("<button")[1].startswith(' class="visually-hidden" name="preview"')
+
+
+@pytest.fixture
+def flights() -> None:
+    """Two assets of a group, the second made from the first, and one without time."""
+    asset("raw_flights", DAILY_2013, group="flights", tags=["nightly"])
+    follower("delays", "raw_flights")
+    asset("carriers", group="shelves")
+
+
+def several(**changes: Any) -> dict[str, Any]:
+    """What the form sends for several assets once these are chosen."""
+    by = changes.get("by", "assets")
+    chosen = changes.get(by) or ["raw_flights", "delays"]
+    text = f"{by}={','.join(chosen) if by == 'assets' else chosen}"
+    return typed("", shown_for=text, by=by) | {by: chosen} | changes
+
+
+@pytest.mark.usefixtures("flights")
+@pytest.mark.parametrize(
+    ("sent", "included", "title"),
+    [
+        (several(), ["raw_flights", "delays"], "raw_flights and delays"),
+        (
+            several(assets=["raw_flights", "carriers"]),
+            ["raw_flights", "carriers"],
+            "raw_flights and carriers",
+        ),
+        (several(by="asset_group", asset_group="flights"), ["raw_flights"], "group flights"),
+        (
+            several(by="asset_tag", asset_tag="nightly", downstream="all"),
+            ["raw_flights", "delays"],
+            "tag nightly",
+        ),
+        (typed("delays", by="asset", upstream="on"), ["raw_flights", "delays"], "delays"),
+        # What lies hidden is not read.
+        (
+            typed("delays", by="asset", assets=["carriers"], asset_group="shelves"),
+            ["delays"],
+            "delays",
+        ),
+    ],
+)
+def test_several_assets_a_group_or_a_tag_are_previewed_and_made(
+    browser: Client, sent: dict[str, Any], included: list[str], title: str
+) -> None:
+    text = preview(browser, **sent)
+    backfill = created(browser, **sent)
+    assert list(backfill.assets.values_list("asset__name", flat=True)) == included
+    for name in ("raw_flights", "delays", "carriers"):
+        assert (f'<b class="text-break">{name}</b>' in text) == (name in included)
+    page = browser.get(f"/backfills/{backfill.pk}/").content.decode()
+    for name in included:
+        assert f'<th scope="row"><a href="/assets/{name}/">' in page or len(included) == 1
+        assert f'<a href="/assets/{name}/">{name}</a>' in page
+    listed = browser.get("/backfills/").content.decode()
+    assert backfill.title == title
+    assert f"backfill_{title}_" in listed
+
+
+@pytest.mark.usefixtures("flights")
+def test_the_preview_shows_the_order_of_several_assets(browser: Client) -> None:
+    text = preview(browser, **several(assets=["delays", "raw_flights"]))
+    assert "<dt>Order</dt>" in text
+    assert "<li>raw_flights</li><li>delays</li>" in text
+    assert text.count(">31</td>") == 2
+    text = preview(browser, **typed("delays", upstream="on"))
+    assert "raw_flights</b> <span" in text
+    assert "(upstream)" in text
+    assert "<dt>Order</dt>" not in preview(browser, **typed())
+
+
+@pytest.mark.usefixtures("flights")
+def test_what_is_offered_are_assets_groups_and_tags_of_what_the_person_may_backfill() -> None:
+    ulf = person("ulf")
+    Grant.objects.create(person=ulf, asset="raw_flights")
+    client = Client()
+    client.force_login(ulf, backend="django.contrib.auth.backends.ModelBackend")
+    text = client.get("/backfills/new/").content.decode()
+    assert '<input type="checkbox" name="assets" value="raw_flights"' in text
+    for shown in ('<option value="flights">', '<option value="nightly">'):
+        assert shown in text
+    for hidden in ("carriers", "delays", "shelves"):
+        assert hidden not in text
+    refused = preview(client, **several())
+    assert "ulf may not backfill delays" in refused
+
+
+@pytest.mark.usefixtures("flights")
+def test_nothing_chosen_is_said_at_the_field_that_is_shown(browser: Client) -> None:
+    for by in ("assets", "asset_group", "asset_tag"):
+        answer = browser.post("/backfills/new/", typed("", by=by, shown_for=""))
+        assert list(answer.context["form"].errors) == [by]
+    assert list(browser.post("/backfills/new/", typed("")).context["form"].errors) == ["asset"]
+    assert not Backfill.objects.exists()
+
+
+@pytest.mark.usefixtures("flights")
+def test_what_is_left_out_is_said_beside_the_form(browser: Client) -> None:
+    asset("later", PartitionByInterval("@daily", start="2020-01-01"))
+    text = preview(browser, **several(assets=["raw_flights", "later"]))
+    assert "later is left out: it has no partitions there." in text
+
+
+@pytest.mark.usefixtures("flights")
+def test_a_backfill_of_several_is_cloned_and_linked_to(browser: Client) -> None:
+    backfill = created(browser, **several(start="2013-02", end="2013-03"))
+    text = browser.get(f"/backfills/new/?clone={backfill.pk}").content.decode()
+    assert 'name="by" value="assets" class="form-check-input" id="id_by_1" checked' in text
+    for name in ("raw_flights", "delays"):
+        assert f'name="assets" value="{name}"' in text
+    assert text.count('name="assets"') - text.count("checked") < 3
+    assert 'name="start" value="2013-02"' in text
+    text = browser.get("/backfills/new/?asset_group=flights&upstream=1").content.decode()
+    assert '<option value="flights" selected>' in text
+    assert 'id="id_upstream" checked' in text
+    link = "/backfills/new/?assets=raw_flights&assets=delays&upstream=false"
+    page = browser.get(link).content.decode()
+    boxes = re.findall(r'name="assets" value="(\w+)"[^>]* checked', page)
+    assert sorted(boxes) == ["delays", "raw_flights"]
+    assert 'id="id_upstream" checked' not in page
+
+
+@pytest.mark.usefixtures("flights")
+def test_a_preset_and_what_follows_go_by_all_chosen_assets(browser: Client) -> None:
+    sent = several(start="", end="", preset="7", assets=["carriers", "raw_flights"])
+    answer = browser.get("/backfills/new/", sent, headers={"hx-request": "true"})
+    assert 'name="end" value="2013-12-31"' in answer.content.decode()
+    assert 'value="delays"' in part(browser, by="assets", assets=["carriers", "raw_flights"])
+    assert "follows these" in part(browser, by="assets", assets=["raw_flights", "delays"])
+
+
+def test_of_very_many_assets_names_are_typed(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asset("raw_flights", DAILY_2013)
+    follower("delays", "raw_flights")
+    monkeypatch.setattr("backfills_app.forms.trigger.MOST_BOXES", 1)
+    assert '<input type="text" name="assets"' in browser.get("/backfills/new/").content.decode()
+    sent = typed("", by="assets", assets="raw_flights, delays", shown_for="")
+    assert created(browser, **sent).assets.count() == 2

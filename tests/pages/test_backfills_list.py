@@ -1,5 +1,6 @@
 """The list of backfills: what it leaves by its address, and what can be done with several."""
 
+import re
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts_app.models import User
 from accounts_app.policy import Role
+from assets_app.models import Asset
 from backfills_app.models import Backfill
-from backfills_app.services import pause_backfill
+from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from tests.cast import DAILY_2013, asset, person
 from tests.pages.asked import asked, runs_of
 from tests.pages.test_live import polled
@@ -74,7 +76,7 @@ def test_it_is_searched_filtered_and_sorted_by_its_address(
 
 def test_it_says_who_asked_and_how_far_it_is(browser: Client, weather: Backfill) -> None:
     text = listed(browser)
-    for piece in ("otto", "3 of 3", "1 failed", "Partially failed", "took"):
+    for piece in ("otto", "2 of 3 made", "1 failed", "Partially failed", "took"):
         assert piece in text
 
 
@@ -123,7 +125,9 @@ def test_several_are_paused_and_resumed_at_once(
 
 
 @pytest.mark.parametrize(
-    ("action", "state"), [("cancel", "canceled"), ("delete", "canceled"), ("retry", "scheduled")]
+    ("action", "state"),
+    # A retry of several takes what failed: what a person canceled stays canceled.
+    [("cancel", "canceled"), ("delete", "canceled"), ("retry", "canceled")],
 )
 def test_what_cannot_be_undone_is_asked_about_once_for_all(
     browser: Client, vera: User, january: Backfill, action: str, state: str
@@ -230,3 +234,17 @@ def test_time_left_is_told_by_the_pace_of_the_latest_runs(
     text = listed(browser)
     assert "a minute" in text or "a second" in text
     assert " left</div>" in text
+
+
+def test_one_of_a_group_is_listed_by_the_group(browser: Client, vera: User) -> None:
+    asset("days", DAILY_2013)
+    asset("hours", DAILY_2013)
+    Asset.objects.update(group="shop")
+    request = request_from_text(asset_group="shop", start="2013-01-01", end="2013-01-02")
+    backfill = create_backfill(request, user=vera)
+    text = " ".join(re.sub("<[^>]*>", "", listed(browser)).split())
+    assert "group shop (2 assets)" in text
+    assert (
+        f"<title>{backfill.name} · Slicewise</title>"
+        in browser.get(f"/backfills/{backfill.pk}/").content.decode()
+    )

@@ -38,6 +38,11 @@ def page_of(browser: Client, backfill: Backfill, query: str = "") -> str:
     return answer.content.decode()
 
 
+def words_of(text: str) -> str:
+    """What people read of a page."""
+    return " ".join(re.sub("<[^>]*>", "", text).split())
+
+
 def test_every_column_of_the_source_design_is_on_the_page(
     browser: Client, january: Backfill
 ) -> None:
@@ -303,3 +308,47 @@ def test_no_page_of_backfills_has_script_or_style_of_its_own(
 def test_the_parts_of_a_backfill_without_assets_say_so(browser: Client, january: Backfill) -> None:
     BackfillAsset.objects.all().delete()
     assert "Its partitions are being listed" in page_of(browser, january)
+
+
+def test_a_canceled_one_says_how_many_were_made_and_offers_to_run_the_canceled_ones(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "succeeded", 2)
+    browser.post(f"/backfills/{january.pk}/cancel/")
+    text = page_of(browser, january)
+    assert "2 of 31 made, 29 canceled" in words_of(text)
+    assert "100 %" not in text
+    assert "Retry failed" not in text
+    assert re.search(
+        r'btn-primary" href="/backfills/\d+/retry/\?canceled=1">.*Run 29 canceled', text
+    )
+    listed = browser.get("/backfills/").content.decode()
+    assert "2 of 31 made, 29 canceled" in words_of(listed)
+    asked_for = browser.get(f"/backfills/{january.pk}/retry/?canceled=1").content.decode()
+    assert 'name="canceled" value="1" checked' in asked_for
+    assert (
+        'value="1" checked' not in browser.get(f"/backfills/{january.pk}/retry/").content.decode()
+    )
+    assert "2 of 31 made, 29 canceled" in words_of(asked_for)
+
+
+def test_of_a_canceled_one_the_canceled_partitions_come_before_what_failed(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "failed", 1, error="no")
+    assert "Run 30 canceled" not in page_of(browser, january)
+    browser.post(f"/backfills/{january.pk}/cancel/")
+    text = page_of(browser, january)
+    assert "0 of 31 made, 1 failed, 30 canceled" in words_of(text)
+    assert text.index("Run 30 canceled") < text.index("Retry failed")
+
+
+def test_queued_runs_are_told_apart_from_those_that_take_a_slot(
+    browser: Client, january: Backfill
+) -> None:
+    runs_of(january, "running", 3)
+    runs_of(january, "queued", 6)
+    text = page_of(browser, january)
+    assert "3 of at most 3 runs active" in text
+    assert "6 runs queued" in text
+    assert re.search(r"Queued or running</span> <b>9</b>", text)

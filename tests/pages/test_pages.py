@@ -1,7 +1,7 @@
 """Pages as a person sees them: status, words, and the number of statements."""
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 from uuid import uuid4
 
@@ -328,7 +328,6 @@ def talking_run(vera: User) -> Run:
     )  # fmt: skip
     attempt = RunAttempt.objects.create(
         run=run, number=1, token=uuid4(), started_at=timezone.now(),
-        lease_until=timezone.now() + timedelta(minutes=1),
     )  # fmt: skip
     for sequence, text in enumerate(("one <b>\n", "two\n", "three\n"), 1):
         RunLog.objects.create(attempt=attempt, sequence=sequence, text=text)

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from accounts_app.policy import Role
 from assets_app.execution.control import cancel_run
@@ -188,7 +189,11 @@ def test_the_page_of_workers_answers_nothing_until_something_has_changed(
     again = polled(page_of(browser, "/gateways/"))
     Gateway.objects.update(process_id=8)
     assert browser.get(again).status_code == 204
-    Gateway.objects.update(draining=True)
+    Gateway.objects.update(spark_away_since=timezone.now())
+    answer = browser.get(again)
+    assert "Spark does not answer" in answer.content.decode()
+    Gateway.objects.update(draining=True, spark_away_since=None)
     answer = browser.get(again)
     assert answer.status_code == 200
+    assert "Spark does not answer" not in answer.content.decode()
     assert "<html" not in answer.content.decode()

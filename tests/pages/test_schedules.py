@@ -11,9 +11,12 @@ from django.utils import timezone
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
+from assets_app.catalogue.services import set_paused
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.models import Asset, Gateway, LeftOut, Run, Schedule, ScheduleTick, TickReason
+from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
 from tests.cast import asset, external, person
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.django_db
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
 MONTHLY = PartitionByInterval("@monthly", start="2020-01-01")
+WORKDAYS = PartitionByInterval("@daily", start="2024-01-08", exclude="0 0 * * 6,0")
 YEARLY = PartitionByInterval("@yearly", start="2020-01-01")
 BEGAN = at(2024, 7, 1)
 
@@ -117,6 +121,30 @@ def test_what_is_half_there_is_counted_and_what_is_missing_is_named(
     assert 'href="/assets/hourly/partitions/2024-07-01T05:00Z/"' in text
     write(hourly, "2024-07-01T05:00Z", gateway, alice)
     assert "of 24" not in shown(browser, "daily")
+
+
+def test_what_does_not_exist_and_what_is_excluded_is_said_with_its_number(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    workdays = asset("workdays", WORKDAYS)
+    months = scheduled("months", by("workdays"), MONTHLY, since=BEGAN)
+    write(workdays, "2024-01-08..2024-01-10", gateway, alice)
+    (month,) = progress_of(months, at(2024, 7, 2))
+    # 23 working days in January; the five before the start are needed all the same.
+    said = "workdays 3 of 23 (5 do not exist: 2024-01-01 to 2024-01-05; 8 excluded)"
+    assert month.text == said
+    assert month.counts == {
+        "workdays": {
+            "needed": 23, "there": 3, "missing": ["2024-01-11", "2024-01-12", "2024-01-15"],
+            "nonexistent": {"partitions": 5, "first": "2024-01-01", "last": "2024-01-05"},
+            "excluded": 8,
+        }
+    }  # fmt: skip
+    text = shown(browser, "months")
+    assert "workdays <b>3 of 23</b>" in text
+    assert "5 do not exist: 2024-01-01 to 2024-01-05" in text
+    assert "8 excluded, not needed" in text
+    assert "and 12 more" in text
 
 
 def test_progress_costs_the_same_for_a_short_and_a_long_history(
@@ -229,6 +257,21 @@ def test_unpausing_makes_nothing_of_what_was_missed_and_offers_a_backfill(editor
     assert not handle_ticks(timezone.now())
 
 
+def test_what_upstream_writes_would_have_made_due_is_offered_before_and_after_unpausing(
+    editor: Client, gateway: Gateway, alice: User
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    editor.post("/assets/daily/pause/")
+    assert "Nothing so far" in shown(editor, "daily")
+    write(hourly, "2024-07-01..2024-07-02", gateway, alice)
+    link = "?asset=daily&amp;selection=2024-07-01..2024-07-02&amp;existing=stale"
+    assert link in shown(editor, "daily")
+    assert link in editor.post("/assets/daily/unpause/", follow=True).content.decode()
+    write(Asset.objects.get(name="daily"), "2024-07-01..2024-07-02", gateway, alice)
+    assert "Missed while paused" not in shown(editor, "daily")
+
+
 def test_unpausing_twice_passes_over_nothing(editor: Client) -> None:
     scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     editor.post("/assets/daily/unpause/")
@@ -259,3 +302,52 @@ def test_each_reason_is_a_sentence_on_the_page(browser: Client) -> None:
         )
     text = shown(browser, "daily")
     assert all(reason.label in text for reason in TickReason)
+
+
+def test_a_schedule_that_fails_says_why_until_it_is_seen_to(editor: Client) -> None:
+    daily = scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
+    assert daily.producer is not None
+    record_failures({daily.producer.schedule.pk: KeyError("<gone>")}, at(2024, 7, 2))
+    page = shown(editor, "daily")
+    assert "What is due could not be worked out" in page
+    assert "KeyError: &#x27;&lt;gone&gt;&#x27;" in page
+    handle_ticks(at(2024, 7, 3))
+    assert "could not be worked out" not in shown(editor, "daily")
+
+
+def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
+    browser: Client, alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    scheduled(
+        "joined", all_of(by("up"), any_of(cron("30 6 * * *"), cron("@daily", "Asia/Kolkata"))),
+        DAILY, since=BEGAN, timezone="Europe/Berlin",
+    )  # fmt: skip
+    write(up, "2024-07-01", gateway, alice)
+    said = (
+        'After <a href="/assets/up/">up</a> and'
+        " (every day at 06:30 (Europe/Berlin) or every day at 00:00 (Asia/Kolkata))"
+    )
+    page = shown(browser, "joined")
+    assert said in page
+    assert "up &amp; (Cron(&#x27;30 6 * * *&#x27;) | Cron(&#x27;@daily&#x27;, timezone=" in page
+    assert "first tick after its window at which the whole expression is met" in page
+    assert "due at the next tick" in page
+    assert "Next tick" in page
+    assert "No tick yet" in page
+    everything = browser.get("/assets/").content.decode()
+    assert said in everything
+    assert "overdue" in everything
+    handle_ticks(at(2024, 7, 2, 4, 30))
+    page = shown(browser, "joined")
+    assert "1 partition queued" in page
+    assert "due at the next tick" not in page
+
+
+def test_what_a_joined_schedule_has_missed_is_told_on_its_tab(browser: Client, alice: User) -> None:
+    asset("up", DAILY)
+    joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    set_paused(joined, True, user=alice)
+    Schedule.objects.update(paused_at=BEGAN, handled_before_pause=BEGAN)
+    assert "2024-07-01" in shown(browser, "joined")
+    assert "Missed while paused" in shown(browser, "joined")

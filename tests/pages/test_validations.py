@@ -48,7 +48,7 @@ def run_of(made: Asset, *results: dict[str, Any], state: str = "succeeded") -> R
         error_kind="code" if failed else "",
     )  # fmt: skip
     attempt = RunAttempt.objects.create(
-        run=run, number=1, token=uuid4(), lease_until=now, started_at=now, ended_at=now,
+        run=run, number=1, token=uuid4(), started_at=now, ended_at=now,
         outcome=state,
     )  # fmt: skip
     shown = {"when": "outlet", "severity": "warn", "passed": True, "evaluated": True}

@@ -1,9 +1,11 @@
 """Writes a bundle, asks a warm parent for its runs, and plays the worker's part."""
 
 import textwrap
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,14 @@ LAKE = {lake!r}
 """
 
 _run_ids = count(1)
+
+
+def clock_ahead_by(error: timedelta) -> dict[str, Any]:
+    """What a worker tells of a database's clock that is ahead of this host's by so much."""
+    return {
+        "database": (datetime.now(UTC) + error).isoformat(),
+        "monotonic": time.monotonic(),
+    }
 
 
 @dataclass
@@ -118,7 +128,7 @@ class Runs:
             "run_id": run_id,
             "attempt": 1,
             "attempt_name": "1-0123456789ab",
-            "token": f"token-{run_id}",
+            "fence": 1,
             "trigger": "manual",
             "params": {},
             "logical_time": "2026-01-01T00:00:00+00:00",
@@ -133,6 +143,7 @@ class Runs:
             "upstreams": {up: self._upstream(up, keys) for up, keys in (upstream or {}).items()},
             "spark": self._spark(run_id, producer["spark_conf"]),
             "log_limit": 10_000_000,
+            "clock": clock_ahead_by(timedelta()),
             **more,
         }
 
@@ -161,7 +172,7 @@ class Runs:
             connection = self._connection({"canonical_uri": staged["root"]})
             place = Place(uri=staged["root"], write_mode=mode, connection=connection)
             writer = Writer(
-                run_id=request["run_id"], attempt=request["attempt_name"], token=request["token"]
+                run_id=request["run_id"], attempt=request["attempt_name"], fence=request["fence"]
             )
             storage_at(place).publish(staged["staging"], staged["partitions"], writer)
         return outcome

@@ -38,7 +38,7 @@ class Shop:
         apart: str = "",
     ) -> Writer:
         """Rows that wait; ``apart``: those of one key, by themselves."""
-        writer = Writer(run_id=run_id, attempt=attempt, token="t")
+        writer = Writer(run_id=run_id, attempt=attempt)
         name = self.storage().staging(writer, partitioned=True)
         if apart:
             name = staged_apart(name, PATHS[apart])

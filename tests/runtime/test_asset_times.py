@@ -108,7 +108,8 @@ def test_dates_are_wall_time_in_the_time_zone_unless_they_carry_one(
 def test_the_end_is_compared_with_the_start_as_an_instant() -> None:
     # Its clock reads less than that of the start, and it is two hours later.
     later = datetime(2024, 1, 1, 9, tzinfo=timezone(timedelta(hours=-5)))
-    found = recorded(start_date=datetime(2024, 1, 1, 12, tzinfo=UTC), end_date=later)
+    start = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    found = recorded(schedule="@daily", start_date=start, end_date=later)
     assert found["end_date"] == "2024-01-01T09:00:00-05:00"
 
 

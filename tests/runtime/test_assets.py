@@ -1,6 +1,7 @@
 """Declarations: what they record, and how a function is tried."""
 
 import json
+import re
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from slicewise import (
     asset,
     get_current_context,
 )
+from slicewise.assets import ProducedAsset
 from slicewise.options import RunOptions
 from slicewise.testing import materialize
 
@@ -57,6 +59,10 @@ def test_a_producer_is_recorded_as_json() -> None:
             "partition": DAYS.to_json(),
             "outlet_validations": [],
             "warnings": [],
+            "description": None,
+            "owners": [],
+            "tags": [],
+            "group": None,
         }
     ]
     assert found["multi"] is False
@@ -87,12 +93,12 @@ def test_options_that_only_some_servers_act_on_are_recorded() -> None:
 
     @asset(
         schedule="@daily",
+        partition=PartitionByInterval("@daily"),
         refresh=3,
         pending="latest",
         write_mode="append",
         engine="submit",
         on_partial="publish",
-        depends_on_past=True,
         on_failure=tell,
         upstream={raw: Offset(-1), "other": All()},
     )
@@ -101,7 +107,7 @@ def test_options_that_only_some_servers_act_on_are_recorded() -> None:
     found = made.to_json()
     assert (found["refresh"], found["pending"], found["write_mode"]) == (3, "latest", "append")
     assert (found["engine"], found["on_partial"]) == ("submit", "publish")
-    assert (found["depends_on_past"], found["on_success"]) == (True, None)
+    assert (found["depends_on_past"], found["on_success"]) == (False, None)
     assert found["on_failure"].endswith("tell")
     assert found["mappings"] == {"raw": Offset(-1).to_json(), "other": All().to_json()}
     assert json.loads(json.dumps(found)) == found
@@ -110,7 +116,11 @@ def test_options_that_only_some_servers_act_on_are_recorded() -> None:
 def test_validations_are_recorded_with_the_assets_that_they_are_of() -> None:
     filled, some = AssetValidation.has_columns(raw.dest), AssetValidation.row_count(min=1)
 
-    @asset(inlet_validations=AssetValidation.has_columns(raw.dest), outlet_validations=some)
+    @asset(
+        uri="file:///lake/by_column",
+        inlet_validations=AssetValidation.has_columns(raw.dest),
+        outlet_validations=some,
+    )
     def by_column(raw: Any, other: Any) -> None: ...
 
     @asset(inlet_validations=[some])
@@ -210,3 +220,70 @@ def test_what_was_written_is_given_back_and_what_is_missing_is_named() -> None:
         materialize(daily)
     with pytest.raises(ValueError, match="is not partitioned"):
         materialize(writes, partition="2013-01-01")
+
+
+def test_parentheses_may_be_left_out() -> None:
+    bare: Any = asset
+
+    def function(raw: Any) -> None:
+        """All flights."""
+
+    flights = bare(function)
+    assert isinstance(flights, ProducedAsset)
+    assert (flights.name, flights.inlets) == ("function", ["raw"])
+    assert flights.to_json()["description"] == "All flights."
+
+
+def test_what_cannot_be_decorated_is_refused_without_parentheses_as_well() -> None:
+    bare: Any = asset
+    for other in (raw, lambda: None, dict):
+        with pytest.raises(DefinitionError, match="is decorated"):
+            bare(other)
+
+
+def test_an_asset_and_an_outlet_have_catalogue_facts_of_their_own() -> None:
+    facts: dict[str, Any] = {
+        "description": "Counted twice.",
+        "owners": ["ana"],
+        "tags": ["stock"],
+        "group": "shop",
+    }
+    told = Asset("stock", **facts).to_json()
+    assert {name: told[name] for name in facts} == facts
+
+    @asset.multi(outlets=[Asset("left", **facts), Asset("right")], owners=["ops"])
+    def both() -> None:
+        """Both sides."""
+
+    declared = both.to_json()
+    left, right = declared["outlets"]
+    assert {name: left[name] for name in facts} == facts
+    assert (right["owners"], declared["owners"]) == ([], ["ops"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"owners": "ana"}, "owners is a list of texts, not 'ana'"),
+        ({"tags": [""]}, "tags is a list of texts"),
+        ({"description": 5}, "description is a text, not 5"),
+        ({"group": ["a"]}, "group is a text"),
+        ({"descripton": "x"}, "did you mean 'description'"),
+    ],
+)
+def test_a_catalogue_fact_of_another_type_is_refused(
+    arguments: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(reason)):
+        Asset("stock", **arguments)
+
+
+def test_an_unknown_argument_is_told_with_all_that_there_are() -> None:
+    decorator: Any = asset
+    with pytest.raises(DefinitionError) as caught:
+        decorator(qqqqqq=1)(lambda_free)
+    names = {option.name for option in fields(asset)}
+    assert names <= set(re.findall(r"\w+", str(caught.value).partition("there are")[2]))
+
+
+def lambda_free() -> None: ...

@@ -306,7 +306,8 @@ def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: 
     )
     (error,) = errors(load_bundle(folder)).values()
     assert (error["line"], error["asset"]) == (6, "spend")
-    assert "upstream={'raw': Offset(first=-1, last=-1)} cannot be" in error["message"]
+    sentence = "upstream={'raw': Offset(first=-1, last=-1, nonexistent='need')} cannot be"
+    assert sentence in error["message"]
     assert "counts windows of time; PartitionBySequence([a, b]) has none" in error["message"]
 
 

@@ -2,11 +2,14 @@
 
 import copy
 import pickle
+import re
+from typing import Any
 
 import pytest
 
-from slicewise import Asset, asset
+from slicewise import Asset, DefinitionError, asset, partition_column
 from slicewise.assets import AssetColumn
+from slicewise.testing import materialize
 
 raw_sales = Asset("raw_sales", columns={"sales": "bigint", "uri": None})
 bare = Asset("bare")
@@ -41,3 +44,12 @@ def test_what_asks_an_object_for_its_attributes_is_not_disturbed() -> None:
     for other in (copy.copy(raw_sales), copy.deepcopy(raw_sales), pickle.loads(pickle.dumps(bare))):
         assert isinstance(other, Asset)
     assert copy.deepcopy(raw_sales).sales == raw_sales.sales
+
+
+def test_partition_column_in_a_function_of_several_assets_says_what_to_write() -> None:
+    @asset.multi(outlets=[Asset("peaks"), Asset("valleys")])
+    def both(self: Any) -> None:
+        partition_column("at", self)
+
+    with pytest.raises(DefinitionError, match=re.escape("write self['peaks']")):
+        materialize(both)

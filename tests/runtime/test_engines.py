@@ -203,7 +203,7 @@ def test_a_submission_that_does_not_come_about_is_a_failure_of_the_platform(
         ("from pyspark import SparkContext; SparkContext.getOrCreate()", 'engine="submit"'),
         ("spark.conf.set('spark.executor.memory', '3g')", 'engine="submit"'),
         ("spark.read.csv('data/places.csv').count()", "relative"),
-        ("spark.read.parquet('/no/such/folder').count()", "Give the full path"),
+        ("spark.read.parquet('/no/such/folder').count()", "write full paths"),
     ],
 )
 def test_what_only_the_other_engine_can_do_is_said_with_its_name(

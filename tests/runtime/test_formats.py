@@ -156,7 +156,7 @@ def test_the_format_is_what_is_said_or_the_extension(
     [
         ("file:///lake/x", "xlsx", 'format is one of "parquet", "csv", "json", "orc", not'),
         ("file:///lake/x.csv", "orc", "two formats; change one of them"),
-        ("bigquery://acme/a/b", "csv", "nothing that is installed writes bigquery: URIs"),
+        ("bigquery://acme/a/b", "csv", "nothing that is installed reads or writes bigquery: URIs"),
         (None, "csv", "it has no uri; leave it out"),
     ],
 )

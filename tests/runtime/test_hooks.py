@@ -12,7 +12,7 @@ def call(runs: Runs, name: str, *args: Any, hook: str = "on_success", **more: An
     """What is said while the function is called after a run of those partitions."""
     request = runs.request(name, *args, hook=hook, **{"error": None, **more})
     # As its worker sends it: nothing of Spark, and nothing to write with.
-    for fact in ("spark", "token", "attempt_name", "upstreams", "strategy"):
+    for fact in ("spark", "fence", "attempt_name", "upstreams", "strategy"):
         del request[fact]
     outcome = Outcome(request)
     runner = runs.parent.call_hook(request)

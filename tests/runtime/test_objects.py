@@ -4,14 +4,19 @@ pyarrow reaches the folder as it reaches a bucket; Spark by Hadoop's own overlay
 that it reads and writes ``s3a://`` paths.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pyarrow
 import pytest
 from pyarrow import parquet
 
 from slicewise.io import Place, Writer, storage_at
+from slicewise.io.files import Files
 from slicewise.storage import MissingVersionError, StagingLostError, TryAgainError
 from tests.runtime.runs import Runs
 
@@ -32,7 +37,7 @@ class Bucket:
         )
 
     def stage(self, run_id: int, attempt: str = "1-a") -> Writer:
-        writer = Writer(run_id=run_id, attempt=attempt, token="t")
+        writer = Writer(run_id=run_id, attempt=attempt)
         staging = self.storage("replace").staging(writer, partitioned=True)
         data = self.folder / "a b" / staging / DAY
         data.mkdir(parents=True)
@@ -48,11 +53,10 @@ class Bucket:
 
     def counting(self, version: int | None = None) -> list[str]:
         """The attempts whose files a reader of the day is sent to."""
-        from slicewise.io.objects import _counting, _version
+        from slicewise.io.objects import _version
 
-        log = self.storage("replace")._log(DAY)
-        found = _counting(log) if version is None else [_version(log, version, DAY)]
-        return [one.attempt for one in found]
+        state = self.storage("replace")._state(DAY)
+        return list(state.data) if version is None else [_version(state, version, DAY)]
 
     def files(self) -> int:
         return len(list(self.folder.rglob("part-*")))
@@ -89,22 +93,51 @@ def test_publishing_again_changes_nothing(bucket: Bucket, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["replace", "append", "version"])
-def test_a_worker_that_wakes_up_late_changes_nothing(
-    bucket: Bucket, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from slicewise.io.files import Files
-
-    writer, real = bucket.stage(1), Files.put
-
-    def asleep(files: Files, name: str, content: bytes) -> None:
-        monkeypatch.setattr(Files, "put", real)
-        bucket.publish(writer, mode)  # its successor
-        bucket.write(2, mode)
-        real(files, name, content)
-
-    monkeypatch.setattr(Files, "put", asleep)
-    bucket.publish(writer, mode)
+def test_a_worker_that_begins_after_its_successor_is_told(bucket: Bucket, mode: str) -> None:
+    bucket.write(1, mode)
+    late = bucket.stage(2)
+    pieces = [{"path": DAY}]
+    bucket.storage(mode).check("", pieces, replace(late, fence=2))
+    with pytest.raises(StagingLostError, match="another worker"):
+        bucket.publish(late, mode)
+    assert bucket.counting() == ["1-1-a"], "given up, and published all the same"
+    bucket.publish(replace(late, fence=3), mode)
     assert bucket.counting() == (["1-1-a", "2-1-a"] if mode == "append" else ["2-1-a"])
+    bucket.write(3, mode)
+    with suppress(StagingLostError):  # or finds that all is done
+        bucket.publish(late, mode)
+    assert bucket.counting()[-1] == "3-1-a"
+
+
+def test_no_key_of_an_asset_without_partitions_has_a_dot_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client sends such a key as another one, and the store finds it by neither."""
+    keys: list[str] = []
+
+    def noting(home: Any, name: str, key: Callable[..., str]) -> None:
+        real = getattr(home, name)
+
+        def note(*args: Any, **options: Any) -> Any:
+            keys.append(key(*args))
+            return real(*args, **options)
+
+        monkeypatch.setattr(home, name, note)
+
+    for name in ("put", "names", "delete", "data"):
+        noting(Files, name, lambda files, *args: "/".join([files.path, *args[:1]]))
+    for name in ("put", "get", "list_with_delimiter", "delete"):
+        noting(obstore, name, lambda _, path, *args: path)
+    bucket = Bucket(tmp_path / "lake")
+    for run_id in (1, 2):
+        writer = Writer(run_id=run_id, attempt="1-a")
+        staging = bucket.storage("replace").staging(writer, partitioned=False)
+        (bucket.folder / "a b" / staging).mkdir(parents=True)
+        (bucket.folder / "a b" / staging / "part-0.json").write_text("{}")
+        bucket.storage("replace").publish("", [{"path": "."}], writer)
+        assert bucket.storage("replace").published(["."], writer) == ["."]
+    assert keys
+    assert [key for key in keys if "." in key.split("/")] == []
 
 
 def test_what_was_replaced_or_discarded_cannot_be_published(bucket: Bucket) -> None:
@@ -130,7 +163,7 @@ def test_discarding_leaves_what_is_published(bucket: Bucket) -> None:
 def test_another_attempt_at_a_run_does_not_add_its_rows_again(bucket: Bucket) -> None:
     bucket.write(1, "append")
     bucket.stage(1, "2-b")
-    again = Writer(run_id=1, attempt="2-b", token="t", earlier=["1-a"])
+    again = Writer(run_id=1, attempt="2-b", earlier=["1-a"])
     bucket.publish(again, "append")
     assert bucket.counting() == ["1-1-a"]
     assert bucket.storage("append").published([DAY], again) == [DAY]
@@ -249,5 +282,5 @@ def test_a_store_that_does_not_answer_is_named_and_asked_again() -> None:
         Place(uri="s3://lake/a", write_mode="replace", format="json", connection={"arrow": nobody})
     )
     with pytest.raises(TryAgainError, match=r"s3://lake/a: .*127\.0\.0\.1") as refused:
-        storage.published([DAY], Writer(run_id=1, attempt="1-a", token="t"))
+        storage.published([DAY], Writer(run_id=1, attempt="1-a"))
     assert "secret" not in str(refused.value)

@@ -9,10 +9,11 @@ import grpc
 import pytest
 from py4j.clientserver import ClientServerConnection, JavaParameters, PythonParameters
 from py4j.protocol import Py4JNetworkError
-from pyspark.errors.exceptions.connect import UnknownException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
 
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
+from slicewise.tracebacks import one_line
 
 
 @pytest.fixture
@@ -104,3 +105,16 @@ def test_a_spark_server_that_is_gone_is_the_platform(
     session = "b52e3c2e-0a4e-4a5e-9b7c-6d3f0a4f9a10"
     error = raised_by(lambda: spark.open_session(f"sc://127.0.0.1:{closed_port}", session))
     assert is_platform_failure(error)
+
+
+def test_a_call_that_a_server_broke_off_is_told_in_a_sentence(closed_port: int) -> None:
+    broken = raised_by(lambda: ask_by_grpc(closed_port))
+    # As Spark's client tells of it, which keeps the text of the call.
+    of_spark = SparkConnectGrpcException(str(broken))
+    for error, server in ((broken, "the server"), (of_spark, "the Spark server")):
+        assert one_line(error).startswith(
+            f"{type(error).__name__}: {server} did not answer, or ended while the call was under"
+            " way (UNAVAILABLE: "
+        )
+        assert "onnection refused" in one_line(error)
+        assert one_line(error).endswith(").")

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Thread
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_worker_that_stopped_in_its_transaction_is_ended_by_its_successor(shop
             stopped._lock()
             stopped._remove([PATHS["mon"]])
             assert shop.rows() == [("mon", 1)]  # readers see what was there
-            shop.publish(writer, "mon")
+            shop.publish(replace(writer, fence=2), "mon")
             assert shop.rows() == [("mon", 2)]
             stopped._connection.execute("SELECT 1")
 
@@ -64,7 +65,7 @@ def test_a_worker_that_stopped_in_its_transaction_is_ended_by_its_successor(shop
 def test_another_attempt_at_a_run_does_not_add_its_rows_again(shop: Shop) -> None:
     shop.write(1, [("mon", 1)], "mon", mode="append")
     shop.stage(1, [("mon", 1), ("tue", 2)], attempt="2-b")
-    writer = Writer(run_id=1, attempt="2-b", token="t", earlier=["1-a"])
+    writer = Writer(run_id=1, attempt="2-b", earlier=["1-a"])
     shop.publish(writer, "mon", "tue", mode="append")
     assert shop.rows() == [("mon", 1), ("tue", 2)]
     paths = list(PATHS.values())
@@ -102,7 +103,7 @@ def test_options_of_the_connection_are_the_users_to_say(shop: Shop) -> None:
     assert shop.rows("n, by") == [(1, "shop")]
     with shop.storage()._tables(writer) as session:
         name = session._connection.execute("SHOW application_name").fetchone()
-    assert name == ("slicewise 1-1-a",), "whoever takes over would not find it"
+    assert name == ("slicewise 1-1-a 1",), "whoever takes over would not find it"
 
 
 def test_an_option_that_there_is_not_is_refused_with_its_name(shop: Shop) -> None:

@@ -16,6 +16,7 @@ from slicewise.options import RunOptions
 HEADER = "from datetime import *; from functools import partial; from slicewise import *\n"
 RAW = 'raw = Asset("raw", columns=["sales"])\n'
 LONG = "x" * 251
+DAILY = 'partition=PartitionByInterval("@daily")'
 
 
 def errors(folder: Path, **files: str) -> list[dict[str, Any]]:
@@ -82,13 +83,66 @@ ARGUMENTS = [
     ('on_partial="keep"', "flights", 'on_partial is "discard" or "publish"'),
     ('strategy="all"', "flights", '"partition", "range" or a number from 1'),
     ("strategy=0", "flights", '"partition", "range" or a number from 1'),
+    ("strategy=10**6 + 1", "flights", "strategy is at most 1,000,000 partitions in a run"),
     ("strategy=True", "flights", '"partition", "range" or a number from 1'),
     ("retries=-1", "flights", "retries is a whole number from 0"),
+    ("priority=10**30", "flights", "priority is a whole number from -1,000 to 1,000"),
+    ("priority=-1_001", "flights", "priority is a whole number from -1,000 to 1,000"),
+    # what would do nothing beside the others
+    ("depends_on_past=True", "flights", "depends_on_past needs partitions by time"),
+    (
+        'depends_on_past=True, partition=PartitionBySequence(["a"])',
+        "flights",
+        "depends_on_past needs partitions by time",
+    ),
+    (
+        f'depends_on_past=True, pending="latest", schedule="@daily", {DAILY}',
+        "flights",
+        'depends_on_past does not go with pending="latest"',
+    ),
+    (f"schedule=raw, refresh=3, {DAILY}", "flights", "refresh acts at the ticks of a schedule"),
+    (f"refresh=3, {DAILY}", "flights", "this asset has no schedule; leave it out"),
+    ('schedule="@daily", refresh=3', "flights", "refresh needs partitions by time"),
+    (
+        'schedule="@daily", refresh=3, partition=PartitionBySequence(["a"])',
+        "flights",
+        "refresh needs partitions by time",
+    ),
+    (
+        'schedule="@daily", refresh=3, partition=PartitionAtRuntime("a")',
+        "flights",
+        "refresh needs partitions by time",
+    ),
+    (f'schedule=raw, pending="latest", {DAILY}', "flights", 'pending="latest" acts at the ticks'),
+    (f'pending="latest", {DAILY}', "flights", "this asset has no schedule"),
+    ('schedule="@daily", pending="latest"', "flights", 'pending="latest" needs partitions by time'),
+    (
+        'schedule=raw | Asset.ref("b"), start_date="2010-01-01"',
+        "flights",
+        "this one is by assets; bound the partitions instead: PartitionByInterval(..., start=...)",
+    ),
+    ('schedule=raw, end_date="2010-01-01"', "flights", "PartitionByInterval(..., end=...)"),
+    ('start_date="2010-01-01"', "flights", "start_date bounds the ticks of a schedule by time"),
+    (
+        "outlet_validations=[AssetValidation.has_columns('a')]",
+        "flights",
+        "outlet_validations read back what a run has written, and it has no uri",
+    ),
+    (
+        "uri='trino://db/x/y/z', outlet_validations=[AssetValidation.has_columns('a')]",
+        "flights",
+        "nothing that is installed reads or writes trino: URIs",
+    ),
+    ("retries=101", "flights", "retries is at most 100, not 101"),
     ("refresh=-1", "flights", "refresh is a whole number from 0"),
     ("max_active_runs=0", "flights", "max_active_runs is a whole number from 1"),
+    ("max_active_runs=10**10", "flights", "max_active_runs is at most 1,000,000"),
     ("priority=1.5", "flights", "priority is a whole number"),
     ('timeout="soon"', "flights", "timeout is a timedelta or a number of seconds"),
     ("retry_delay=None", "flights", "retry_delay is a timedelta or a number of seconds"),
+    ("retry_delay=10**30", "flights", "retry_delay is at most an hour, not 1000000"),
+    ("retry_delay=10**400", "flights", "retry_delay is at most an hour"),
+    ("retry_delay=1e300", "flights", "retry_delay is at most an hour, not 1e+300"),
     ("depends_on_past=1", "flights", "depends_on_past is True or False"),
     ('paused="no"', "flights", "paused is True or False"),
     ('params={"when": datetime}', "flights", "params hold what JSON can hold"),
@@ -207,7 +261,7 @@ STATEMENTS = [
     ("asset()(lambda: None)", "<lambda>", "write a function with def"),
     ("asset()(partial(print))", None, "an object of type partial is decorated"),
     ("asset()(5)", None, "an object of type int is decorated"),
-    ("@asset\ndef flights(): ...", "flights", "write @asset(...)"),
+    ("@asset.multi\ndef flights(): ...", "flights", "write @asset.multi(...)"),
     ("@asset()\n@asset()\ndef flights(): ...", "flights", "is decorated twice"),
     ("@asset()\ndef flights(): ...\nflights()", "flights", "is an asset and is not called"),
     (
@@ -393,3 +447,14 @@ def test_whatever_stands_in_an_option_is_taken_or_refused_with_a_sentence(option
 
 
 def flights() -> None: ...
+
+
+@pytest.mark.parametrize("time", ["'@daily'", "'0 6 * * *'", "timedelta(hours=1)"])
+def test_a_time_joined_with_an_asset_is_told_as_a_time(tmp_path: Path, time: str) -> None:
+    (tmp_path / "a.py").write_text(
+        "from datetime import timedelta\nfrom slicewise import Asset, asset\n"
+        f"@asset(schedule={time} | Asset.ref('up'))\ndef daily(): ...\n"
+    )
+    (error,) = load_bundle(tmp_path)["errors"]
+    assert "a schedule joins assets, not the time" in error["message"]
+    assert "Asset.ref" not in error["message"].partition("not the time")[2]

@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
+from slicewise.runner import parent
 from slicewise.runner.client import WarmParent
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
+from slicewise.runner.wire import encode
 from tests.runtime.runs import Runs
 
 
@@ -295,6 +298,7 @@ def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
 WORKER = """
 import os, sys, json
 from pathlib import Path
+from slicewise.runner import parent
 from slicewise.runner.client import WarmParent
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
 for message in parent.launch(json.loads(sys.argv[2])).messages(60):
@@ -357,3 +361,140 @@ def test_runs_at_the_same_time_do_not_disturb_each_other(runs: Runs) -> None:
         for runner in runners
     ]
     assert logs == [str(n) for n in range(8)]
+
+
+def test_the_start_is_heard_first_however_late_anybody_listens(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def early():
+            print("at work", flush=True)
+    """)
+    runner = runs.launch("early")
+    time.sleep(2)  # until the runner has said all that it says
+    stream = runner.messages(5)
+    assert next(stream)["type"] == "started"
+    assert runner.pid is not None
+    assert [m["type"] for m in stream if m["type"] != "log"] == ["finished", "exited"]
+
+
+def test_the_start_is_heard_first_although_the_runner_spoke_before_its_parent() -> None:
+    channel, runner_end = socket.socketpair()
+    status, parent_end = socket.socketpair()
+    log, log_end = os.pipe()
+    process = RunnerProcess(channel=channel, log=log, status=status)
+    os.write(log_end, b"at work\n")
+    stream = process.messages(0.05)
+    assert next(stream) == {"type": "idle"}
+    parent_end.sendall(encode({"type": "started", "pid": os.getpid()}))
+    assert [next(stream) for _ in range(2)] == [
+        {"type": "started", "pid": os.getpid()},
+        {"type": "log", "text": "at work\n"},
+    ]
+    parent_end.sendall(encode({"type": "exited", "status": 0, "signal": None}))
+    assert next(stream)["type"] == "exited"
+    stream.close()  # type: ignore[attr-defined]
+    os.close(log_end)
+    runner_end.close()
+    parent_end.close()
+
+
+def test_a_run_that_fills_its_worker_s_memory_is_ended_with_a_clear_error(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def boundless():
+            row = {"key": "x" * 200, "path": "", "rows": 1, "bytes": 1}
+            said = {"type": "staged", "root": "", "staging": "", "partitions": [row] * 100}
+            line = __import__("json").dumps(said).encode() + b"\\n"
+            while True:
+                left = line
+                while left:
+                    left = left[os.write(3, left):]
+    """)
+    outcome = runs.run("boundless", output_limit=1_000_000)
+    assert "1000000 bytes (RUN_OUTPUT_LIMIT_BYTES" in outcome.failure["error"]
+    assert outcome.failure["kind"] == "code"
+    assert outcome.messages[-1]["signal"] == signal.SIGKILL
+    kept = sum(len(json.dumps(message)) for message in outcome.of_type("staged"))
+    assert 900_000 < kept < 1_100_000
+
+
+def test_no_code_begins_once_the_lease_it_was_asked_under_may_be_over(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def late():
+            print("at work")
+    """)
+    outcome = runs.run("late", not_after=time.monotonic() - 0.001)
+    assert outcome.types == ["exited"]
+    assert "too long ago" in outcome.messages[-1]["error"]
+    assert "at work" not in outcome.log
+    assert runs.run("late", not_after=time.monotonic() + 60).log == "at work\n"
+
+
+def test_a_runner_that_was_stopped_before_it_could_begin_is_no_fault_of_its_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moments = chain([0.0], repeat(2.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    ours, theirs = socket.socketpair()
+    channel, channel_end = socket.socketpair()
+    loop = WarmParentLoop(ours, lambda *_: 0)
+    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, theirs)
+    (pid,) = loop._runners
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    said = json.loads(channel.recv(4096))
+    assert (said["type"], said["kind"]) == ("failed", "platform")
+    assert "too long ago" in said["error"]
+    for one in (ours, theirs, channel, channel_end):
+        one.close()
+
+
+def test_a_runner_without_pings_lives_no_longer_than_the_lease_it_was_asked_under(
+    runs: Runs,
+) -> None:
+    runs.define("""
+        @asset()
+        def hanger():
+            time.sleep(300)
+    """)
+    # Of 60 s between pings all but two had gone by when the runner was asked for.
+    runner = runs.launch("hanger", watchdog=60, not_after=time.monotonic() + 2)
+    begun = time.monotonic()
+    assert list(runner.messages(5))[-1]["signal"] == signal.SIGKILL
+    assert time.monotonic() - begun < 20
+
+
+def test_where_memory_is_short_the_kernel_ends_a_run_before_its_worker(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def large():
+            for process in ("self", os.getppid()):
+                print(open(f"/proc/{process}/oom_score_adj").read().strip())
+    """)
+    own, parent_s = map(int, runs.run("large").log.split())
+    assert (own, parent_s < own) == (1000, True)
+
+
+def test_an_orphan_that_cannot_end_keeps_no_other_run_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kill, killed = os.kill, []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    with subprocess.Popen(["sleep", "300"]) as orphan:
+        monkeypatch.setattr(parent, "children", lambda: [orphan.pid])
+        control, theirs = socket.socketpair()
+        with control, theirs:
+            loop = WarmParentLoop(control, lambda *_: 0)
+            begun = time.monotonic()
+            loop._end_orphans()  # as after each run
+            loop._end_orphans()
+            assert time.monotonic() - begun < 5
+            assert set(killed) == {orphan.pid}
+            kill(orphan.pid, signal.SIGKILL)
+            monkeypatch.setattr(parent, "children", list)
+            assert wait_until(lambda: _is_reaped_by(loop, orphan.pid))
+
+
+def _is_reaped_by(loop: WarmParentLoop, pid: int) -> bool:
+    loop._reap_lingering()
+    return not Path(f"/proc/{pid}").exists()

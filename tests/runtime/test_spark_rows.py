@@ -146,7 +146,8 @@ def test_no_key_is_taken_for_the_mark_of_rows_outside(spark_runs: Runs) -> None:
     made = spark_runs.make("marks", keys)
     assert {key: one["rows"] for key, one in made.staged.items()} == dict.fromkeys(keys, 1)
     wrong = spark_runs.run("marks", keys, params={"wrong": True})
-    assert "the column 'part' holds 'nothing'" in str(wrong.messages)
+    errors = "\n".join(str(message.get("error")) for message in wrong.messages)
+    assert "the column 'part' holds 'nothing'" in errors
 
 
 def test_a_run_of_several_partitions_may_write_them_one_by_one(spark_runs: Runs) -> None:
@@ -173,7 +174,8 @@ def test_a_run_of_several_partitions_may_write_them_one_by_one(spark_runs: Runs)
         zip(keys, (3, 4), strict=True)
     )
     assert made.log.splitlines() == [
-        "1 rows lie outside the run's 1 partitions: the column 'partition' holds '2013-01-07'",
+        "1 rows lie outside the run's 1 partitions: the column 'partition' holds '2013-01-07'. Cut"
+        ' the frame to them by context["partition"].filter(frame), or declare outside="drop"',
         "this run does not make '2013-01-08', a partition of days",
     ]
 
@@ -214,3 +216,43 @@ def test_several_assets_are_staged_all_or_none(spark_runs: Runs) -> None:
     assert "after all" in failed.failure["error"]
     assert failed.types[-2:] == ["failed", "exited"]
     assert failed.of_type("staged") == []
+
+
+def test_a_frame_is_cut_to_the_partitions_of_the_run_where_it_is_asked_for(
+    spark_runs: Runs,
+) -> None:
+    spark_runs.define("""
+        SALES = PartitionByProduct({
+            "day": PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05"),
+            "region": PartitionBySequence(["nord", "west"]),
+        })
+        REGIONS = ("nord", "west", "x")
+        ROWS = [(f"2013-01-0{day}", region, 1) for day in (1, 2) for region in REGIONS]
+        def rows(spark):
+            return spark.createDataFrame(ROWS, "day string, region string, amount int")
+        @asset(uri=f"{LAKE}/cut", partition=SALES, strategy="range")
+        def cut(spark, context):
+            partition = context["partition"]
+            print(partition.filter(rows(spark)).count(),
+                partition.filter(rows(spark).select("region")).count(),
+                partition.filter(spark.range(3)).count())
+            return partition.filter(rows(spark))
+        @asset(uri=f"{LAKE}/dropped", partition=SALES, strategy="range", outside="drop")
+        def dropped(spark):
+            return rows(spark)
+        @asset(uri=f"{LAKE}/nulls", partition=SALES, strategy="range", outside="drop")
+        def nulls(spark):
+            return rows(spark).union(spark.sql("select '2013-01-01', cast(null as string), 1"))
+        @asset(uri=f"{LAKE}/refused", partition=SALES, strategy="range")
+        def refused(spark):
+            return rows(spark)
+    """)
+    keys = ["2013-01-01|nord", "2013-01-02|west"]  # no whole product of days and regions
+    cut = spark_runs.make("cut", keys)
+    assert cut.log == "2 4 3\n"
+    for made in (cut, spark_runs.make("dropped", keys)):
+        assert {key: one["rows"] for key, one in made.staged.items()} == dict.fromkeys(keys, 1)
+    assert "is null" in spark_runs.run("nulls", keys).failure["error"]
+    error = spark_runs.run("refused", keys).failure["error"]
+    assert 'context["partition"].filter' in error
+    assert 'outside="drop"' in error

@@ -294,6 +294,7 @@ def has_many_rows(frame: Any) -> bool:
 
 
 @asset(
+    uri="file:///lake/checked",
     partition=DAYS,
     inlet_validations={"raw": [has_rows, has_many_rows]},
     outlet_validations=[has_rows],
@@ -329,7 +330,7 @@ def test_what_something_else_writes_is_held_to_what_it_declares() -> None:
 
 
 def test_outlets_made_together_are_validated_each() -> None:
-    right = Asset("right", outlet_validations=[has_rows])
+    right = Asset("right", uri="file:///lake/right", outlet_validations=[has_rows])
 
     @asset.multi(outlets=[Asset("left"), right])
     def both(context: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from slicewise import normalize_uri
+from slicewise import Asset, DefinitionError, asset, normalize_uri
 from slicewise.uris import checked_uri, masked_text, masked_uri, uri_path
 
 SCHEMES = [
@@ -87,7 +87,7 @@ def test_a_query_is_ordered_by_key_and_its_values_untouched(query: str, ordered:
         ("file:///lake/raw/", "file://localhost/lake/raw"),
         ("FILE://LocalHost:80/lake//", "file://localhost/lake"),
         ("file://me:pw@Server:/lake", "file://server/lake"),
-        ("file:///lake/a b/%2Fü%", "file://localhost/lake/a%20b/%2F%C3%BC%25"),
+        ("file:///lake/a b/%2Fü%", "file://localhost/lake/a%20b/%C3%BC%25"),
         ("file://", "file://localhost/"),
         ("s3://Some_Bucket/", "s3://Some_Bucket/"),
         ("s3://bucket", "s3://bucket/"),
@@ -219,3 +219,33 @@ def test_a_file_uri_is_decoded_to_a_folder() -> None:
         uri_path("s3://bucket/x")
     with pytest.raises(ValueError, match="not on this one"):
         uri_path("file://elsewhere/lake")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "/lake/k",
+        "/lake//k/",
+        "file:/lake/k",
+        "FILE:/lake/k",
+        "file:///lake//k",
+        "file:///lake/./k/",
+        "file:///lake/%6B",
+        "file:///lake%2Fk",
+        "file://localhost/lake/k",
+    ],
+)
+def test_one_folder_has_one_canonical_uri_and_is_of_one_outlet(written: str) -> None:
+    assert Asset("raw", uri=written).canonical_uri == "file://localhost/lake/k"
+    outlets = [Asset("left", uri=written), Asset("right", uri="file:///lake/k")]
+    with pytest.raises(DefinitionError, match="have the same uri"):
+        asset.multi(outlets=outlets)(lambda_free)
+
+
+def lambda_free() -> None: ...
+
+
+def test_a_path_is_taken_as_it_stands_in_the_file_system() -> None:
+    assert Asset("raw", uri="/lake/a%20b").canonical_uri == "file://localhost/lake/a%2520b"
+    assert uri_path("file://localhost/lake/a%2520b") == Path("/lake/a%20b")
+    assert Asset("raw", uri="/lake/../k").canonical_uri == "file://localhost/lake/../k"

@@ -1,10 +1,12 @@
 """Validations in runs, on a real Spark Connect server: before the function, and after it."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from pyarrow import parquet
 
-from tests.runtime.runs import Outcome, Runs
+from tests.runtime.runs import Outcome, Runs, clock_ahead_by
 
 SALES = """
     DAYS = PartitionByInterval("@daily", start="2024-01-01", end="2024-01-05")
@@ -224,6 +226,53 @@ def test_freshness_is_that_of_what_is_read_and_needs_no_data(runs: Runs) -> None
     (told,) = validated(unread).values()
     assert (told["passed"], told["evaluated"]) == (False, False)
     assert told["message"].startswith("It cannot be evaluated: ")
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=-3), timedelta(days=3)], ids=["fast", "slow"])
+def test_freshness_goes_by_the_clock_that_told_when_the_data_was_made(
+    runs: Runs, ahead: timedelta
+) -> None:
+    """This host's clock is fast, or slow, by three days against the database's."""
+    runs.define("""
+        from datetime import timedelta
+        elsewhere = Asset("elsewhere", uri="s3://bucket/x")
+        HALF = AssetValidation.fresh_within(timedelta(minutes=30))
+        @asset(inlet_validations={"elsewhere": [HALF]})
+        def reads(elsewhere): pass
+    """)
+    clock = clock_ahead_by(ahead)
+    now = datetime.fromisoformat(clock["database"])
+    there = {"uri": "s3://bucket/x", "partition": None, "partitions": [""], "missing": []}
+
+    def made(ago: timedelta) -> dict[str, Any]:
+        return {"elsewhere": there | {"materialized_at": (now - ago).isoformat()}}
+
+    fresh = runs.make("reads", upstreams=made(timedelta(minutes=1)), clock=clock)
+    assert passed(fresh) == {"fresh_within": True}
+    old = runs.run("reads", upstreams=made(timedelta(hours=1)), clock=clock)
+    assert passed(old) == {"fresh_within": False}
+    assert "ago instead of at most 0:30:00" in old.failure["error"]
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=-3), timedelta(days=3)], ids=["fast", "slow"])
+def test_the_newest_value_is_compared_with_the_same_clock(
+    spark_runs: Runs, ahead: timedelta
+) -> None:
+    spark_runs.define("""
+        from datetime import timedelta
+        HOUR = AssetValidation.fresh_within(timedelta(hours=1), column="at")
+        @asset(uri=LAKE + "/seen", outlet_validations=[HOUR], params={"at": ""})
+        def seen(spark, context):
+            return spark.sql(f"select timestamp '{context['params']['at']}' as at")
+    """)
+    clock = clock_ahead_by(ahead)
+    now = datetime.fromisoformat(clock["database"])
+
+    def at(ago: timedelta) -> dict[str, Any]:
+        return {"params": {"at": (now - ago).isoformat()}, "clock": clock}
+
+    assert passed(spark_runs.make("seen", **at(timedelta(minutes=1)))) == {"fresh_within(at)": True}
+    assert passed(spark_runs.run("seen", **at(timedelta(hours=2)))) == {"fresh_within(at)": False}
 
 
 def test_partitions_that_are_missing_do_not_pass(runs: Runs) -> None:

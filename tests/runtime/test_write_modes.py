@@ -34,9 +34,9 @@ class Lake:
     def __init__(self, root: Path, mode: str, paths: list[str] | None = None) -> None:
         self.root, self.mode, self.paths = root, mode, paths or DAYS
 
-    def stage(self, run_id: int, text: str, *, attempt: str = "1-a", token: str = "t") -> Path:
+    def stage(self, run_id: int, text: str, *, attempt: str = "1-a", fence: int = 1) -> Path:
         partitioned = self.paths != ["."]
-        staging = storage.staging_path(self.root, run_id, attempt, token, partitioned=partitioned)
+        staging = storage.staging_path(self.root, run_id, attempt, fence, partitioned=partitioned)
         for path in self.paths:
             (staging / path).mkdir(parents=True)
             (staging / path / f"part-{run_id}-{attempt}.csv").write_text(text)
@@ -45,10 +45,10 @@ class Lake:
         return staging
 
     def publish(
-        self, staging: Path, run_id: int, *, attempt: str = "1-a", token: str = "t", **more: Any
+        self, staging: Path, run_id: int, *, attempt: str = "1-a", fence: int = 1, **more: Any
     ) -> dict[str, Any]:
         pieces = [{"path": path} for path in self.paths]
-        names: dict[str, Any] = {"run_id": run_id, "attempt": attempt, "token": token}
+        names: dict[str, Any] = {"run_id": run_id, "attempt": attempt, "fence": fence}
         return publish(str(self.root), str(staging), pieces, mode=self.mode, **names, **more)
 
     def write(self, run_id: int, text: str, **more: Any) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def test_appending_adds_files_and_keeps_those_that_are_there(tmp_path: Path) -> 
 def test_an_attempt_that_is_published_again_adds_nothing(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "a", "append")
     staging = lake.stage(1, "one")
-    for token in "tabt":
-        lake.publish(staging, 1, token=token)
+    for fence in (1, 2, 3, 1):
+        lake.publish(staging, 1, fence=fence)
     assert lake.content() == {"day=1": ["one"], "day=2": ["one"]}
 
 
@@ -130,10 +130,10 @@ def test_a_publication_killed_anywhere_is_finished_once_by_the_next(
         lake = Lake(tmp_path / str(step) / "a", mode, paths)
         Lake(lake.root, "replace", paths).write(1, "old")
         staging = lake.stage(2, "new")
-        is_killed = killed_at(step, partial(lake.publish, staging, 2, token="b"))
+        is_killed = killed_at(step, partial(lake.publish, staging, 2, fence=2))
         pieces = [{"path": path} for path in paths]
-        check(str(lake.root), str(staging), pieces, run_id=2, attempt="1-a")
-        lake.publish(staging, 2, token="c")
+        check(str(lake.root), str(staging), pieces, run_id=2, attempt="1-a", fence=3)
+        lake.publish(staging, 2, fence=3)
         expected = ["new", "old"] if mode == "append" else ["new"]
         assert lake.content() == dict.fromkeys(paths, expected), step
         if mode == "version":
@@ -155,14 +155,14 @@ def test_a_worker_that_wakes_up_late_links_no_older_version(
 
     def asleep(source: Path, target: Path) -> bool:
         monkeypatch.setattr(modes, "put_in_place", real)
-        lake.publish(staging, 2, token="successor")
+        lake.publish(staging, 2, fence=2)
         lake.write(3, "three")
         return real(source, target)
 
     monkeypatch.setattr(modes, "put_in_place", asleep)
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
     with pytest.raises(StagingLostError):
-        lake.publish(staging, 2, token="a")
+        lake.publish(staging, 2, fence=1)
     assert lake.content() == {paths[0]: ["three"]}
     assert versions(lake.root, paths[0]) == [1, 2, 3]
 
@@ -177,14 +177,14 @@ def test_a_worker_that_wakes_up_late_appends_nothing(
 
     def asleep(source: Path, target: Path) -> bool:
         monkeypatch.setattr(modes, "put_in_place", real)
-        lake.publish(staging, 2, token="successor")
+        lake.publish(staging, 2, fence=2)
         lake.write(3, "three")
         return real(source, target)
 
     monkeypatch.setattr(modes, "put_in_place", asleep)
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
     with pytest.raises(StagingLostError):
-        lake.publish(staging, 2, token="a")
+        lake.publish(staging, 2, fence=1)
     assert lake.content() == {"day=1": ["one", "three", "two"]}
 
 
@@ -198,12 +198,12 @@ def test_one_that_joins_while_another_does_loses_nothing(
 
     def asleep(source: Path, target: Path) -> bool:
         monkeypatch.setattr(modes, "put_in_place", real)
-        lake.publish(other, 3, token="b")  # of another asset, with the same uri
+        lake.publish(other, 3, fence=2)  # of another asset, with the same uri
         return real(source, target)
 
     monkeypatch.setattr(modes, "put_in_place", asleep)
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
-    lake.publish(staging, 2, token="a")
+    lake.publish(staging, 2, fence=1)
     assert lake.content() == {"day=1": ["one", "three", "two"]}
 
 
@@ -233,11 +233,11 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
 
         with monkeypatch.context() as patched:
             patched.setattr(shutil, "rmtree", remove)
-            beside.publish(other, 5, token="b")
+            beside.publish(other, 5, fence=2)
 
     monkeypatch.setattr(os, "link", asleep)
     monkeypatch.setattr("slicewise.storage.publishing.LOCK_PATIENCE_SECONDS", 0.1)
-    lake.publish(staging, 4, token="a")
+    lake.publish(staging, 4, fence=1)
     assert lake.content() == {"day=1": ["new", "old 1", "old 2", "old 3"]}
     assert beside.content() == {"day=2": ["beside"]}
 

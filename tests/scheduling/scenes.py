@@ -1,6 +1,6 @@
 """Scheduled assets, and runs brought to their end without a worker."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -22,9 +22,15 @@ def at(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
-def cron(expression: str) -> dict[str, str]:
-    """A schedule by time, as the loader reports it."""
-    return {"kind": "cron", "expression": expression}
+def cron(expression: str, timezone: str | None = None) -> dict[str, str]:
+    """A schedule by time, or a time in an expression, as the loader reports it."""
+    own_zone = {"timezone": timezone} if timezone else {}
+    return {"kind": "cron", "expression": expression, **own_zone}
+
+
+def every(span: timedelta) -> dict[str, Any]:
+    """The same of elapsed time."""
+    return {"kind": "timedelta", "seconds": span // timedelta(seconds=1)}
 
 
 def scheduled(

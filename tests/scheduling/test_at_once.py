@@ -1,21 +1,34 @@
-"""Schedules that are declared anew while somebody pauses them, or while they tick."""
+"""Schedules that are declared anew while somebody pauses them, or while they tick; runs that are
+recorded while others are judged.
+"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
-from assets_app.catalogue import timetables
-from assets_app.catalogue.services import set_paused
-from assets_app.models import Asset, Schedule, ScheduleTick
+from assets_app.catalogue import storing, timetables
+from assets_app.catalogue.services import set_paused, sync_bundle
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.execution.settling import _tell_downstream
+from assets_app.models import Asset, AssetPartition, Outbox, Run, Schedule, ScheduleTick
+from assets_app.queries.clock import database_now
+from assets_app.scheduling import judging
+from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
-from tests.cast import person
+from tests.cast import asset, person
+from tests.catalogue.conftest import Bundle, bundle
+from tests.execution.conftest import make_gateway
 from tests.execution.test_at_once import elsewhere
-from tests.scheduling.scenes import at, cron, scheduled, waiting
+from tests.scheduling.scenes import any_of, at, by, cron, scheduled, waiting, write
+
+__all__ = ["bundle"]
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,3 +68,100 @@ def test_a_tick_meanwhile_waits_and_is_handled_once() -> None:
     assert handle_ticks(at(2024, 7, 2)) == 1
     assert waiting(daily) == ["2024-07-01"]
     assert ScheduleTick.objects.count() == 1
+
+
+def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> None:
+    alice = person("alice", is_superuser=True)
+    write(asset("daily", DAILY), "2024-07-01", make_gateway("scheduled"), alice)
+    run = Run.objects.get()
+    read, has_read, may_end = judging._made_by, threading.Event(), threading.Event()
+
+    def read_and_wait(entries: Any) -> Any:
+        found = read(entries)
+        has_read.set()
+        assert may_end.wait(20)
+        return found
+
+    with patch.object(judging, "_made_by", read_and_wait):
+        judge = elsewhere(lambda: judge_outbox(at(2024, 7, 2)))
+        assert has_read.wait(10)
+        # The rest of its partitions, by a later attempt.
+        record = elsewhere(lambda: _tell_downstream(run.pk))
+        record.join(1)
+        may_end.set()
+        judge.join(10)
+        record.join(10)
+    assert Outbox.objects.filter(run=run).count() == 1
+    assert judge_outbox(at(2024, 7, 2)) == 1
+
+
+@contextmanager
+def locked(of: Asset) -> Iterator[None]:
+    """A transaction has locked the slices of an asset meanwhile, as one that records many does."""
+    are_locked, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            assert list(AssetPartition.objects.filter(asset=of).select_for_update())
+            are_locked.set()
+            may_end.wait(20)
+
+    thread = elsewhere(hold)
+    assert are_locked.wait(10)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '3s'")
+        yield
+    finally:
+        may_end.set()
+        thread.join()
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = 0")
+
+
+@pytest.mark.parametrize("schedule", [cron("@daily"), any_of(cron("@daily"), by("daily"))])
+def test_a_slice_that_is_locked_keeps_no_other_schedule_from_its_tick(
+    schedule: dict[str, Any],
+) -> None:
+    alice, midnight = person("alice", is_superuser=True), at(2024, 7, 2)
+    asset("daily", DAILY)
+    busy, free = (scheduled(name, schedule, DAILY, since=at(2024, 7, 1)) for name in "bf")
+    materialize(MaterializeRequest(asset=busy, selection="2024-07-01"), user=alice)
+    with locked(busy):
+        assert handle_ticks(midnight) == 1
+        assert waiting(free) == ["2024-07-01"]
+    put_off = Schedule.objects.get(producer=busy.producer)
+    assert (put_off.handled_until, put_off.error) == (at(2024, 7, 1), "")
+    assert handle_ticks(midnight + timedelta(seconds=5)) == 1
+    assert AssetPartition.objects.get(asset=busy).due_again
+
+
+def test_a_slice_that_is_locked_keeps_nothing_else_from_being_judged() -> None:
+    alice, now = person("alice", is_superuser=True), at(2024, 7, 2)
+    daily = asset("daily", DAILY)
+    busy, free = (scheduled(name, by("daily"), DAILY, since=at(2024, 7, 1)) for name in "bf")
+    materialize(MaterializeRequest(asset=busy, selection="2024-07-01"), user=alice)
+    write(daily, "2024-07-01", make_gateway("scheduled"), alice)
+    with locked(busy):
+        assert judge_outbox(now) == 1
+        assert waiting(free) == ["2024-07-01"]
+    assert not Schedule.objects.exclude(error="").exists()
+    assert judge_outbox(now) == 0
+    assert judge_outbox(now + timedelta(seconds=5)) == 1
+    assert AssetPartition.objects.get(asset=busy).due_again
+    assert not Outbox.objects.exists()
+
+
+def test_schedules_tick_while_the_rest_of_their_bundle_is_stored(bundle: Bundle) -> None:
+    declared = 'from slicewise import asset\n@asset(schedule="@daily")\ndef whole(): ...\n'
+    assert sync_bundle("trials", bundle(a=declared)).errors == []
+    tomorrow = database_now() + timedelta(days=1)
+    store, ticked = storing._store_dependencies, list[int]()
+
+    def tick_meanwhile(*args: Any) -> None:
+        elsewhere(lambda: ticked.append(handle_ticks(tomorrow))).join(10)
+        store(*args)
+
+    with patch.object(storing, "_store_dependencies", tick_meanwhile):
+        assert sync_bundle("trials", bundle(a=declared + "# changed\n")).errors == []
+    assert ticked == [1]

@@ -7,7 +7,6 @@ import pytest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.models import (
-    DISCOVERY,
     Asset,
     AssetPartition,
     Gateway,
@@ -41,13 +40,11 @@ def prediction(models: Asset) -> Asset:
     return scheduled("energy_prediction", by(models.name), CUSTOMERS, since=BEGAN)
 
 
-def finish(of: Asset, gateway: Gateway, *keys: object, when: datetime | None = None) -> None:
+def finish(of: Asset, gateway: Gateway, *keys: object) -> None:
     """Bring the one waiting run of an asset to its success, with what it has found."""
     attempt = begin(Run.objects.get(asset=of, state=RunState.QUEUED), gateway)
     assert attempts.intend_to_publish(attempt.row, [], found(*keys))
     assert ending.succeed(attempt.row)
-    if when is not None:
-        AssetPartition.objects.filter(identity=DISCOVERY).update(materialized_at=when)
 
 
 def tick(now: datetime) -> None:
@@ -61,7 +58,7 @@ def test_the_example_of_the_source_document(
 ) -> None:
     tick(at(2024, 7, 1, 1))
     assert waiting(models) == [""]
-    finish(models, gateway, "acme", "globex", when=at(2024, 7, 1, 1))
+    finish(models, gateway, "acme", "globex")
     tick(at(2024, 7, 1, 1))
     assert waiting(prediction) == ["acme", "globex"]
     assert Run.objects.filter(asset=prediction).first().trigger == Trigger.UPSTREAM  # type: ignore[union-attr]
@@ -91,12 +88,20 @@ def test_a_tick_that_comes_while_a_run_looks_for_partitions_is_seen_to_afterward
     assert [row.queued for row in ScheduleTick.objects.order_by("at")] == [1, 0]
 
 
-def test_what_was_found_by_hand_since_the_tick_before_is_not_looked_for_again(
+def test_a_run_looks_for_partitions_at_every_tick(models: Asset, gateway: Gateway) -> None:
+    for hour in range(1, 5):
+        tick(at(2024, 7, 1, hour))
+        assert waiting(models) == [""], f"at {hour}:00"
+        finish(models, gateway, "acme", f"customer-{hour}")
+    assert [row.queued for row in ScheduleTick.objects.order_by("at")] == [1, 1, 1, 1]
+
+
+def test_a_run_looks_for_partitions_also_after_a_person_had_one_do_so(
     models: Asset, alice: User, gateway: Gateway
 ) -> None:
     discover(models, alice, gateway, "acme")
     tick(at(2024, 7, 1, 1))
-    assert waiting(models) == []
+    assert waiting(models) == [""]
 
 
 def test_an_asset_of_another_kind_upstream_makes_a_run_look_for_partitions(

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from assets_app.execution.reporting import ReportedWrite, report_write
+from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -37,6 +37,10 @@ pytestmark = pytest.mark.django_db
 
 def tell(of: Asset, selection: str = "", *, user: User, **more: Any) -> WriteReport:
     return report_write(ReportedWrite(asset=of, selection=selection, **more), user=user)
+
+
+def listed(*keys: str) -> list[ReportedPartition]:
+    return [ReportedPartition(key=key, rows=place) for place, key in enumerate(keys)]
 
 
 def test_each_partition_gets_its_next_version_and_a_record_without_a_run(alice: User) -> None:
@@ -96,6 +100,12 @@ def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
         ("", {}, "selection", "Say which partitions"),
         ("2024-01-01..2024-01-02", {"rows": 5}, "rows", "2 partitions"),
         ("2024-01-01..2024-01-02", {"bytes": 5}, "bytes", "one at a time"),
+        ("", {"partitions": listed("2024-01-01", "2024-01-01")}, "partitions", "named twice"),
+        ("", {"partitions": listed("2024-01-01", "2019-01-01")}, "partitions", "2019-01-01"),
+        ("", {"partitions": listed("2024-01-01", "x")}, "partitions", "'x'"),
+        ("", {"partitions": listed("2024-01-01", "2999-01-01")}, "partitions", "not over yet"),
+        ("2024-01-01", {"partitions": listed("2024-01-01")}, "partitions", "leave the other"),
+        ("", {"partitions": listed("2024-01-01"), "rows": 1}, "partitions", "leave the other"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_recorded(
@@ -115,6 +125,29 @@ def test_too_many_at_once_are_refused_by_the_name_of_the_setting(
     settings.MAX_PARTITIONS_PER_REQUEST = 3
     with pytest.raises(InvalidRequest, match=r"MAX_PARTITIONS_PER_REQUEST.*several parts"):
         tell(external("stock", DAILY), "2024-01-01..2024-01-04", user=alice)
+    days = [f"2024-02-{day:02}" for day in range(1, 5)]
+    with pytest.raises(InvalidRequest, match=r"MAX_PARTITIONS_PER_REQUEST.*several parts"):
+        tell(external("other", DAILY), user=alice, partitions=listed(*days))
+    with pytest.raises(InvalidRequest, match="is not partitioned"):
+        tell(external("rates"), user=alice, partitions=listed(""))
+
+
+def test_each_of_many_partitions_has_counts_of_its_own(alice: User) -> None:
+    stock = external("stock", DAILY)
+    report = tell(
+        stock,
+        user=alice,
+        partitions=[
+            ReportedPartition(key="2024-07-09", rows=9, bytes=90),
+            ReportedPartition(key="2024-07-01", rows=0),
+            ReportedPartition(key="2024-07-05", bytes=50),
+        ],
+    )
+    assert report.partition_count == 3
+    counts = {("2024-07-01", 0, None), ("2024-07-05", None, 50), ("2024-07-09", 9, 90)}
+    assert set(AssetPartition.objects.values_list("key", "rows", "bytes")) == counts
+    kept = Materialization.objects.values_list("slice__key", "rows", "bytes")
+    assert set(kept) == counts
 
 
 def test_an_unfinished_window_is_refused(alice: User) -> None:

@@ -8,7 +8,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.models import Asset, Gateway, Schedule, ScheduleTick
+from assets_app.execution.requests import MaterializeRequest, materialize
+from assets_app.models import (
+    Asset,
+    Gateway,
+    GroupKind,
+    Run,
+    RunGroup,
+    Schedule,
+    ScheduleTick,
+)
 from assets_app.scheduling import recording
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
@@ -16,7 +25,18 @@ from assets_app.scheduling.recording import forget_ticks
 from assets_app.scheduling.words import cron_in_words, words_of
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from tests.cast import asset
-from tests.scheduling.scenes import all_of, any_of, at, by, cron, make_all, scheduled, write
+from tests.scheduling.scenes import (
+    all_of,
+    any_of,
+    at,
+    by,
+    cron,
+    fail,
+    make,
+    make_all,
+    scheduled,
+    write,
+)
 
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -76,7 +96,7 @@ def test_each_side_of_an_and_is_counted(alice: User, gateway: Gateway) -> None:
     write(hourly, "2024-07-01", gateway, alice)
     (one,) = progress_of(daily, NOW)
     assert one.text == "hourly 24 of 24, stock 0 of 1"
-    assert [part.missing for part in one.upstream] == [[], [("2024-07-01", True)]]
+    assert [part.missing for part in one.upstream] == [[], ["2024-07-01"]]
     write(stock, "2024-07-01", gateway, alice)
     assert progress_of(daily, NOW) == []
 
@@ -174,3 +194,43 @@ def test_a_row_that_still_grows_is_kept() -> None:
         schedule=Schedule.objects.get(), at=now - timedelta(days=400), last_at=now, count=400
     )
     assert forget_ticks(now) == 0
+
+
+def test_what_a_backfill_made_is_on_its_way_only_while_the_backfill_is(
+    alice: User, gateway: Gateway
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-01T05:00Z", gateway, alice)
+    of_past = Run.objects.filter(asset=hourly)
+    RunGroup.objects.filter(pk__in=of_past.values("group")).update(kind=GroupKind.BACKFILL)
+    assert texts(daily) == {}
+    # Something else makes one more hour of that day: its other hours count again.
+    write(hourly, "2024-07-01T06:00Z", gateway, alice)
+    write(hourly, "2024-07-04T06:00Z", gateway, alice)
+    assert texts(daily) == {"2024-07-04": "hourly 1 of 24", "2024-07-01": "hourly 7 of 24"}
+
+
+def test_what_a_backfill_that_goes_on_has_made_is_on_its_way(alice: User, gateway: Gateway) -> None:
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    selection = "2024-07-01T00:00Z..2024-07-01T02:00Z"
+    group = materialize(MaterializeRequest(asset=hourly, selection=selection), user=alice)
+    RunGroup.objects.filter(pk=group.pk).update(kind=GroupKind.BACKFILL)
+    first, *others = group.runs.order_by("id")
+    make(first, gateway)
+    assert texts(daily) == {"2024-07-01": "hourly 1 of 24"}
+    for run in others:
+        fail(run, gateway)
+    assert texts(daily) == {}
+
+
+def test_a_whole_asset_over_what_a_past_backfill_made_is_not_on_its_way(
+    alice: User, gateway: Gateway
+) -> None:
+    one, _ = asset("one"), asset("two")
+    both = scheduled("both", all_of(by("one"), by("two")), since=BEGAN)
+    write(one, "", gateway, alice)
+    assert texts(both) == {"": "one 1 of 1, two 0 of 1"}
+    RunGroup.objects.update(kind=GroupKind.BACKFILL)
+    assert texts(both) == {}

@@ -1,6 +1,8 @@
 """What the ticks of schedules by time queue, and what they say where they queue nothing."""
 
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -10,24 +12,39 @@ from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.execution import ending
+from assets_app.execution.control import cancel_run
 from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,
     Gateway,
+    LeftOut,
     PartitionCount,
     Run,
+    RunAttempt,
     Schedule,
     ScheduleTick,
     TickReason,
     Trigger,
 )
+from assets_app.scheduling import ended
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
+from slicewise.rows import PartitionRow, partition_rows
 from tests.cast import together
-from tests.scheduling.scenes import at, begin, cron, fail, make, make_all, scheduled, waiting
+from tests.scheduling.scenes import (
+    at,
+    begin,
+    cron,
+    fail,
+    make,
+    make_all,
+    scheduled,
+    waiting,
+    write,
+)
 
 HOURLY = PartitionByInterval("@hourly")
 DAILY = PartitionByInterval("@daily")
@@ -39,6 +56,12 @@ def ticks(of: Asset) -> list[tuple[str, int, int]]:
     """Reason, count and partitions queued of each row, the first one first."""
     rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
     return [(row.reason, row.count, row.queued) for row in rows]
+
+
+def began(of: Asset, key: str, when: datetime) -> None:
+    """Have the last run that made a partition begun at this time, instead of just now."""
+    run = AssetPartition.objects.get(asset=of, key=key).last_run_id
+    RunAttempt.objects.filter(run=run).update(started_at=when)
 
 
 def test_a_daily_schedule_of_hourly_partitions_makes_24_of_them() -> None:
@@ -99,17 +122,48 @@ def test_a_partition_made_by_hand_is_not_made_again(alice: User, gateway: Gatewa
     assert ticks(daily) == [(TickReason.EXISTS, 1, 0)]
 
 
-def test_segments_are_made_at_each_tick_unless_made_since_the_last(
+def test_what_has_no_window_is_made_at_every_tick(gateway: Gateway) -> None:
+    whole = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
+    spend = scheduled("spend", cron("@hourly"), SEGMENTS, since=at(2024, 7, 1))
+    for hour in range(1, 6):
+        handle_ticks(at(2024, 7, 1, hour))
+        assert waiting(whole) == [""], f"at {hour}:00"
+        assert waiting(spend) == ["marketing-dwh", "engineering-dwh"], f"at {hour}:00"
+        make_all(whole, gateway)
+        make_all(spend, gateway)
+    assert ticks(whole) == ticks(whole)[:1] * 5
+    assert set(AssetPartition.objects.values_list("version", flat=True)) == {5}
+
+
+def test_a_segment_made_by_hand_since_the_tick_before_is_left_out_once(
     alice: User, gateway: Gateway
 ) -> None:
     spend = scheduled("spend", cron("@daily"), SEGMENTS, since=at(2024, 7, 1))
     handle_ticks(at(2024, 7, 2))
-    assert waiting(spend) == ["marketing-dwh", "engineering-dwh"]
     make_all(spend, gateway)
-    AssetPartition.objects.filter(key="marketing-dwh").update(materialized_at=at(2024, 7, 2, 1))
-    AssetPartition.objects.filter(key="engineering-dwh").update(materialized_at=at(2024, 7, 1, 23))
+    write(spend, "marketing-dwh", gateway, alice)
+    began(spend, "marketing-dwh", at(2024, 7, 2, 1))
     handle_ticks(at(2024, 7, 3))
     assert waiting(spend) == ["engineering-dwh"]
+    assert ScheduleTick.objects.latest("at").existing == 1
+    make_all(spend, gateway)
+    handle_ticks(at(2024, 7, 4))
+    assert waiting(spend) == ["marketing-dwh", "engineering-dwh"]
+
+
+def test_what_began_by_hand_before_the_tick_and_was_recorded_after_it_is_not_left_out(
+    alice: User, gateway: Gateway
+) -> None:
+    whole = scheduled("whole", cron("@hourly"), since=at(2024, 7, 1))
+    materialize(MaterializeRequest(asset=whole), user=alice)
+    handle_ticks(at(2024, 7, 1, 1))
+    assert ticks(whole) == [(TickReason.IN_FLIGHT, 1, 0)]
+    make_all(whole, gateway)
+    began(whole, "", at(2024, 7, 1, 0, 50))
+    queue_again(at(2024, 7, 1, 1))
+    fail(Run.objects.get(state="queued"), gateway)
+    handle_ticks(at(2024, 7, 1, 2))
+    assert waiting(whole) == [""]
 
 
 def test_what_is_not_partitioned_is_made_once_a_tick() -> None:
@@ -135,6 +189,45 @@ def test_the_last_partitions_are_made_again_where_they_are_there(gateway: Gatewa
     make_all(daily, gateway)
     handle_ticks(at(2024, 7, 4))
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
+
+
+MINUTELY = PartitionByInterval("* * * * *", start="2000-01-01")
+
+
+def test_what_a_tick_makes_again_has_a_bound_and_the_rest_is_told(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 100
+    listed: list[int] = []
+
+    def list_rows(*asked: Any) -> Iterator[PartitionRow]:
+        if asked[1] is not None:
+            listed.append(len(asked[1]))
+            assert listed[-1] <= 100
+        return partition_rows(*asked)
+
+    monkeypatch.setattr(ended, "partition_rows", list_rows)
+    old = scheduled("old", cron("@hourly"), MINUTELY, since=at(2024, 7, 1), refresh=10**9)
+    daily = scheduled("daily", cron("@hourly"), DAILY, since=at(2024, 6, 30, 23, 30), refresh=1)
+    assert handle_ticks(at(2024, 7, 1, 1)) == 2
+    assert sum(listed) == 60 + 100 + 1 + 1
+    assert len(waiting(old)) == 60
+    assert waiting(daily) == ["2024-06-30"]
+    left_out = LeftOut.objects.get()
+    assert (left_out.asset, left_out.queued) == (old, 100)
+    assert left_out.first == "2000-01-01T00:00Z"
+    assert left_out.last == "2024-06-30T22:19Z"
+    minutes = (at(2024, 7, 1) - at(2000, 1, 1)) // timedelta(minutes=1)
+    assert left_out.count == minutes - 100
+
+
+def test_what_is_made_again_is_cut_by_whole_windows(settings: Any) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 5
+    both = PartitionByProduct([PartitionByInterval("@daily", start="2024-06-01"), SEGMENTS])
+    scheduled("both", cron("@daily"), both, since=at(2024, 7, 1), refresh=4)
+    handle_ticks(at(2024, 7, 2))
+    left_out = LeftOut.objects.get()
+    assert (left_out.queued, left_out.count) == (4, 4)
 
 
 def test_only_the_latest_is_made_where_that_is_wanted_and_the_others_are_skipped() -> None:
@@ -223,6 +316,39 @@ def test_what_comes_due_while_a_run_holds_it_is_not_made_twice(
     make(group.runs.get(), gateway)
     assert queue_again(at(2024, 7, 2)) == 1
     assert waiting(daily) == []
+
+
+def test_what_is_to_be_refreshed_and_was_held_is_made_when_that_run_is_canceled(
+    alice: User, gateway: Gateway
+) -> None:
+    daily = scheduled("daily", cron("@daily"), DAILY, since=at(2024, 7, 1), refresh=1)
+    handle_ticks(at(2024, 7, 2))
+    make_all(daily, gateway)
+    group = materialize(MaterializeRequest(asset=daily, selection="2024-07-01"), user=alice)
+    handle_ticks(at(2024, 7, 3))
+    make(Run.objects.get(selection="2024-07-02"), gateway)
+    cancel_run(group.runs.get(), user=alice)
+    queue_again(at(2024, 7, 3))
+    assert waiting(daily) == ["2024-07-01"]
+
+
+def test_what_is_held_of_one_outlet_when_it_is_looked_at_again_stays_due(gateway: Gateway) -> None:
+    both = together("both", ["one", "two"], DAILY, options={"schedule": cron("@daily")})
+    assert both[0].producer is not None
+    store_schedules([both[0].producer], now=at(2024, 7, 1))
+    handle_ticks(at(2024, 7, 2))
+    fail(Run.objects.get(), gateway)
+    # One outlet came due, and a run of something else has the other just then.
+    AssetPartition.objects.filter(asset=both[0]).update(due_again=True)
+    other = scheduled("other", cron("@daily"), since=at(2024, 7, 1))
+    handle_ticks(at(2024, 7, 2))
+    holder = Run.objects.get(asset=other)
+    AssetPartition.objects.filter(asset=both[1]).update(held_by=holder)
+    assert queue_again(at(2024, 7, 2)) == 1
+    assert waiting(both[0]) == []
+    AssetPartition.objects.filter(asset=both[1]).update(held_by=None)
+    assert queue_again(at(2024, 7, 2)) == 1
+    assert Run.objects.filter(state="queued", asset__in=both).count() == 1
 
 
 def test_the_whole_that_came_due_while_it_was_made_is_made_once_more(gateway: Gateway) -> None:

@@ -11,6 +11,7 @@ from slicewise import (
     Keys,
     Latest,
     Offset,
+    Overlap,
     PartitionByInterval,
     PartitionByProduct,
     PartitionBySequence,
@@ -79,11 +80,36 @@ def test_24_hours_of_two_segments_are_48_partitions() -> None:
     )
 
 
-def test_segments_need_the_equal_one_whatever_the_dimension_is_called() -> None:
+def test_segments_pair_by_the_name_of_their_dimension() -> None:
     product = PartitionByProduct({"day": DAILY, "dwh": DWHS})
     day = product.parse("2024-01-01|engineering-dwh")
-    assert upstream_partitions(product, DWHS, day).text == "engineering-dwh"
+    named = PartitionBySequence(["marketing-dwh", "engineering-dwh"], name="dwh")
+    assert upstream_partitions(product, named, day).text == "engineering-dwh"
     assert upstream_partitions(product, DAILY, day).text == "2024-01-01"
+    # Another name is another dimension, of which all is needed.
+    assert upstream_partitions(product, DWHS, day).text == "*"
+
+
+def test_different_dimensions_do_not_pair_because_each_side_has_one_left() -> None:
+    hours = PartitionByProduct({"hour": HOURLY, "region": PartitionBySequence(["north", "south"])})
+    days = PartitionByProduct({"day": DAILY, "product": PartitionBySequence(["shoes", "hats"])})
+    needed = upstream_partitions(days, hours, "2024-01-01|shoes")
+    assert (len(needed), needed.nonexistent.segments) == (48, ())
+    back = downstream_partitions(hours, days, "2024-01-01T05:00Z|north")
+    assert back.text == "day=2024-01-01 product=*"
+
+
+def test_dimensions_that_nobody_named_pair_by_the_names_they_have_then() -> None:
+    regions = PartitionBySequence(["north", "south"])
+    listed = PartitionByProduct([HOURLY, regions])
+    # `partition` of a lone sequence, `segment` of a list.
+    assert upstream_partitions(listed, regions, "2024-01-01T05:00Z|south").text == "south"
+    back = downstream_partitions(regions, listed, "north", since="2024-01-01", until="2024-01-02")
+    assert (len(back), {key["segment"] for key in back}) == (24, {"north"})
+    two = PartitionByProduct([HOURLY, regions, PartitionBySequence(["shoes", "hats"])])
+    assert upstream_partitions(two, listed, "2024-01-01T05:00Z|south|hats").text == (
+        "time=2024-01-01T05:00Z segment=south"
+    )
 
 
 def test_a_segment_that_only_one_side_has_is_told() -> None:
@@ -243,6 +269,8 @@ def test_a_mapping_that_makes_no_sense_is_refused_before_it_is_used(
     [
         Offset(-1),
         Offset(-6, 0),
+        Offset(-6, 0, nonexistent="ignore"),
+        Overlap(nonexistent="ignore"),
         All(),
         Latest(),
         Keys(["a", 1, date(2024, 1, 5), DAILY.parse("2024-01-05")]),
@@ -273,7 +301,8 @@ def test_keys_may_be_given_as_key_texts_plain_values_and_lists() -> None:
     assert len(upstream_partitions(DAILY, HOURLY, "2024-01-01")) == 24
     assert len(downstream_partitions(YEARLY, MONTHLY, "2024-01-01")) == 12
     both = PartitionByProduct({"day": DAILY, "dwh": DWHS})
-    (needed,) = upstream_partitions(both, DWHS, "2024-01-01|marketing-dwh")
+    named = PartitionBySequence(["marketing-dwh", "engineering-dwh"], name="dwh")
+    (needed,) = upstream_partitions(both, named, "2024-01-01|marketing-dwh")
     assert needed.value == "marketing-dwh"
     spaced = PartitionBySequence(["a b", "a%20b"])  # a key itself comes before the text of another
     assert list(upstream_partitions(spaced, spaced, "a b")) == ["a b"]

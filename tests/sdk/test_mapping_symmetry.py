@@ -14,6 +14,7 @@ from slicewise import (
     Keys,
     Latest,
     Offset,
+    Overlap,
     PartitionAtRuntime,
     PartitionByProduct,
     PartitionBySequence,
@@ -82,7 +83,11 @@ def mappings(draw: st.DrawFn, upstream: Definition) -> PartitionMapping | None:
     named = draw(st.lists(st.sampled_from(keys), max_size=3)) if keys else []
     found: PartitionMapping | None = draw(
         st.sampled_from(
-            [None, Offset(first, first + size), All(), Latest(), Keys(named), Lookback(size + 1)]
+            [
+                *[None, Overlap(nonexistent="ignore"), All(), Latest(), Keys(named)],
+                *[Offset(first, first + size), Lookback(size + 1)],
+                Offset(first, first + size, nonexistent="ignore"),
+            ]
         )
     )
     return found

@@ -20,7 +20,7 @@ session = spark.open_session(REMOTE, SESSION)
 def frame(*amounts):
     return session.createDataFrame([(one, str(one)) for one in amounts], "amount int, text string")
 def write(run, key, *amounts):
-    writer = Writer(run_id=run, attempt="1-a", token="t")
+    writer = Writer(run_id=run, attempt="1-a")
     staged = shop.stage(frame(*amounts), days, [key], writer, apart=False)
     seen = sorted(row.amount for row in shop.read_staged(session, days, staged, writer).collect())
     return writer, [one.to_json() for one in staged], seen

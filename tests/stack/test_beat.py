@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 from celery import Celery
+from django.conf import settings
 
 from config.beat import SteadyScheduler
 from config.intervals import AtMultiples
@@ -113,3 +114,32 @@ def test_ticks_by_the_wall_keep_their_number_when_it_is_set(wall: Wall) -> None:
     for hours in (0, -1, 1):
         wall.ahead = hours * 3600.0
         assert 10 <= len(run(beat, wall, 1.0)) <= 22
+
+
+def test_a_queue_that_nobody_empties_is_not_filled_without_end(monkeypatch: Any) -> None:
+    monkeypatch.setattr("config.beat.MOST_WAITING", 5)
+    app = Celery("unheard", set_as_current=False, broker="memory://")
+    app.conf.beat_schedule = {
+        name: {"task": name, "schedule": EVERY, "options": {"queue": queue}}
+        for name, queue in (("tick", "full"), ("other", "empty"))
+    }
+    beat = SteadyScheduler(app=app, max_interval=1)
+    end = time.monotonic() + 1.0
+    with app.connection() as connection:
+        channel: Any = connection.default_channel
+        while time.monotonic() < end:
+            time.sleep(max(min(beat.tick(), 0.05), 0))
+            channel.queue_purge("empty")
+        assert channel.queue_declare("full").message_count == 5
+    assert not beat._waiting(beat.schedule["other"], beat.producer)
+
+
+@pytest.mark.parametrize("entry", settings.CELERY_BEAT_SCHEDULE.values(), ids=lambda e: e["task"])
+def test_no_message_of_beat_depends_on_the_clock_of_its_receiver(entry: dict[str, Any]) -> None:
+    app = Celery("sender", set_as_current=False, broker="memory://")
+    app.send_task(entry["task"], **entry["options"])
+    queue = entry["options"]["queue"]
+    with app.connection() as connection:
+        channel: Any = connection.default_channel
+        message = channel.basic_get(queue, no_ack=True)
+    assert (message.headers["expires"], message.headers["eta"]) == (None, None)

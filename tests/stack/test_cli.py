@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from django.urls import reverse
 
-from config import cli, up
+from config import cli, command_urls, running
 from config.stack import StackError
 from config.stack.folder import PROJECT, default_folder
 
@@ -20,12 +23,12 @@ def test_help_is_no_error_and_nothing_said_is(capsys: pytest.CaptureFixture[str]
 
 def test_a_command_without_a_running_stack_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(StackError, match="slicewise up"):
-        up.find_settings({"SLICEWISE_DATA": str(tmp_path)})
+        running.find_settings({"SLICEWISE_DATA": str(tmp_path)})
 
 
 def test_settings_that_are_given_need_no_running_stack(tmp_path: Path) -> None:
-    env = dict.fromkeys(up.NEEDED, "given")
-    up.find_settings(env)
+    env = dict.fromkeys(running.NEEDED, "given")
+    running.find_settings(env)
     assert set(env.values()) == {"given"}
 
 
@@ -53,3 +56,48 @@ def test_definitions_are_checked_without_a_server(
 
 def test_exec_wants_a_command() -> None:
     assert cli.main(["exec", "--"]) == 2
+
+
+def test_it_says_its_own_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("slicewise ")
+
+
+def test_an_unknown_command_is_bad_usage_and_the_nearest_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in running.NEEDED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLICEWISE_DATA", str(tmp_path))
+    assert cli.main(["asets", "list"]) == 2
+    assert "Did you mean 'assets'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        raise SystemExit(cli.main(["migrate"]))
+    assert "Nothing is running on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["assets", "runs", "backfill", "partitions", "sync"])
+def test_a_command_imports_neither_pages_nor_workers(command: str) -> None:
+    code = f"""
+import sys
+from config import cli
+try:
+    cli.main([{command!r}, "--help"])
+except SystemExit as ended:
+    assert not ended.code
+heavy = (
+    "celery", "redis", "rest_framework.views", "django.contrib.admin", "drf_spectacular",
+    "structlog", "django.db.migrations", "assets_app.scheduling",
+)
+print([name for name in heavy if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_commands_print_the_addresses_that_are_served() -> None:
+    for address in command_urls.addresses:
+        kwargs = {"pk": 1} if "<int:pk>" in str(address.pattern) else {}
+        name = f"api:{address.name}"
+        printed = reverse(name, urlconf="config.command_urls", kwargs=kwargs)
+        assert printed == reverse(name, urlconf="config.urls", kwargs=kwargs)

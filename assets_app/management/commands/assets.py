@@ -1,37 +1,26 @@
-"""``assets``: the catalogue, and making partitions by hand."""
+"""``assets``: the catalogue, and making partitions by hand.
+
+What carries a verb out is imported by it: a list need not wait for what ticks, syncs and queues.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.db.models import Sum
-from django.utils.timezone import now
 
 from accounts_app.errors import InvalidRequest
 from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
     at_least_zero,
+    counted,
     json_object,
 )
-from accounts_app.management.progress import Standing, wait_until_ended
-from assets_app.api.assets import asset_detail, asset_named, request_detail
-from assets_app.api.events import report_detail
-from assets_app.catalogue.services import set_paused
-from assets_app.execution.reporting import ReportedWrite, report_write
-from assets_app.execution.requests import MaterializeRequest, materialize
-from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
-from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState, ScheduleTick
+from accounts_app.management.standing import Standing
+from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
-from assets_app.queries.ticks import left_out_of, ticks_of
-from assets_app.scheduling.progress import Progress, progress_of
-from assets_app.scheduling.words import ScheduleWords, words_of
-from assets_app.serializers import (
-    AssetSerializer,
-    LeftOutSerializer,
-    ScheduleSerializer,
-    TickSerializer,
-)
+from assets_app.queries.lookups import asset_named
 
 
 class Command(SlicewiseCommand):
@@ -76,6 +65,12 @@ class Command(SlicewiseCommand):
                 f"--{name}", type=at_least_zero, metavar="N", help=f"{what} a single partition is"
             )
         report.add_argument(
+            "--partitions",
+            metavar="FILE",
+            help="instead of these three: a JSON list of objects with key, rows and bytes;"
+            " - reads the standard input",
+        )
+        report.add_argument(
             "--metadata", type=json_object, default={}, metavar="JSON", help="kept with the record"
         )
         make.add_argument("--params", type=json_object, default={}, metavar="JSON")
@@ -90,6 +85,8 @@ class Command(SlicewiseCommand):
         assets = list(Asset.objects.declared().select_related("bundle"))
         counts = StateCounts(assets)
         if self.json:
+            from assets_app.serializers import AssetSerializer
+
             self.print_json(AssetSerializer(assets, many=True, context={"counts": counts}).data)
             return
         self.print_table(
@@ -109,6 +106,8 @@ class Command(SlicewiseCommand):
         )
 
     def show(self, asset: str) -> None:
+        from assets_app.api.assets import asset_detail
+
         detail = asset_detail(asset_named(asset))
         if self.json:
             self.print_json(detail)
@@ -116,56 +115,9 @@ class Command(SlicewiseCommand):
             self.print_facts(detail)
 
     def schedule(self, asset: str, limit: int) -> None:
-        found = asset_named(asset)
-        words = words_of(found)
-        ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
-        on_their_way = [] if words is None or words.row.by_time else progress_of(found, now())
-        left_out = [] if words is None else left_out_of(found)
-        if self.json:
-            self.print_json(
-                {
-                    "schedule": None if words is None else ScheduleSerializer(words).data,
-                    "on_their_way": [
-                        {"key": one.row.key, "upstream": one.counts} for one in on_their_way
-                    ],
-                    "ticks": TickSerializer(ticks, many=True).data,
-                    "left_out": LeftOutSerializer(left_out, many=True).data,
-                }
-            )
-        elif words is None:
-            self.stdout.write(f"{asset} has no schedule: it is made by hand.")
-        else:
-            self._print_schedule(words, on_their_way, ticks)
-            for one in left_out:
-                self.stdout.write(
-                    f"Left out at {one.at:%Y-%m-%d %H:%M} UTC, more than one upstream write may"
-                    f" queue: {one.count:,} partitions, {one.first} to {one.last}."
-                )
+        from assets_app.management.schedules import print_schedule
 
-    def _print_schedule(
-        self, words: ScheduleWords, on_their_way: Sequence[Progress], ticks: Sequence[ScheduleTick]
-    ) -> None:
-        row, zone = words.row, words.timezone
-        facts: dict[str, object] = {
-            "rule": f"{words.text} ({words.meaning})" if words.meaning else words.text,
-            "paused": "yes" if words.asset.paused else "no",
-        }
-        if row.by_time:
-            facts |= {
-                "zone": zone,
-                "start": words.start,
-                "end": words.end,
-                "next tick": words.local(row.next_at) or "none",
-                "handled until": words.local(row.handled_until),
-            }
-        self.print_facts(facts)
-        if on_their_way:
-            self.print_table(
-                ("on its way", "there"), ((one.row.key, one.text) for one in on_their_way)
-            )
-        if ticks:
-            columns = (f"tick ({zone})", "ticks", "queued", "there", "in flight", "passed over", "")
-            self.print_table(columns, (_tick_line(words, tick) for tick in ticks))
+        print_schedule(self, asset_named(asset), limit)
 
     def pause(self, asset: str) -> None:
         self._set_paused(asset, True)
@@ -181,13 +133,18 @@ class Command(SlicewiseCommand):
         strategy: str | None,
         wait: bool,
     ) -> None:
+        from accounts_app.management.progress import wait_until_ended
+        from assets_app.api.assets import request_detail
+        from assets_app.execution.requests import MaterializeRequest, materialize
+
         request = MaterializeRequest(
             asset=_asset(asset), selection=selection, params=params, strategy=strategy
         )
         group = materialize(request, user=self.actor)
         detail = request_detail(group)
         if not self.json:
-            self.note(f"{detail['run_count']} runs for {detail['partition_count']} partitions.")
+            runs = counted(detail["run_count"], "run")
+            self.note(f"{runs} for {counted(detail['partition_count'], 'partition')}.")
             if detail["in_flight"]:
                 self.note(f"Left out, being made already: {', '.join(detail['in_flight'])}")
             if detail["earlier_missing"]:
@@ -197,6 +154,8 @@ class Command(SlicewiseCommand):
             self.print_json(detail | ({"states": run_states(group)} if wait else {}))
         if standing and standing.failed:
             raise Failed(f"{standing.failed} of {standing.total} partitions were not made.")
+        if standing:
+            self.note(f"{counted(standing.done, 'partition')} made.")
 
     def report_write(
         self,
@@ -204,21 +163,37 @@ class Command(SlicewiseCommand):
         selection: str,
         rows: int | None,
         bytes: int | None,
+        partitions: str | None,
         metadata: dict[str, Any],
     ) -> None:
+        from assets_app.execution.reporting import ReportedWrite, report_write
+        from assets_app.management.reported import listed_in
+
+        listed = listed_in(partitions) if partitions else ()
         write = ReportedWrite(
-            asset=_asset(asset), selection=selection, rows=rows, bytes=bytes, metadata=metadata
+            asset=_asset(asset),
+            selection=selection,
+            rows=rows,
+            bytes=bytes,
+            partitions=listed,
+            metadata=metadata,
         )
         report = report_write(write, user=self.actor)
         if self.json:
+            from assets_app.api.events import report_detail
+
             self.print_json(report_detail(report))
         else:
             self.stdout.write(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
 
     def add_partitions(self, asset: str, keys: Sequence[str]) -> None:
+        from assets_app.execution.runtime_partitions import add_partitions
+
         self._print_keys("Added", add_partitions(_asset(asset), keys, user=self.actor))
 
     def remove_partitions(self, asset: str, keys: Sequence[str]) -> None:
+        from assets_app.execution.runtime_partitions import remove_partitions
+
         self._print_keys("Removed", remove_partitions(_asset(asset), keys, user=self.actor))
 
     def _print_keys(self, done: str, keys: Sequence[str]) -> None:
@@ -228,8 +203,12 @@ class Command(SlicewiseCommand):
             self.stdout.write(f"{done}: {', '.join(keys) or 'nothing'}.")
 
     def _set_paused(self, name: str, paused: bool) -> None:
+        from assets_app.catalogue.services import set_paused
+
         asset = set_paused(_asset(name), paused, user=self.actor)
         if self.json:
+            from assets_app.api.assets import asset_detail
+
             self.print_json(asset_detail(asset_named(name)))
         else:
             self.stdout.write(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
@@ -253,15 +232,6 @@ def standing_of(group: RunGroup) -> Standing:
         state="",
         ended=done == total,
     )
-
-
-def _tick_line(words: ScheduleWords, tick: ScheduleTick) -> tuple[object, ...]:
-    at = words.local(tick.at)
-    return (
-        at if tick.at == tick.last_at else f"{at} to {words.local(tick.last_at)}",
-        tick.count, tick.queued, tick.existing, tick.in_flight, tick.passed_over,
-        tick.get_reason_display(),
-    )  # fmt: skip
 
 
 def _asset(name: str) -> Asset:

@@ -1,44 +1,84 @@
-"""``partitions``: which partitions an asset has, and how they stand."""
+"""``partitions``: which partitions an asset has, whether their data is there, and old data."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from accounts_app.management.command import SlicewiseCommand, at_least_zero
-from assets_app.api.assets import asset_named
+from accounts_app.management.command import Failed, SlicewiseCommand, at_least_zero, counted
 from assets_app.api.partition_pages import STATES, PartitionLine, PartitionQuery, partition_page
+from assets_app.execution.forgetting import forget_partitions
+from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
+from assets_app.execution.verifying import verify_partitions
 from assets_app.models import Asset
-from assets_app.serializers import PartitionSerializer
+from assets_app.queries.lookups import asset_named
 
 PAGE = 1000
+VERBS = ("list", "verify", "forget", "orphans")
 
 
 class Command(SlicewiseCommand):
-    help = "List partitions of an asset in window order, also those never made."
+    help = "List, verify and forget partitions of an asset; remove those it no longer has."
+
+    def create_parser(self, prog_name: str, subcommand: str, **settings: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **settings)
+        parse = parser.parse_args
+
+        def parse_with_verb(args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+            return parse(with_verb(args or []), namespace)
+
+        parser.parse_args = parse_with_verb  # type: ignore[method-assign, assignment]
+        return parser
 
     def add_arguments(self, parser: CommandParser) -> None:
-        self.add_common(parser, self.partitions)
-        parser.add_argument("asset", metavar="ASSET")
-        parser.add_argument(
-            "selection",
-            metavar="SELECTION",
-            nargs="?",
-            default="",
-            help="2013-01, 2013-01-01..2013-03-31, 'date=2013 airport=JFK,L*';"
-            " without it, all whose window is over",
+        verbs = self.add_verbs(parser)
+        listed = self.add_verb(
+            verbs, "list", self.list, "List partitions in window order, also those never made."
         )
-        parser.add_argument("--state", choices=STATES, default="")
-        parser.add_argument(
+        verify = self.add_verb(
+            verbs,
+            "verify",
+            self.verify,
+            "Compare the data of partitions with their records; exit with 1 if some differ.",
+        )
+        forget = self.add_verb(
+            verbs,
+            "forget",
+            self.forget,
+            "Make partitions missing again; their data is not touched.",
+        )
+        for verb in (listed, verify, forget):
+            verb.add_argument("asset", metavar="ASSET")
+            verb.add_argument(
+                "selection",
+                metavar="SELECTION",
+                nargs="?",
+                default="",
+                help="2013-01, 2013-01-01..2013-03-31, 'date=2013 airport=JFK,L*'",
+            )
+        listed.add_argument("--state", choices=STATES, default="")
+        listed.add_argument(
             "--limit", type=at_least_zero, default=100, help="at most so many; 0 for all"
         )
 
-    def partitions(self, asset: str, selection: str, state: str, limit: int) -> None:
-        found = lines(asset_named(asset), selection, state)
-        shown = (
-            [line for line, _ in zip(found, range(limit), strict=False)] if limit else list(found)
+        orphans = self.add_verb(
+            verbs,
+            "orphans",
+            self.orphans,
+            "List partitions on record that the definition no longer has.",
         )
+        orphans.add_argument("asset", metavar="ASSET")
+        orphans.add_argument("--remove", action="store_true", help="remove their data, when asked")
+        orphans.add_argument("--yes", action="store_true", help="remove without asking")
+
+    def list(self, asset: str, selection: str, state: str, limit: int) -> None:
+        found = lines(asset_named(asset), selection, state)
+        shown = [line for line, _ in zip(found, range(limit), strict=False)] if limit else [*found]
         if self.json:
+            from assets_app.serializers import PartitionSerializer
+
             self.print_json(PartitionSerializer(shown, many=True).data)
         else:
             self.print_table(
@@ -58,6 +98,91 @@ class Command(SlicewiseCommand):
             )
         if limit and next(found, None) is not None:
             self.note(f"There are more: --limit 0 shows all, --limit {10 * limit} the next ones.")
+
+    def verify(self, asset: str, selection: str) -> None:
+        verification = verify_partitions(asset_named(asset), selection, user=self.actor)
+        differing = verification.differing
+        if self.json:
+            from assets_app.api.verifying import verification_detail
+
+            self.print_json(verification_detail(verification))
+        elif differing:
+            self.print_table(
+                ("partition", "found", "folder"),
+                ((row.key, row.reason, row.path) for row in differing),
+            )
+        compared = counted(verification.compared, "partition")
+        if differing:
+            raise Failed(
+                f"{len(differing):,} of {compared} differ from their records. Make them again, or"
+                " forget them: slicewise partitions forget."
+            )
+        self.note(f"{compared} compared, all as recorded.")
+
+    def forget(self, asset: str, selection: str) -> None:
+        keys = forget_partitions(asset_named(asset), selection, user=self.actor)
+        if self.json:
+            self.print_json({"keys": keys})
+        else:
+            number = counted(len(keys), "partition")
+            self.stdout.write(f"Made {number} of {asset} missing again. The data was not touched.")
+
+    def orphans(self, asset: str, remove: bool, yes: bool) -> None:
+        from assets_app.api.orphans import orphan_list
+
+        named = asset_named(asset)
+        orphans = find_orphans(named)
+        free = [orphan for orphan in orphans if not orphan.kept]
+        if not self.json:
+            self.print_orphans(orphans)
+            self.note(f"{counted(len(orphans), 'partition')} that {asset} no longer has.")
+        if not remove or not free:
+            if self.json:
+                self.print_json(orphan_list(orphans))
+            return
+        if not yes and not self.agrees(f"Remove the data of {counted(len(free), 'partition')}?"):
+            raise Failed("Nothing was removed.")
+        seen = {orphan.row.slice_id for orphan in free}
+        removal = remove_orphans(named, user=self.actor, only=seen)
+        if self.json:
+            self.print_json(
+                {"removed": orphan_list(removal.removed), "kept": orphan_list(removal.kept)}
+            )
+        else:
+            self.print_orphans(removal.kept)
+            self.stdout.write(f"Removed the data of {counted(len(removal.removed), 'partition')}.")
+        if removal.kept:
+            raise Failed(f"The data of {counted(len(removal.kept), 'partition')} was kept.")
+
+    def print_orphans(self, orphans: Sequence[Orphan]) -> None:
+        if orphans:
+            self.print_table(
+                ("partition", "folder", "rows", "bytes", "materialized at (UTC)", "kept because"),
+                (
+                    (
+                        orphan.row.key,
+                        orphan.row.path,
+                        orphan.row.rows,
+                        orphan.row.bytes,
+                        orphan.row.materialized_at
+                        and f"{orphan.row.materialized_at:%Y-%m-%d %H:%M:%S}",
+                        orphan.kept,
+                    )
+                    for orphan in orphans
+                ),
+            )
+
+    def agrees(self, question: str) -> bool:
+        """Ask whoever sits at the terminal; refused where there is none."""
+        if not sys.stdin.isatty():
+            raise Failed(f"{question} There is no terminal to ask at: say --yes.")
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def with_verb(words: Sequence[str]) -> Sequence[str]:
+    """Return the words with the verb ``list`` before them, which may be left out."""
+    has_verb = bool(words) and (words[0] in VERBS or words[0] in {"-h", "--help"})
+    return words if has_verb else ["list", *words]
 
 
 def lines(asset: Asset, selection: str, state: str) -> Iterator[PartitionLine]:

@@ -1,19 +1,16 @@
 """``runs``: what runs, what it prints, stopping it, and trying it once more."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.core.management.base import CommandParser
 
-from accounts_app.api.pages import decode_cursor
 from accounts_app.management.command import Failed, Refused, SlicewiseCommand, at_least_zero
-from assets_app.api.assets import asset_named, request_detail
-from assets_app.api.retrying import group_numbered, retried_detail
-from assets_app.api.runs import LARGEST_ID, log_page, run_numbered
 from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
-from assets_app.serializers import RunDetailSerializer, RunSerializer
+from assets_app.queries.lookups import LARGEST_ID, asset_named, run_numbered
 
 FOLLOW_SECONDS = 1.0
 
@@ -55,6 +52,8 @@ class Command(SlicewiseCommand):
             runs = runs.filter(state=state)
         shown = list(runs[:limit] if limit else runs)
         if self.json:
+            from assets_app.serializers import RunSerializer
+
             self.print_json(RunSerializer(shown, many=True).data)
             return
         self.print_table(
@@ -75,20 +74,30 @@ class Command(SlicewiseCommand):
         )
 
     def show(self, run: int) -> None:
+        from assets_app.serializers import RunDetailSerializer
+
         detail = RunDetailSerializer(_run(run)).data
         if self.json:
             self.print_json(detail)
             return
-        attempts = detail.pop("attempts")
-        self.print_facts(detail)
+        attempts, validations = detail.pop("attempts"), detail.pop("validations")
+        lines = [_line(partition) for partition in detail.pop("partition_list")]
+        self.print_facts(detail | {"partition_list": lines})
+        for result in validations:
+            verdict = "passed" if result["passed"] else "failed"
+            self.stdout.write(f"{verdict}  {result['asset']}: {result['name']} {result['message']}")
         for attempt in attempts:
             self.stdout.write("")
             self.print_facts({"attempt": attempt.pop("number")} | attempt)
 
     def logs(self, run: int, follow: bool) -> None:
-        position, entries = None, []
+        from accounts_app.api.pages import decode_cursor
+        from assets_app.api.runs import log_page
+
+        position, entries, has_printed = None, [], False
         while True:
             page = log_page(_run(run), position)
+            has_printed = has_printed or bool(page["entries"])
             if self.json:
                 entries += page["entries"]
             else:
@@ -101,15 +110,21 @@ class Command(SlicewiseCommand):
                 position = decode_cursor(page["cursor"])
         if self.json:
             self.print_json(entries)
+        elif not has_printed:
+            self.note(f"Run {run} has printed nothing. See: slicewise runs show {run}")
 
     def cancel(self, run: int) -> None:
         canceled = cancel_run(_run(run), user=self.actor)
         if self.json:
+            from assets_app.serializers import RunDetailSerializer
+
             self.print_json(RunDetailSerializer(_run(canceled.pk)).data)
         else:
             self.stdout.write(f"Run {canceled.pk} is {canceled.state}.")
 
     def retry(self, runs: Sequence[int], group: int | None, code: str) -> None:
+        from assets_app.api.retrying import group_numbered, retried_detail
+
         if bool(runs) == (group is not None):
             raise Refused("Say which runs: either by number, or a group by --group.")
         if group is None:
@@ -131,6 +146,8 @@ class Command(SlicewiseCommand):
     def rerun(self, run: int, code: str) -> None:
         group = rerun(_run(run), code=code, user=self.actor)
         if self.json:
+            from assets_app.api.assets import request_detail
+
             self.print_json(request_detail(group))
             return
         self.stdout.write(f"Run {group.runs.get().pk} makes the partitions of run {run} again.")
@@ -148,3 +165,9 @@ def _run(pk: int) -> Run:
     if not 0 < pk <= LARGEST_ID:
         raise Refused(f"There is no run {pk}.")
     return run_numbered(pk)
+
+
+def _line(partition: Mapping[str, Any]) -> str:
+    """Return a partition of a run as people read it."""
+    error = f" ({partition['error']})" if partition.get("error") else ""
+    return f"{partition['key']} {partition['state']}{error}".strip()

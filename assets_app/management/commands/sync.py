@@ -3,8 +3,12 @@
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from accounts_app.management.command import Failed, Refused, SlicewiseCommand
+from accounts_app.management.command import Failed, Refused, SlicewiseCommand, counted
 from assets_app.catalogue.services import SyncReport, retire_bundles, sync_bundle
+from assets_app.queries.counts import StateCounts
+from assets_app.queries.orphans import materialized_total, orphan_count
+
+_MOST_NAMED = 20
 
 
 class Command(SlicewiseCommand):
@@ -26,11 +30,13 @@ class Command(SlicewiseCommand):
             sync_bundle(name, settings.BUNDLES[name], user=self.user)
             for name in bundle or settings.BUNDLES
         ]
+        orphans = {report.bundle.name: _orphans(report) for report in reports}
         if self.json:
-            self.print_json([_as_json(report) for report in reports])
+            self.print_json([_as_json(report, orphans[report.bundle.name]) for report in reports])
         else:
             for report in reports:
                 self._print(report)
+                self._print_orphans(orphans[report.bundle.name])
         broken = sum(len(report.errors) for report in reports)
         if broken:
             raise Failed(f"{broken} error{'' if broken == 1 else 's'} in what the bundles declare.")
@@ -41,13 +47,45 @@ class Command(SlicewiseCommand):
         for error in report.errors:
             line = f":{error['line']}" if error.get("line") else ""
             self.note(f"  {error['path']}{line} {error['message']}")
+        if report.kept:
+            shown = ", ".join(report.kept[:_MOST_NAMED])
+            more = len(report.kept) - _MOST_NAMED
+            self.note(
+                f"  At their last good version: {shown}"
+                + (f" and {more:,} more" if more > 0 else "")
+            )
+
+    def _print_orphans(self, orphans: dict[str, int]) -> None:
+        for asset, number in list(orphans.items())[:_MOST_NAMED]:
+            self.note(
+                f"  {asset} has data of {counted(number, 'partition')} that its definition does not"
+                f" have: see slicewise partitions orphans {asset}"
+            )
+        if len(orphans) > _MOST_NAMED:
+            self.note(f"  So have {counted(len(orphans) - _MOST_NAMED, 'more asset')}.")
 
 
-def _as_json(report: SyncReport) -> dict[str, object]:
+def _orphans(report: SyncReport) -> dict[str, int]:
+    """How many partitions with data the new definitions do not have, by the name of the asset."""
+    if not report.changed:
+        return {}
+    rows = report.bundle.assets.filter(active=True).select_related("partition_definition")
+    assets = list(rows.annotate(materialized_total=materialized_total()).order_by("name"))
+    counts = StateCounts(assets)
+    return {
+        asset.name: number
+        for asset in assets
+        if (number := orphan_count(asset, counts.settled(asset).get("materialized", 0)))
+    }
+
+
+def _as_json(report: SyncReport, orphans: dict[str, int]) -> dict[str, object]:
     return {
         "bundle": report.bundle.name,
         "version": report.version.digest if report.version else None,
         "changed": report.changed,
         "assets": report.assets,
         "errors": report.errors,
+        "kept": report.kept,
+        "orphans": orphans,
     }

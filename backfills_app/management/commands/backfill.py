@@ -13,16 +13,14 @@ from accounts_app.management.command import (
     at_least_zero,
     json_object,
 )
-from accounts_app.management.progress import Standing, wait_until_ended
-from assets_app.api.assets import asset_named
-from assets_app.api.runs import LARGEST_ID
+from accounts_app.management.standing import Standing
 from assets_app.execution.retrying import Code
-from assets_app.models import NOTHING_LACKS
-from backfills_app.api.backfills import backfill_numbered, detail_of
-from backfills_app.api.control import bulk_detail
+from assets_app.models import NOTHING_LACKS, Asset
+from assets_app.queries.lookups import LARGEST_ID, asset_named
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
+from backfills_app.queries.counts import counts_of
+from backfills_app.queries.lookups import backfill_numbered
 from backfills_app.queries.skips import skipped_by_reason
-from backfills_app.serializers import COUNTS, BackfillPlanSerializer, BackfillSerializer, outcome_of
 from backfills_app.services import (
     BulkResult,
     cancel_backfill,
@@ -38,7 +36,21 @@ from backfills_app.services import (
     retry_failed,
 )
 
-_PLANNED = ("asset", "total", "existing", "in_flight", "missing_upstream", "to_make", "runs")
+_PLANNED = (
+    "layer", "asset", "role", "total", "not_over", "existing", "in_flight", "missing_upstream",
+    "to_make", "runs",
+)  # fmt: skip
+# Counts whose name in JSON says less than people want to know.
+_HEADS = {"active": "queued or running"}
+# In place of the name of one asset.
+_SEVERAL: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--assets",
+        {"action": "append", "metavar": "NAMES", "help": "several, with commas or said again"},
+    ),
+    ("--group", {"dest": "asset_group", "metavar": "GROUP", "help": "all assets of a group"}),
+    ("--tag", {"dest": "asset_tag", "metavar": "TAG", "help": "all assets with a tag"}),
+)
 _WAIT = "wait for the end; exit with 1 unless all is there"
 # What is left out is for the service to fill in.
 _TERMS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -48,6 +60,7 @@ _TERMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--order", {"choices": BackfillOrder.values, "help": "which partitions come first"}),
     ("--strategy", {"help": "partition, range, or how many partitions a run makes at most"}),
     ("--existing", {"choices": ExistingPolicy.values, "help": "which of the partitions to make"}),
+    ("--upstream", {"action": "store_true", "help": "all that the assets are made from as well"}),
     ("--downstream", {"metavar": "NAMES", "help": "none, all, or assets with commas between"}),
     ("--code-version", {"metavar": "V", "help": "number or digest of a version of the bundle"}),
     ("--start-at", {"metavar": "TIME", "help": "nothing starts before; in the asset's zone"}),
@@ -63,7 +76,11 @@ class Command(SlicewiseCommand):
         create = self.add_verb(verbs, "create", self.create, "Make partitions of the past.")
         preview = self.add_verb(verbs, "preview", self.preview, "Say what create would do.")
         for one in (create, preview):
-            one.add_argument("asset", metavar="ASSET")
+            one.add_argument(
+                "asset", metavar="ASSET", nargs="?", default="", help="the name of one asset"
+            )
+            for option, settings in _SEVERAL:
+                one.add_argument(option, default=argparse.SUPPRESS, **settings)
             _add_terms(one)
         listed = self.add_verb(verbs, "list", self.list, "List backfills, newest first.")
         listed.add_argument("--asset", metavar="ASSET")
@@ -86,6 +103,9 @@ class Command(SlicewiseCommand):
         retry = self.add_verb(verbs, "retry", self.retry, "Try once more what has failed.")
         _add_number(retry)
         retry.add_argument("--code", choices=[code.value for code in Code], default=Code.SAME.value)
+        retry.add_argument(
+            "--canceled", action="store_true", help="retry canceled partitions as well"
+        )
         change = self.add_verb(verbs, "change", self.change, "Change one while it runs.")
         _add_number(change)
         change.add_argument("--max-active-runs", type=int, metavar="N")
@@ -98,15 +118,17 @@ class Command(SlicewiseCommand):
         for one in (create, clone, retry):
             one.add_argument("--wait", action="store_true", help=_WAIT)
 
-    def create(self, wait: bool, asset: str, **fields: Any) -> None:
-        backfill = create_backfill(request_from_text(asset, **fields), user=self.actor)
+    def create(self, wait: bool, **fields: Any) -> None:
+        backfill = create_backfill(request_from_text(**_asked(fields)), user=self.actor)
         self._tell_created(backfill, wait)
 
     def clone(self, backfill: int, wait: bool, **fields: Any) -> None:
         self._tell_created(clone_backfill(_backfill(backfill), fields, user=self.actor), wait)
 
-    def preview(self, asset: str, **fields: Any) -> None:
-        plan = check_backfill(request_from_text(asset, **fields), user=self.actor)
+    def preview(self, **fields: Any) -> None:
+        plan = check_backfill(request_from_text(**_asked(fields)), user=self.actor)
+        from backfills_app.serializers import BackfillPlanSerializer
+
         data = BackfillPlanSerializer(plan).data
         if self.json:
             self.print_json(data)
@@ -115,31 +137,36 @@ class Command(SlicewiseCommand):
         self.print_facts(data)
         self.stdout.write("")
         self.print_table(_PLANNED, ([each[name] for name in _PLANNED] for each in assets))
+        for planned in plan.assets:
+            for gap in planned.gaps:
+                if gap.reason:
+                    self.stdout.write(f"{planned.asset.name} needs {gap.reason}")
+                if gap.excluded:
+                    self.stdout.write(f"{planned.asset.name} does without {gap.excluded_text}")
         for sentence in refused:
             self.note(sentence)
 
     def list(self, asset: str | None, state: str | None, deleted: bool, limit: int) -> None:
         backfills = Backfill.objects.told().filter(deleted=deleted).order_by("-id")
         if asset:
-            backfills = backfills.filter(asset=asset_named(asset))
+            backfills = backfills.choosing(asset_named(asset).name)
         if state:
             backfills = backfills.filter(state=state)
+        from backfills_app.serializers import BackfillSerializer
+
         found = BackfillSerializer(backfills[:limit] if limit else backfills, many=True).data
         if self.json:
             self.print_json(found)
             return
         self.print_table(
-            ("backfill", "asset", "partitions", "state", "%", "made", "failed", "total", "by"),
+            ("backfill", "of", "partitions", "state", "progress", "by"),
             (
                 (
                     each["id"],
-                    each["asset"],
+                    each["title"],
                     each["logical_dates"],
                     each["state"],
-                    each["progress"]["percent"],
-                    each["counts"]["succeeded"],
-                    each["counts"]["failed"],
-                    each["counts"]["total"],
+                    each["progress"]["summary"],
                     each["submitted_by"],
                 )
                 for each in found
@@ -147,16 +174,19 @@ class Command(SlicewiseCommand):
         )
 
     def show(self, backfill: int) -> None:
+        from backfills_app.serializers import COUNTS, outcome_of
+
         shown = _backfill(backfill)
-        detail, outcome = detail_of(shown.pk), outcome_of(shown)
+        detail, outcome = _detail(shown), outcome_of(shown)
         if self.json:
             self.print_json(detail | outcome)
             return
         code, assets = detail.pop("origin_code"), detail.pop("assets")
         self.print_facts(detail | {"code": f"{len(code.splitlines())} lines (see --json)"})
         self.stdout.write("")
-        names = ("asset", *COUNTS)
-        self.print_table(names, ([each[name] for name in names] for each in assets))
+        names = ("asset", "role", *COUNTS)
+        heads = [_HEADS.get(name, name) for name in names]
+        self.print_table(heads, ([each[name] for name in names] for each in assets))
         self._print_outcome(outcome)
 
     def pause(self, backfills: Sequence[int]) -> None:
@@ -171,8 +201,8 @@ class Command(SlicewiseCommand):
     def delete(self, backfills: Sequence[int]) -> None:
         self._do("delete", delete_backfill, backfills)
 
-    def retry(self, backfill: int, code: str, wait: bool) -> None:
-        again = retry_failed(_backfill(backfill), code=code, user=self.actor)
+    def retry(self, backfill: int, code: str, canceled: bool, wait: bool) -> None:
+        again = retry_failed(_backfill(backfill), code=code, canceled=canceled, user=self.actor)
         if wait:
             self._follow(again)
         else:
@@ -195,6 +225,8 @@ class Command(SlicewiseCommand):
 
     def _tell_result(self, result: BulkResult) -> None:
         if self.json:
+            from backfills_app.api.control import bulk_detail
+
             self.print_json(bulk_detail(result))
             return
         states = Backfill.objects.filter(pk__in=result.done).values_list("pk", "state")
@@ -205,30 +237,41 @@ class Command(SlicewiseCommand):
 
     def _tell(self, backfill: Backfill) -> None:
         if self.json:
-            self.print_json(detail_of(backfill.pk))
+            self.print_json(_detail(backfill))
         else:
             state = "deleted" if backfill.deleted else backfill.state
             self.stdout.write(f"Backfill {backfill.pk} is {state}.")
 
     def _tell_created(self, backfill: Backfill, wait: bool) -> None:
         if not self.json:
-            self.stdout.write(f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}")
+            more = backfill.assets.count() - 1
+            several = f", and {more} more asset{'s' if more > 1 else ''}" if more else ""
+            self.stdout.write(
+                f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}{several}"
+            )
         if wait:
             self._follow(backfill)
         elif self.json:
-            self.print_json(detail_of(backfill.pk))
+            self.print_json(_detail(backfill))
 
     def _follow(self, backfill: Backfill) -> None:
+        from accounts_app.management.progress import wait_until_ended
+
         end = wait_until_ended(backfill.name, lambda: standing_of(backfill.pk))
         if self.json:
-            self.print_json(detail_of(backfill.pk))
+            self.print_json(_detail(backfill))
+        assets = list(backfill_numbered(backfill.pk).assets.all())
+        skipped = skipped_by_reason(assets)
+        lacking = sum(each.number for each in skipped if each.reason not in NOTHING_LACKS)
+        present = sum(each.number for each in skipped if each.reason in NOTHING_LACKS)
         if end.state != BackfillState.SUCCEEDED:
-            skipped = skipped_by_reason(backfill_numbered(backfill.pk).assets.all())
-            lacking = sum(each.number for each in skipped if each.reason not in NOTHING_LACKS)
             raise Failed(
                 f"Backfill {backfill.pk} has ended, {end.state}:"
                 f" {end.failed + lacking} of {end.total} partitions were not made."
             )
+        made = counts_of(assets).succeeded
+        there = f", {present:,} {'was' if present == 1 else 'were'} there" if present else ""
+        self.note(f"Backfill {backfill.pk} has ended, {end.state}: {made:,} made{there}.")
 
     def _print_outcome(self, outcome: dict[str, Any]) -> None:
         if outcome["failures"]:
@@ -238,28 +281,45 @@ class Command(SlicewiseCommand):
         if outcome["skipped"]:
             self.stdout.write("")
             self.print_table(
-                ("skipped", "asset", "since", "had by"),
+                ("skipped", "asset", "reason", "had by", "needs", "does without"),
                 (
                     (
                         each["partitions"],
                         each["asset"],
                         each["reason"],
                         ", ".join(other["name"] for other in each["others"]),
+                        "; ".join(gap["reason"] for gap in each["upstream_gaps"]),
+                        "; ".join(
+                            filter(None, (g["excluded_text"] for g in each["upstream_gaps"]))
+                        ),
                     )
                     for each in outcome["skipped"]
                 ),
             )
 
 
+def _gap_texts(gaps: Sequence[dict[str, Any]]) -> list[str]:
+    """What does not exist, and what is excluded, of all upstream assets."""
+    names = ("reason", "excluded_text")
+    return ["; ".join(gap[name] for gap in gaps if gap[name]) for name in names]
+
+
+def _detail(backfill: Backfill) -> Any:
+    """Return the present state of the backfill as JSON."""
+    from backfills_app.serializers import BackfillDetailSerializer
+
+    return BackfillDetailSerializer(backfill_numbered(backfill.pk)).data
+
+
 def standing_of(pk: int) -> Standing:
     """How far a backfill is."""
     backfill = backfill_numbered(pk)
-    assets = list(backfill.assets.all())
+    counts = counts_of(backfill.assets.all())
     return Standing(
-        total=sum(asset.total for asset in assets),
-        done=sum(asset.done for asset in assets),
+        total=counts.total,
+        done=counts.ended,
         # What was skipped was there, or another run made it; the reasons are on its page.
-        failed=sum(asset.failed + asset.canceled for asset in assets),
+        failed=counts.failed + counts.canceled,
         state=backfill.state,
         ended=backfill.ended,
     )
@@ -283,6 +343,31 @@ def _add_terms(parser: CommandParser) -> None:
         default=argparse.SUPPRESS,
         help="a run may reach over partitions that it does not make",
     )
+
+
+def _asked(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the request: where assets are named by an option, the words before are
+    the first and the last partition.
+    """
+    several = {name for name in ("assets", "asset_group", "asset_tag") if name in fields}
+    words = [fields.pop(name) for name in ("asset", "start", "end") if fields.get(name)]
+    names = ("start", "end") if several else ("asset", "start", "end")
+    if len(words) > len(names):
+        raise Refused(f"Name assets before the dates, or by an option, not both: {words[0]}.")
+    if not several and len(words) > 1:
+        _refuse_several_names(words)
+    if "assets" in fields:
+        fields["assets"] = ",".join(fields["assets"])
+    return fields | dict(zip(names, words, strict=False))
+
+
+def _refuse_several_names(words: Sequence[str]) -> None:
+    """Refuse a second asset where the first partition is expected: both are words."""
+    named = Asset.objects.declared().filter(name__in=words).values_list("name", flat=True)
+    found = set(named)
+    if {words[0], words[1]} <= found:
+        names = ",".join(word for word in words if word in found)
+        raise Refused(f"{words[1]} is an asset: name several by --assets {names}.")
 
 
 def _backfill(pk: int) -> Backfill:

@@ -8,7 +8,7 @@ from marks import marked
 from slicewise import PartitionByInterval, asset
 
 SECONDS = PartitionByInterval(timedelta(seconds=1))
-HOURLY = PartitionByInterval("@hourly", start=date(2000, 1, 1))
+HOURLY = PartitionByInterval("@hourly", start=date(1990, 1, 1))
 DAILY = PartitionByInterval("@daily", start=date(2000, 1, 1))
 IN_BERLIN = PartitionByInterval("@hourly", timezone="Europe/Berlin", start=date(2024, 1, 1))
 

@@ -48,7 +48,7 @@ def look_at_files(data):
             show(Path(folder) / name)
     for known in ("credentials.json", "running.json", "redis/redis.conf", "spark/spark.properties"):
         show(data / known)
-    for known in ("web", "worker-scheduled", "worker-control", "beat"):
+    for known in ("web", "worker-scheduled", "worker-control", "worker-bulk", "beat"):
         show(data / "processes" / f"{known}.json")
         show(data / "logs" / f"{known}.log")
 

@@ -1,9 +1,11 @@
 """Assets that want more than there is."""
 
 import os
+import signal
 import subprocess
 import time
 from datetime import date
+from pathlib import Path
 
 from marks import HERE
 
@@ -32,6 +34,15 @@ def talkative():
     """Prints a gigabyte."""
     for _ in range(1024):
         os.write(1, _MEGABYTE)
+
+
+@asset()
+def deadly():
+    """Ends the worker, as the kernel would that has no memory left for either."""
+    time.sleep(1)
+    warm_parent = Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(warm_parent.rpartition(")")[2].split()[1]), signal.SIGKILL)
+    time.sleep(60)
 
 
 @asset()

@@ -39,6 +39,28 @@ def ranged(self, spark, context):
     return frame.withColumn("partition", partition_column("at", self))
 
 
+@asset(
+    uri=HERE / "lasting",
+    partition=DAILY,
+    strategy="range",
+    params={"seconds": 1.0, "every": 0.0, "said": "first"},
+)
+def lasting(self, spark, context):
+    """Is at work for long, and prints every so many seconds, or nothing."""
+    params = context["params"]
+    end, every = time.monotonic() + params["seconds"], params["every"]
+    with marked(context):
+        line = 0
+        while time.monotonic() < end:
+            time.sleep(every or 1.0)
+            line += 1
+            if every:
+                print("line", line, flush=True)
+    rows = [(key.start, params["said"]) for key in self.partitions]
+    frame = spark.createDataFrame(rows, "at timestamp, said string")
+    return frame.withColumn("partition", partition_column("at", self))
+
+
 @asset(uri=HERE / "counting")
 def counting(spark, context):
     """Keeps Spark busy for longer than any test waits, the first time."""

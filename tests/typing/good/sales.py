@@ -40,7 +40,15 @@ prices = Asset(
 elsewhere = Asset.ref("elsewhere")
 
 
-@asset(uri="file:///lake/orders", partition=DAILY, schedule="@daily", retries=2)
+@asset(
+    uri="file:///lake/orders",
+    partition=DAILY,
+    schedule="@daily",
+    retries=2,
+    refresh=2,
+    pending="latest",
+    start_date=datetime(2024, 1, 1, tzinfo=UTC),
+)
 def orders(spark: Any, context: RunContext) -> Any:
     """One day of orders."""
     day: Interval = context["partition"].interval
@@ -55,10 +63,7 @@ def orders(spark: Any, context: RunContext) -> Any:
     partition=DAILY,
     upstream={orders: Offset(-6, 0), prices: Latest(), "suppliers": All()},
     strategy=31,
-    refresh=2,
-    pending="latest",
     write_mode="append",
-    start_date=datetime(2024, 1, 1, tzinfo=UTC),
     retry_delay=timedelta(minutes=5),
     timeout=90,
     owners=["ada"],

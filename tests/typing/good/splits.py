@@ -49,6 +49,7 @@ def split(trips: AssetHandle) -> dict[str, Any]:
 
 
 @asset(
+    uri="file:///lake/scores",
     schedule=train | test,
     partition=DAILY,
     outlet_validations=[

@@ -14,7 +14,8 @@ from slicewise.windows import Windows
 class Lookback(WindowMapping, kind="lookback"):
     """A partition needs the last upstream windows that ended by the end of its own.
 
-    Windows before the upstream's start and excluded ones count, and are told as nonexistent.
+    Windows before the upstream's start and excluded ones count, and are told as nonexistent;
+    excluded ones are not needed.
     Raises DefinitionError for less than one window.
     """
 

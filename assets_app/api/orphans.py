@@ -1,0 +1,81 @@
+"""Partitions that an asset's definition no longer has, and removing their data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView, signed_in
+from accounts_app.api.idempotency import once
+from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
+from assets_app.queries.lookups import asset_named
+from assets_app.serializers import (
+    OrphanIdsSerializer,
+    OrphanPageSerializer,
+    OrphanRemovalSerializer,
+)
+
+
+def orphan_list(orphans: Sequence[Orphan]) -> list[dict[str, Any]]:
+    """Orphans as the API shows them."""
+    return [
+        {
+            "id": orphan.row.slice_id,
+            "key": orphan.row.key,
+            "path": orphan.row.path,
+            "rows": orphan.row.rows,
+            "bytes": orphan.row.bytes,
+            "materialized_at": orphan.row.materialized_at,
+            "kept": orphan.kept,
+        }
+        for orphan in orphans
+    ]
+
+
+class PartitionOrphansView(ApiView):
+    """Partitions on record that the definition no longer has."""
+
+    @extend_schema(
+        operation_id="assets_list_orphans",
+        summary="List partitions that the definition no longer has",
+        responses={200: OrphanPageSerializer} | problems(401, 404),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Partitions with data on record: segments were removed, windows excluded, bounds moved, or
+        the asset is cut otherwise now. Each with its folder, and why it must stay if it must."""
+        most = settings.MAX_PARTITIONS_PER_REQUEST
+        orphans = find_orphans(asset_named(name), limit=most + 1)
+        page = {"orphans": orphan_list(orphans[:most]), "more": len(orphans) > most}
+        return Response(OrphanPageSerializer(page).data)
+
+
+class PartitionOrphansRemoveView(ApiView):
+    """Removing the data of partitions that the definition no longer has."""
+
+    @extend_schema(
+        operation_id="assets_remove_orphans",
+        summary="Remove data that the definition no longer has",
+        parameters=[IDEMPOTENCY_KEY],
+        request=OrphanIdsSerializer,
+        responses={200: OrphanRemovalSerializer} | problems(400, 401, 403, 404, 409, 422),
+        examples=[OpenApiExample("Two partitions", {"ids": [17, 18]}, request_only=True)],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Removes the data of these partitions and makes them missing; their history stays. Ids of
+        partitions that the definition has, or of other assets, are passed over. Removes from the
+        process that answers: 400 where that does not reach the data."""
+        asset = asset_named(name)
+        asked = OrphanIdsSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+
+        def act() -> Response:
+            ids = set(asked.validated_data["ids"])
+            removal = remove_orphans(asset, user=signed_in(request), only=ids)
+            lists = {"removed": orphan_list(removal.removed), "kept": orphan_list(removal.kept)}
+            return Response(OrphanRemovalSerializer(lists).data)
+
+        return once(request, act)

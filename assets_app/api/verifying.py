@@ -1,0 +1,86 @@
+"""Comparing the data of partitions with their records, and taking partitions off the record."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts_app.api.base import ApiView, signed_in
+from accounts_app.api.idempotency import once
+from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from assets_app.execution.forgetting import forget_partitions
+from assets_app.execution.verifying import Verification, verify_partitions
+from assets_app.queries.lookups import asset_named
+from assets_app.serializers import AddedKeysSerializer, SelectionSerializer, VerificationSerializer
+
+
+def verification_detail(verification: Verification) -> dict[str, Any]:
+    """Return a verification as the API shows it."""
+    return VerificationSerializer(
+        {
+            "compared": verification.compared,
+            "differing": [
+                {
+                    "key": difference.key,
+                    "path": difference.path,
+                    "reason": difference.reason,
+                    "recorded_bytes": difference.recorded.bytes,
+                    "recorded_rows": difference.recorded.rows,
+                }
+                for difference in verification.differing
+            ],
+        }
+    ).data
+
+
+class PartitionsVerifyView(ApiView):
+    """The comparison of the data of partitions with their records."""
+
+    @extend_schema(
+        operation_id="assets_verify_partitions",
+        summary="Compare data with its records",
+        request=SelectionSerializer,
+        responses={200: VerificationSerializer} | problems(400, 401, 403, 404),
+        examples=[OpenApiExample("A month", {"selection": "2013-01"}, request_only=True)],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Lists the partitions whose data is missing, or of another size than was recorded when it
+        was published. The process that answers looks at the data: 400 if it does not reach the
+        data, and for more partitions than a request may name."""
+        asked = SelectionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        verification = verify_partitions(
+            asset_named(name),
+            asked.validated_data["selection"],
+            user=signed_in(request),
+            at_most=settings.MAX_PARTITIONS_PER_REQUEST,
+        )
+        return Response(verification_detail(verification))
+
+
+class PartitionsForgetView(ApiView):
+    """The request to make partitions missing again."""
+
+    @extend_schema(
+        operation_id="assets_forget_partitions",
+        summary="Make partitions missing again",
+        parameters=[IDEMPOTENCY_KEY],
+        request=SelectionSerializer,
+        responses={200: AddedKeysSerializer} | problems(400, 401, 403, 404, 409, 413, 422),
+        examples=[OpenApiExample("A day", {"selection": "2013-01-01"}, request_only=True)],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Makes the partitions missing again. Their data is not touched, their history stays on
+        record, and nothing becomes due. 409 while a run makes one of them."""
+        asset = asset_named(name)
+        asked = SelectionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+
+        def act() -> Response:
+            selection = asked.validated_data["selection"]
+            keys = forget_partitions(asset, selection, user=signed_in(request))
+            return Response({"keys": keys})
+
+        return once(request, act)

@@ -1,0 +1,73 @@
+"""Calls a function in one thread of a process at a time, however many messages ask for it."""
+
+from collections.abc import Callable
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+
+class Coalesced:
+    """A function without a result that many messages ask for.
+
+    While a thread calls it, other threads take note that it is to be called once more, and go on
+    with something else. A backlog of messages so costs one call or two, a call that hangs keeps one
+    thread, and whatever was committed before a message is seen by a call that begins after it.
+
+    Where ``relieved_after`` is given, and a call takes longer than these seconds, one other thread
+    calls the function beside it for each message, as long as that goes on.
+    """
+
+    def __init__(
+        self, function: Callable[..., object], *, relieved_after: float | None = None
+    ) -> None:
+        self._function = function
+        self._relieved_after = relieved_after
+        self._began = 0.0
+        self._is_relieved = False
+        self._lock = Lock()
+        self._arguments: tuple[Any, ...] | None = None
+        self._is_busy = False
+
+    def request(self, *arguments: Any) -> None:
+        """Call the function, or have the thread that is calling it do so again, with the arguments
+        of the last request.
+        """
+        with self._lock:
+            self._arguments = arguments
+            if self._is_busy:
+                relieves = self._takes_long() and not self._is_relieved
+                if not relieves:
+                    return
+                self._is_relieved = True
+            else:
+                relieves = False
+                self._is_busy, self._began = True, monotonic()
+        if relieves:
+            self._relieve(arguments)
+            return
+        try:
+            while (pending := self._next()) is not None:
+                self._function(*pending)
+        except BaseException:
+            with self._lock:
+                self._is_busy = False
+            raise
+
+    def _takes_long(self) -> bool:
+        after = self._relieved_after
+        return after is not None and monotonic() - self._began > after
+
+    def _relieve(self, arguments: tuple[Any, ...]) -> None:
+        try:
+            self._function(*arguments)
+        finally:
+            with self._lock:
+                self._is_relieved = False
+
+    def _next(self) -> tuple[Any, ...] | None:
+        """Take the arguments of the pending request; None, and no longer busy, without one."""
+        with self._lock:
+            pending, self._arguments = self._arguments, None
+            self._is_busy = pending is not None
+            self._began = monotonic()
+            return pending

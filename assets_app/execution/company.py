@@ -1,0 +1,100 @@
+"""The runs that one worker has at a time.
+
+A run that has lost its worker again and again gets fewer neighbours, and in the end none: a further
+loss then counts against the run itself, and those that were lost with it by accident succeed.
+"""
+
+import sys
+import threading
+from dataclasses import dataclass
+from enum import Enum, auto
+
+# Each further loss leaves a quarter of the company: few steps, however many slots there are.
+_SHARE = 4
+
+
+class Answer(Enum):
+    """What becomes of a run that asks to begin."""
+
+    JOINED = auto()
+    WAITS = auto()
+    """It is the next one to begin: nothing else does before."""
+    REFUSED = auto()
+    KNOWN = auto()
+    """Another thread of this worker has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    run_id: int
+    losses: int
+    thread: int
+
+
+class Company:
+    """The runs at work in a process with so many slots; threads ask before they begin one.
+
+    ``suspect_after`` is the number of losses from which on a run gets fewer neighbours.
+    """
+
+    def __init__(self, slots: int, suspect_after: int) -> None:
+        self._slots, self._suspect_after = slots, suspect_after
+        self._losses: dict[int, int] = {}
+        self._waiting: _Waiting | None = None
+        self._lock = threading.Lock()
+
+    def join(self, run_id: int, losses: int) -> Answer:
+        """Let a run begin if it and its neighbours may have each other.
+
+        One suspect at a time waits for that: it is asked about again, by the same thread, until it
+        joins or `stop_waiting` is called.
+        """
+        with self._lock:
+            waiting, thread = self._waiting, threading.get_ident()
+            if run_id in self._losses:
+                return Answer.KNOWN
+            if waiting is not None and waiting.run_id == run_id and waiting.thread != thread:
+                return Answer.KNOWN
+            if waiting is not None and waiting.run_id != run_id:
+                return Answer.REFUSED
+            allowed = min(map(self._allowed, (losses, *self._losses.values())))
+            if len(self._losses) < allowed:
+                self._waiting = None
+                self._losses[run_id] = losses
+                return Answer.JOINED
+            if losses < self._suspect_after:
+                return Answer.REFUSED
+            self._waiting = _Waiting(run_id, losses, thread)
+            return Answer.WAITS
+
+    def leave(self, run_id: int) -> None:
+        """The run is at work no more."""
+        with self._lock:
+            self._losses.pop(run_id, None)
+
+    def stop_waiting(self) -> None:
+        """This thread asks for its run no more."""
+        with self._lock:
+            if self._waiting is not None and self._waiting.thread == threading.get_ident():
+                self._waiting = None
+
+    def is_alone(self, run_id: int) -> bool:
+        """Return whether nothing else is at work, nor can begin, while this run is."""
+        with self._lock:
+            return 1 in (self._slots, self._allowed(self._losses[run_id]))
+
+    @property
+    def closed_slots(self) -> int:
+        """How many slots are kept free for the sake of runs that are to have fewer neighbours."""
+        with self._lock:
+            losses = list(self._losses.values())
+            if self._waiting is not None:
+                losses.append(self._waiting.losses)
+            return max(self._slots - min(map(self._allowed, losses), default=self._slots), 0)
+
+    def _allowed(self, losses: int) -> int:
+        """Return how many runs may be at work beside each other where one has these losses."""
+        if losses < self._suspect_after:
+            return sys.maxsize  # as many as there are threads
+        share: int = _SHARE ** (losses - self._suspect_after + 1)
+        return max(1, self._slots // share)

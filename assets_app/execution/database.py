@@ -1,0 +1,140 @@
+"""The database as threads use it that live for hours: for moments, and again after failures.
+
+A connection that a thread keeps while it waits is dead by the time it is wanted: the server was
+restarted, another one took its place, or something in between dropped what was idle.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+)
+from django.db.utils import load_backend
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 5.0
+# What is not said of the server as a whole, such as a lack of memory, may be said for ever.
+_TRIES_WHILE_IT_ANSWERS = 8
+# Connection lost, server shutting down or starting, too many connections, a standby.
+_AWAY_STATES = ("08", "57", "53300", "25006")
+# It lacks room or memory, a statement is beyond a limit of it, or takes too long.
+_TOO_MUCH_STATES = ("53", "54", "57014")
+
+_LOCK_TIMEOUT_STATE = "55P03"
+
+# A server that is gone without a word is noticed well before a lease runs out.
+_NOTICED_SOON = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
+# Beside those of the runs: for what ends one run while the next begins, hooks, and the main thread.
+_SPARE_CONNECTIONS = 4
+
+
+def check_pool(slots: int) -> None:
+    """Raise ImproperlyConfigured where threads would wait for each other's connections."""
+    size = connections.settings["default"]["OPTIONS"].get("pool", {}).get("max_size")
+    if size is not None and size < slots + _SPARE_CONNECTIONS:
+        raise ImproperlyConfigured(
+            f"DATABASE_POOL_SIZE is {size}, and a worker with {slots} slots needs at least"
+            f" {slots + _SPARE_CONNECTIONS}: set it to that or more, to 0 for no pool, or leave it"
+            " out where SLICEWISE_SLOTS says how many slots there are."
+        )
+
+
+def is_passing(error: Exception) -> bool:
+    """Return whether an error is the database's and the same statement may succeed later."""
+    return isinstance(error, OperationalError | InterfaceError) or is_away(error)
+
+
+def is_too_much(error: Exception) -> bool:
+    """Return whether the server lacked room or memory, or time. Asked for less, it may answer."""
+    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
+    return isinstance(error, OperationalError) and sqlstate.startswith(_TOO_MUCH_STATES)
+
+
+def is_away(error: Exception) -> bool:
+    """Return whether the error says that no server takes writes at present."""
+    if not isinstance(error, OperationalError | InterfaceError | InternalError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    if state is None:
+        return not isinstance(error, InternalError)
+    return str(state).startswith(_AWAY_STATES)
+
+
+def is_lock_timeout(error: Exception) -> bool:
+    """Return whether a statement has waited for a row as long as `limit_lock_waits` lets it."""
+    return getattr(error.__cause__, "sqlstate", None) == _LOCK_TIMEOUT_STATE
+
+
+def limit_lock_waits(longest: str) -> None:
+    """Let no statement of the present transaction wait for a row longer than this interval, as
+    PostgreSQL reads it: it raises OperationalError then.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [longest])
+
+
+def release_connection() -> None:
+    """Give this thread's connection back, to be looked at when it is given out again.
+
+    One in a transaction stays.
+    """
+    if connection.connection is not None and not connection.in_atomic_block:
+        try:
+            connection.close()
+        except (DatabaseError, InterfaceError) as error:
+            log.info("connection not given back in good order", extra={"error": str(error)})
+
+
+@contextmanager
+def borrowed_connection() -> Iterator[None]:
+    """Give the connection back after the block, which is about to wait for something else."""
+    try:
+        yield
+    finally:
+        release_connection()
+
+
+def persist(action: Callable[[], Result], *, goes_on: Callable[[], bool]) -> Result:
+    """Return the result of an action, which is tried again while the database is away.
+
+    The action must allow to be done twice: a first time may have been committed although its
+    answer was lost. Raises the action's last error once ``goes_on`` returns false, or where the
+    error is not that the database is away.
+    """
+    pause, tries = _FIRST_PAUSE_SECONDS, 0
+    while True:
+        try:
+            with borrowed_connection():
+                return action()
+        except (DatabaseError, InterfaceError) as error:
+            if connection.in_atomic_block or not is_passing(error) or not goes_on():
+                raise
+            tries += not is_away(error)
+            if tries > _TRIES_WHILE_IT_ANSWERS:
+                raise
+            log.warning("database away", extra={"error": str(error), "again_in": pause})
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+def use_own_connection() -> None:
+    """Give this thread a connection of its own, which no other thread can keep it waiting for."""
+    facts: dict[str, Any] = deepcopy(connections.settings["default"])
+    facts["OPTIONS"].pop("pool", None)
+    facts["OPTIONS"] |= _NOTICED_SOON
+    facts["CONN_MAX_AGE"] = None
+    connections["default"] = load_backend(facts["ENGINE"]).DatabaseWrapper(facts, "default")

@@ -1,0 +1,73 @@
+"""How upstream assets were cut when a backfill was accepted: its runs read them so to its end."""
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+
+from assets_app.catalogue.refusals import scheduling_names
+from assets_app.models import Asset, FrozenUpstream, ProducerVersion, RunGroup
+from partitions_app.models import PartitionDefinition
+
+Cut = PartitionDefinition | None
+
+
+def upstream_names(version: ProducerVersion) -> list[str]:
+    """Return the names of the assets that a function reads, or that schedule it."""
+    definition = version.definition
+    return [*(definition.get("inlets") or ()), *scheduling_names(definition.get("schedule"))]
+
+
+def freeze_upstream(
+    group: RunGroup, versions: Iterable[ProducerVersion], cuts: Mapping[str, Cut]
+) -> None:
+    """Keep how the upstream assets of these versions are cut: as ``cuts`` says by their names, the
+    others as they are now.
+    """
+    names_by_version = {version.pk: set(upstream_names(version)) for version in versions}
+    names = {name for some in names_by_version.values() for name in some}
+    assets = list(
+        Asset.objects.select_related("partition_definition")
+        .defer("partition_definition__spec")
+        .filter(name__in=names)
+    )
+    rows = [
+        FrozenUpstream(
+            group=group,
+            producer_version_id=version_id,
+            asset=asset,
+            partition_definition=cuts.get(asset.name, asset.partition_definition),
+        )
+        for version_id, own_names in names_by_version.items()
+        for asset in assets
+        if asset.name in own_names
+    ]
+    FrozenUpstream.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=("group", "producer_version", "asset"),
+        update_fields=("partition_definition",),
+    )
+
+
+def frozen_cuts(group_id: int, version_id: int) -> dict[int, Cut]:
+    """Return the frozen definitions of a version's upstream assets, by the ids of the assets."""
+    rows = FrozenUpstream.objects.select_related("partition_definition")
+    frozen = rows.filter(group=group_id, producer_version=version_id)
+    return {row.asset_id: row.partition_definition for row in frozen}
+
+
+def all_frozen_cuts(group_id: int) -> dict[int, dict[int, Cut]]:
+    """Return the frozen definitions of a group by the ids of versions and upstream assets."""
+    rows = FrozenUpstream.objects.select_related("partition_definition").filter(group=group_id)
+    found: dict[int, dict[int, Cut]] = {}
+    for row in rows:
+        found.setdefault(row.producer_version_id, {})[row.asset_id] = row.partition_definition
+    return found
+
+
+def as_frozen(asset: Asset, cuts: Mapping[int, Cut]) -> Asset:
+    """Return the asset as these cuts say, for reading alone: its own row where they say nothing."""
+    if asset.pk not in cuts:
+        return asset
+    frozen_asset = copy(asset)
+    frozen_asset.partition_definition = cuts[asset.pk]
+    return frozen_asset

@@ -1,0 +1,99 @@
+"""When runs that wait for the partition before their own are looked at."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from assets_app.models import TERMINAL_STATES, RunNeed, RunState
+
+# At least so often, whatever nobody has told of; and so soon after a look or the making of a run
+# that the end of another one was not yet to be seen.
+_LONGEST_PAUSE, _SHORTEST_PAUSE = timedelta(minutes=15), timedelta(seconds=1)
+
+# What the runs needed themselves is read no more. A row that somebody has locked is one that a look
+# or the end of another run changes: that one may wait for others of these, so it is not waited for,
+# and the next look at the row removes it. The slices of a run may be a million: they are read only
+# where something waits for one of the assets at all.
+_TELL = """
+WITH forgotten AS (
+    DELETE FROM assets_app_runneed WHERE id IN (
+        SELECT id FROM assets_app_runneed WHERE run_id = ANY(%(runs)s)
+        ORDER BY id FOR UPDATE SKIP LOCKED
+    )
+)
+UPDATE assets_app_runneed AS need SET look_at = clock_timestamp()
+FROM assets_app_runpartition AS made
+JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
+WHERE made.run_id = ANY(%(runs)s) AND need.run_id <> ALL(%(runs)s) AND need.look_at IS NOT NULL
+  AND need.asset_id = slice.asset_id AND need.identity = slice.identity AND need.key = slice.key
+  AND EXISTS (
+    SELECT FROM (
+        SELECT run.asset_id FROM assets_app_run AS run WHERE run.id = ANY(%(runs)s)
+        UNION ALL
+        SELECT outlet.id FROM assets_app_run AS run
+        JOIN assets_app_producerversion AS version ON version.id = run.producer_version_id
+        JOIN assets_app_asset AS outlet ON outlet.producer_id = version.producer_id
+        WHERE run.id = ANY(%(runs)s)
+    ) AS held
+    JOIN assets_app_runneed AS wanted
+        ON wanted.asset_id = held.asset_id AND wanted.look_at IS NOT NULL
+  )
+"""
+
+# What was told of after it was read is left as it is. The pause grows with the time that the run
+# has waited, and ends when it may wait no longer.
+_PUT_OFF = """
+WITH seen AS MATERIALIZED (
+    SELECT need.id FROM assets_app_runneed AS need
+    JOIN unnest(%(needs)s::bigint[], %(times)s::timestamptz[]) AS looked(id, at)
+        ON need.id = looked.id AND need.look_at = looked.at
+    ORDER BY need.id FOR UPDATE OF need SKIP LOCKED
+), forgotten AS (
+    DELETE FROM assets_app_runneed AS need USING seen, assets_app_run AS run
+    WHERE need.id = seen.id AND run.id = need.run_id AND run.state = ANY(%(ended)s)
+)
+UPDATE assets_app_runneed AS need SET look_at = CASE WHEN run.state = %(waiting)s THEN greatest(
+    %(now)s + %(shortest)s,
+    least(%(now)s + least(%(now)s - run.created_at, %(longest)s), run.created_at + %(patience)s)
+) END
+FROM seen, assets_app_run AS run
+WHERE need.id = seen.id AND run.id = need.run_id AND run.state <> ALL(%(ended)s)
+"""
+
+
+def tell_waiting(run_ids: Sequence[int]) -> None:
+    """Have the runs looked at that wait for what these runs hold, or held until now. These wait for
+    nothing any more: what they needed is removed.
+
+    The last thing that a transaction does to rows that others may want.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_TELL, {"runs": list(run_ids)})
+
+
+def needs_to_look_at(now: datetime, most: int) -> list[RunNeed]:
+    """The needs that are to be looked at by now, as many as one look sees to."""
+    return list(RunNeed.objects.filter(look_at__lte=now).order_by("look_at")[:most])
+
+
+def put_off(needs: Sequence[RunNeed], now: datetime) -> None:
+    """Have the needs looked at later, where their runs still wait, and else never again; those of
+    runs that have ended are removed.
+
+    At the end of the transaction that has looked.
+    """
+    facts: dict[str, Any] = {
+        "needs": [need.pk for need in needs],
+        "times": [need.look_at for need in needs],
+        "now": now,
+        "waiting": RunState.WAITING,
+        "ended": [str(state) for state in TERMINAL_STATES],
+        "shortest": _SHORTEST_PAUSE,
+        "longest": _LONGEST_PAUSE,
+        "patience": timedelta(hours=settings.DEPENDS_ON_PAST_HOURS),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_PUT_OFF, facts)

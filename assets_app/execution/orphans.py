@@ -1,0 +1,179 @@
+"""Finding and removing the data of partitions that an asset's definition no longer has."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from django.db import transaction
+from django.db.models import Q
+
+from accounts_app import audit, policy
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from assets_app.execution.forgetting import forget_slices
+from assets_app.execution.verifying import reachable_storage
+from assets_app.models import Asset, AssetPartition
+from assets_app.queries.orphans import OrphanRow, orphan_rows
+from slicewise.folders import defines_folder, dimension_names, folder_keys, folder_names
+from slicewise.io import Storage, Writer, find_storage
+from slicewise.storage import StorageError
+from slicewise.storage.layout import UNPARTITIONED
+from slicewise.uris import masked_uri
+
+# Rows are locked while the data of so many is removed.
+_REMOVED_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A partition with data that the definition does not have; ``kept`` says why it must stay."""
+
+    row: OrphanRow
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The partitions whose data was removed, and those whose data was kept."""
+
+    removed: list[Orphan] = field(default_factory=list)
+    kept: list[Orphan] = field(default_factory=list)
+
+
+def find_orphans(asset: Asset, *, limit: int | None = None) -> list[Orphan]:
+    """Return the partitions on record that the definition does not have, in order."""
+    return _judged(asset, orphan_rows(asset, limit=limit))
+
+
+def remove_orphans(asset: Asset, *, user: User, only: Collection[int] | None = None) -> Removal:
+    """Remove the data of partitions that the definition does not have, and make them missing.
+
+    ``only`` are the ids of the partitions that may be removed: those that somebody has seen. What
+    must stay is left alone: what a run holds, what something else has written, and folders that a
+    present partition of this asset or of another one has. Raises InvalidRequest on ``asset`` where
+    this process does not reach the data or the storage removes nothing, and PermissionDenied.
+    """
+    policy.require(user, policy.Action.PARTITIONS)
+    storage, removal = reachable_storage(asset), Removal()
+    ids = [row.slice_id for row in orphan_rows(asset)]
+    wanted = [pk for pk in ids if only is None or pk in only]
+    for start in range(0, len(wanted), _REMOVED_AT_ONCE):
+        batch = wanted[start : start + _REMOVED_AT_ONCE]
+        try:
+            _remove_batch(asset.pk, storage, batch, removal, user)
+        except (OSError, StorageError, ValueError) as error:
+            raise InvalidRequest(
+                {"asset": f"Not all data of {asset.name} could be removed: {error}"}
+            ) from error
+    return removal
+
+
+@transaction.atomic
+def _remove_batch(
+    asset_id: int, storage: Storage, ids: Sequence[int], removal: Removal, user: User
+) -> None:
+    # A new definition waits for this, and so does a run that would take one of the partitions.
+    Asset.objects.select_for_update(no_key=True).get(pk=asset_id)
+    asset = Asset.objects.select_related("partition_definition").get(pk=asset_id)
+    locked = AssetPartition.objects.select_for_update().filter(pk__in=ids)
+    list(locked.order_by("asset", "identity", "key").values_list("pk"))
+    if asset.canonical_uri != storage.place.uri:
+        raise StorageError("it has another URI since")
+    orphans = _judged(asset, orphan_rows(asset, slices=ids))
+    free = [orphan.row for orphan in orphans if not orphan.kept]
+    reasons = storage.remove(_writers(free)) if free else {}
+    after = [Orphan(one.row, one.kept or reasons.get(one.row.path, "")) for one in orphans]
+    gone = [orphan for orphan in after if not orphan.kept]
+    if gone:
+        forget_slices([orphan.row.slice_id for orphan in gone])
+        keys = [orphan.row.key for orphan in gone]
+        audit.record(user, "remove orphans", "asset", asset.name, {"partitions": keys})
+    removal.removed.extend(gone)
+    removal.kept.extend(orphan for orphan in after if orphan.kept)
+
+
+def _writers(rows: Sequence[OrphanRow]) -> Mapping[str, Sequence[Writer]]:
+    """Return the attempts on record, by path: two cuts may have partitions in one folder."""
+    writers: dict[str, list[Writer]] = {}
+    for row in rows:
+        if row.run_id is not None:
+            writer = Writer(run_id=row.run_id, attempt=row.attempt)
+            writers.setdefault(row.path, []).append(writer)
+    return writers
+
+
+def _judged(asset: Asset, rows: Sequence[OrphanRow]) -> list[Orphan]:
+    kept = {row.slice_id: _own_reason(asset, row) for row in rows}
+    paths = {row.path for row in rows if not kept[row.slice_id]}
+    used = _used_by_others(asset, paths) if paths else {}
+    held = _held_keys(asset, paths) if paths else frozenset()
+    return [
+        Orphan(
+            row,
+            kept[row.slice_id]
+            or used.get(row.path, "")
+            or ("a run is making it" if not held.isdisjoint(folder_keys(row.path)) else ""),
+        )
+        for row in rows
+    ]
+
+
+def _own_reason(asset: Asset, row: OrphanRow) -> str:
+    """Return why the partition must stay, as far as its own asset says."""
+    if row.is_held:
+        return "a run is making it"
+    if row.run_id is None or not row.path or not row.root:
+        return "no run has written it"
+    if row.root != asset.canonical_uri:
+        return f"its data is at {masked_uri(row.root)}"
+    if defines_folder(asset.definition, row.path):
+        return "a present partition has its folder"
+    storage = find_storage(asset.canonical_uri)
+    is_apart = storage is not None and storage.keeps_cuts_apart
+    if not is_apart and (
+        row.path == UNPARTITIONED or folder_names(row.path) != dimension_names(asset.definition)
+    ):
+        return "its rows cannot be told from those of present partitions"
+    return ""
+
+
+def _held_keys(asset: Asset, paths: Collection[str]) -> frozenset[str]:
+    """Return the keys of partitions of the asset, of whatever cut, that runs hold."""
+    keys = [key for path in paths for key in folder_keys(path)]
+    held = AssetPartition.objects.filter(asset=asset, held_by__isnull=False, key__in=keys)
+    return frozenset(held.values_list("key", flat=True))
+
+
+def _used_by_others(asset: Asset, paths: Collection[str]) -> dict[str, str]:
+    """Return which other asset has a partition, made or not, in a folder, by path."""
+    reasons: dict[str, str] = {}
+    for other in _beside(asset):
+        below = {path: _relative(asset, other, path) for path in paths if path not in reasons}
+        inside = {path: folder for path, folder in below.items() if folder is not None}
+        keys = [key for folder in inside.values() for key in folder_keys(folder)]
+        rows = AssetPartition.objects.filter(asset=other, key__in=keys)
+        known = set(
+            rows.filter(Q(version__gt=0) | Q(held_by__isnull=False)).values_list("key", flat=True)
+        )
+        for path, folder in inside.items():
+            if defines_folder(other.definition, folder) or known & set(folder_keys(folder)):
+                reasons[path] = f"{other.name} has a partition in its folder"
+    return reasons
+
+
+def _beside(asset: Asset) -> list[Asset]:
+    """Return the other assets whose place is this one, lies in it, or has it in it."""
+    uri = asset.canonical_uri
+    above = [uri[:at] for at, letter in enumerate(uri) if letter == "/"]
+    others = Asset.objects.select_related("partition_definition").exclude(pk=asset.pk)
+    overlapping = Q(canonical_uri__in=[uri, *above]) | Q(canonical_uri__startswith=f"{uri}/")
+    return list(others.filter(overlapping).exclude(canonical_uri="").order_by("name"))
+
+
+def _relative(asset: Asset, other: Asset, path: str) -> str | None:
+    """Return a folder of the asset relative to the place of another one; None outside of it."""
+    own, place = (unquote(urlsplit(one.canonical_uri).path).strip("/") for one in (asset, other))
+    folder = own if path == UNPARTITIONED else f"{own}/{path}"
+    if folder == place:
+        return UNPARTITIONED
+    return folder.removeprefix(f"{place}/") if folder.startswith(f"{place}/") else None

@@ -1,0 +1,46 @@
+"""Requests of people that need rows which others have locked: they are answered all the same."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import OperationalError, connection, transaction
+
+from accounts_app.errors import ConflictingRequest
+from assets_app.execution.database import is_lock_timeout, limit_lock_waits
+
+# Every request is answered within a second.
+_LONGEST_WAIT = "300ms"
+# Foreign keys, too, wait for rows, and are checked by the commit: that of a transaction around this
+# one is too late to say what the request conflicts with.
+_CHECK_NOW = """
+SET CONSTRAINTS ALL IMMEDIATE;
+SET CONSTRAINTS ALL DEFERRED;
+SET LOCAL lock_timeout TO DEFAULT
+"""
+
+
+@contextmanager
+def patient_transaction(field: str) -> Iterator[None]:
+    """Open a transaction that waits for a row for a moment only.
+
+    A run that records a million partitions has their rows for a minute. Raises ConflictingRequest
+    on ``field`` then, and nothing of the request is done. Within another transaction, what comes
+    after it may wait for longer.
+    """
+    is_within_another = connection.in_atomic_block
+    try:
+        with transaction.atomic():
+            limit_lock_waits(_LONGEST_WAIT)
+            yield
+            if is_within_another:
+                with connection.cursor() as cursor:
+                    cursor.execute(_CHECK_NOW)
+    except OperationalError as error:
+        if not is_lock_timeout(error):
+            raise
+        raise ConflictingRequest(
+            {
+                field: "Some of these partitions are just being recorded or queued by another run"
+                " or request. Nothing was changed: ask again in a minute."
+            }
+        ) from error

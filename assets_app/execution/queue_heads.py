@@ -1,0 +1,155 @@
+"""Keeps the heads of the queues: the first ready run of each group and producer version.
+
+The runs are the truth. Triggers note each change of them in its own transaction (`QueueChange`);
+dispatch alone brings the heads up to date, so that no two writers of a head ever meet.
+"""
+
+from datetime import datetime
+
+from django.db import connection
+
+# Delayed runs that become ready in one look: more wait for the next one.
+_READY_AT_ONCE = 1_000
+
+# A delayed run is ready once its time has come. One that another transaction holds comes later.
+_READY = """
+UPDATE assets_app_run SET not_before = NULL WHERE id IN (
+    SELECT id FROM assets_app_run
+    WHERE state = 'queued' AND not_before <= %(now)s
+    ORDER BY not_before LIMIT %(most)s FOR UPDATE SKIP LOCKED
+)
+"""
+
+# What the place of a head depends on, besides its run. A limit that no number of runs reaches is
+# none: versions of before there was a largest one may have it.
+_RANK = """
+SELECT version.producer_id,
+       coalesce(version.definition ->> 'engine', '') <> 'submit' AS needs_spark,
+       coalesce((in_force.definition ->> 'priority')::int, 0) AS priority,
+       nullif(
+           least((in_force.definition ->> 'max_active_runs')::numeric, 2147483647), 2147483647
+       )::int AS max_active_runs,
+       run_group.priority AS group_priority,
+       run_group.max_active_runs AS group_max_active_runs,
+       run_group.paused
+FROM assets_app_rungroup AS run_group
+CROSS JOIN assets_app_producerversion AS version
+JOIN assets_app_producer AS producer ON producer.id = version.producer_id
+LEFT JOIN assets_app_producerversion AS in_force ON in_force.id = producer.current_version_id
+WHERE run_group.id = ready.group_id AND version.id = ready.producer_version_id
+"""
+_COLUMNS = (
+    "run_id, producer_id, needs_spark, priority, max_active_runs, group_priority,"
+    " group_max_active_runs, paused"
+)
+_NEW_COLUMNS = ", ".join(f"EXCLUDED.{name}" for name in _COLUMNS.split(", "))
+_OLD_COLUMNS = ", ".join(f"head.{name}" for name in _COLUMNS.split(", "))
+
+# Every ready run is the head's or comes after it, or a change names one that comes before it: the
+# index is read from the lesser of the two on, and not from entries that vacuum has yet to remove.
+# All of the statement sees one snapshot: a change that it deletes is one whose runs it sees.
+# OFFSET 0 keeps each lookup a look at an index: how many changes there are is never known before.
+_REFRESH = f"""
+WITH change AS MATERIALIZED (
+    DELETE FROM assets_app_queuechange
+    RETURNING queue, group_id, producer_version_id, run_id, producer_id
+), changed AS MATERIALIZED (
+    SELECT queue, group_id, producer_version_id, min(run_id) AS run_id
+    FROM (
+        SELECT queue, group_id, producer_version_id, run_id FROM change WHERE queue <> ''
+        UNION ALL
+        SELECT head.* FROM change CROSS JOIN LATERAL (
+            SELECT queue, group_id, producer_version_id, run_id FROM assets_app_queuehead AS head
+            WHERE head.group_id = change.group_id
+              AND head.producer_version_id = change.producer_version_id
+              AND head.queue = change.queue
+            OFFSET 0
+        ) AS head WHERE change.queue <> ''
+        UNION ALL
+        SELECT head.* FROM change CROSS JOIN LATERAL (
+            SELECT queue, group_id, producer_version_id, run_id FROM assets_app_queuehead AS head
+            WHERE head.group_id = change.group_id OFFSET 0
+        ) AS head WHERE change.queue = '' AND change.group_id IS NOT NULL
+        UNION ALL
+        SELECT head.* FROM change CROSS JOIN LATERAL (
+            SELECT queue, group_id, producer_version_id, run_id FROM assets_app_queuehead AS head
+            WHERE head.producer_id = change.producer_id OFFSET 0
+        ) AS head WHERE change.producer_id IS NOT NULL
+    ) AS pair
+    GROUP BY queue, group_id, producer_version_id
+), ready AS MATERIALIZED (
+    SELECT changed.queue, changed.group_id, changed.producer_version_id, first.id AS run_id
+    FROM changed LEFT JOIN LATERAL (
+        -- By all columns of the index, so that no other one is taken to give this order.
+        SELECT run.queue, run.group_id, run.producer_version_id, run.id
+        FROM assets_app_run AS run
+        WHERE run.state = 'queued' AND run.not_before IS NULL
+          AND (run.queue, run.group_id, run.producer_version_id, run.id)
+              >= (changed.queue, changed.group_id, changed.producer_version_id, changed.run_id)
+        ORDER BY run.queue, run.group_id, run.producer_version_id, run.id LIMIT 1
+    ) AS first ON first.queue = changed.queue AND first.group_id = changed.group_id
+        AND first.producer_version_id = changed.producer_version_id
+), removed AS (
+    DELETE FROM assets_app_queuehead AS head USING ready
+    WHERE ready.run_id IS NULL AND head.queue = ready.queue AND head.group_id = ready.group_id
+      AND head.producer_version_id = ready.producer_version_id
+)
+INSERT INTO assets_app_queuehead AS head (queue, group_id, producer_version_id, {_COLUMNS})
+SELECT ready.queue, ready.group_id, ready.producer_version_id, ready.run_id, rank.*
+FROM ready CROSS JOIN LATERAL ({_RANK} OFFSET 0) AS rank
+WHERE ready.run_id IS NOT NULL
+ON CONFLICT (group_id, producer_version_id, queue) DO UPDATE SET ({_COLUMNS}) = ({_NEW_COLUMNS})
+WHERE ({_OLD_COLUMNS}) IS DISTINCT FROM ({_NEW_COLUMNS})
+"""  # noqa: S608  (no text of anybody's)
+
+# Each step of the recursion is one look at an index, whatever stands behind the first run. What is
+# being changed meanwhile may be noted as well, which does no harm.
+_CHECK = f"""
+WITH RECURSIVE ready AS (
+    (
+        SELECT queue, group_id, producer_version_id, id AS run_id FROM assets_app_run
+        WHERE state = 'queued' AND not_before IS NULL
+        ORDER BY queue, group_id, producer_version_id, id LIMIT 1
+    )
+    UNION ALL
+    SELECT next.queue, next.group_id, next.producer_version_id, next.run_id
+    FROM ready CROSS JOIN LATERAL (
+        SELECT queue, group_id, producer_version_id, id AS run_id FROM assets_app_run
+        WHERE state = 'queued' AND not_before IS NULL
+          AND (queue, group_id, producer_version_id)
+              > (ready.queue, ready.group_id, ready.producer_version_id)
+        ORDER BY queue, group_id, producer_version_id, id LIMIT 1
+    ) AS next
+), ranked AS (
+    SELECT ready.queue, ready.group_id, ready.producer_version_id, ready.run_id, rank.*
+    FROM ready CROSS JOIN LATERAL ({_RANK}) AS rank
+)
+INSERT INTO assets_app_queuechange (queue, group_id, producer_version_id, run_id)
+SELECT coalesce(ranked.queue, head.queue), coalesce(ranked.group_id, head.group_id),
+       coalesce(ranked.producer_version_id, head.producer_version_id), ranked.run_id
+FROM ranked FULL JOIN assets_app_queuehead AS head
+    ON head.queue = ranked.queue AND head.group_id = ranked.group_id
+   AND head.producer_version_id = ranked.producer_version_id
+WHERE ({", ".join(f"ranked.{name}" for name in _COLUMNS.split(", "))})
+    IS DISTINCT FROM ({_OLD_COLUMNS})
+"""  # noqa: S608  (the same)
+
+
+def refresh_heads(now: datetime) -> None:
+    """Bring the heads up to date with all that is committed, and make delayed runs ready whose time
+    has come. In a transaction of the caller's that holds the lock of dispatch.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_READY, {"now": now, "most": _READY_AT_ONCE})
+        cursor.execute(_REFRESH)
+
+
+def check_heads() -> int:
+    """Compare all heads with the runs, and have the next dispatch mend those that differ.
+
+    Return how many differ, or have changed since the last dispatch.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_CHECK)
+        differing: int = cursor.rowcount
+        return differing

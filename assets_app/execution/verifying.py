@@ -1,0 +1,111 @@
+"""Comparing the data of partitions with what was recorded when it was published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accounts_app import policy
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import User
+from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution.recorded import records_of
+from assets_app.execution.requests import preview_selection
+from assets_app.models import Asset, AssetPartition
+from slicewise import PartitionKey, PartitionKeyError
+from slicewise.io import NoStorageError, Place, Storage, storage_at
+from slicewise.io.recorded import Difference, find_differences
+from slicewise.keys import WHOLE
+from slicewise.storage import StorageError
+
+_COMPARED_AT_ONCE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How many partitions were compared with their records, and those that differ."""
+
+    compared: int
+    differing: Sequence[Difference]
+
+
+def verify_partitions(
+    asset: Asset, selection: str, *, user: User, at_most: int | None = None
+) -> Verification:
+    """Compare the partitions that are there, or the selected ones of them, with their records.
+
+    Looks at the data from this process, which has to reach it. Raises InvalidRequest on ``asset``
+    where it does not, or where the storage cannot say, and on ``selection`` for more than
+    ``at_most`` partitions; and PermissionDenied.
+    """
+    policy.require(user, policy.Action.MATERIALIZE)
+    keys = _present_keys(asset, selection)
+    if at_most is not None and len(keys) > at_most:
+        raise InvalidRequest(
+            {
+                "selection": f"{len(keys):,} partitions are more than one request may name"
+                f" ({at_most:,}, setting MAX_PARTITIONS_PER_REQUEST). Select fewer, or use the"
+                " command slicewise partitions verify."
+            }
+        )
+    storage = reachable_storage(asset)
+    compared, differing = 0, list[Difference]()
+
+    for start in range(0, len(keys), _COMPARED_AT_ONCE):
+        batch = keys[start : start + _COMPARED_AT_ONCE]
+        records = records_of(asset, [key.text for key in batch])
+        try:
+            differences = find_differences(
+                storage,
+                asset.definition,
+                [key for key in batch if key.text in records],
+                lambda texts: records_of(asset, texts),
+            )
+        except (OSError, StorageError, ValueError) as error:
+            raise InvalidRequest({"asset": f"{asset.name} cannot be looked at: {error}"}) from error
+        if differences is None:
+            raise InvalidRequest(
+                {"asset": f"The storage of {asset.name} does not say how much data it holds."}
+            )
+        compared += len(records)
+        differing += differences
+    return Verification(compared, differing)
+
+
+def reachable_storage(asset: Asset) -> Storage:
+    """Return the storage of the asset's data; InvalidRequest where this process reaches none."""
+    try:
+        place = Place(
+            uri=asset.canonical_uri,
+            asset=asset.name,
+            format=asset.format or None,
+            columns=asset.columns or (),
+            connection=connection_of(asset.canonical_uri),
+        )
+        storage = storage_at(place)
+        if not storage.is_reachable():
+            raise InvalidRequest(
+                {
+                    "asset": f"{asset.canonical_uri} is not there, as seen from this host: verify"
+                    " from a host that reaches it, or restore the data."
+                }
+            )
+    except (NoStorageError, ConnectionsError) as error:
+        raise InvalidRequest({"asset": f"{asset.name} cannot be looked at: {error}"}) from error
+    return storage
+
+
+def _present_keys(asset: Asset, selection: str) -> list[PartitionKey]:
+    """Return the keys of partitions with data that the present definition has, in order."""
+    definition = asset.definition
+    rows = AssetPartition.objects.made_of(asset).order_by("window_start", "segment")
+    if definition is None:
+        return [WHOLE] if rows.exists() else []
+    chosen = preview_selection(asset, selection) if selection.strip() else None
+    keys: list[PartitionKey] = []
+    for text in rows.values_list("key", flat=True):
+        try:
+            key = definition.parse(text)
+        except PartitionKeyError:
+            continue
+        if chosen is None or key in chosen:
+            keys.append(key)
+    return keys

@@ -1,0 +1,99 @@
+"""What ``assets schedule`` prints: when an asset is made, and what its schedule has done."""
+
+from collections.abc import Sequence
+
+from django.utils.timezone import now
+
+from accounts_app.management.command import SlicewiseCommand, counted
+from assets_app.models import Asset, ScheduleTick
+from assets_app.queries.ticks import left_out_of, ticks_of
+from assets_app.scheduling.missed import Missed, missed_by
+from assets_app.scheduling.progress import progress_of
+from assets_app.scheduling.words import ScheduleWords, words_of
+from assets_app.serializers import (
+    LeftOutSerializer,
+    MissedSerializer,
+    ScheduleSerializer,
+    TickSerializer,
+)
+
+
+def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
+    """Print the schedule, its latest ``limit`` ticks (0: all) and what waits for it."""
+    words = words_of(asset)
+    ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
+    on_their_way = [] if words is None or words.row.by_time else progress_of(asset, now())
+    left_out = [] if words is None else left_out_of(asset)
+    missed = missed_by(asset, now())
+    if command.json:
+        command.print_json(
+            {
+                "schedule": None if words is None else ScheduleSerializer(words).data,
+                "on_their_way": [
+                    {"key": one.row.key, "upstream": one.counts} for one in on_their_way
+                ],
+                "ticks": TickSerializer(ticks, many=True).data,
+                "left_out": LeftOutSerializer(left_out, many=True).data,
+                "missed": None if missed is None else MissedSerializer(missed).data,
+            }
+        )
+        return
+    if words is None:
+        command.stdout.write(f"{asset.name} has no schedule: it is made by hand.")
+        return
+    _print_rule(command, words)
+    if on_their_way:
+        command.print_table(
+            ("on its way", "there"), ((one.row.key, one.text) for one in on_their_way)
+        )
+    _print_ticks(command, words, ticks)
+    if missed is not None:
+        command.stdout.write(_missed_line(missed))
+    for one in left_out:
+        command.stdout.write(
+            f"Left out at {one.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
+            f" tick may queue: {one.count:,} partitions, {one.first} to {one.last}."
+        )
+
+
+def _print_rule(command: SlicewiseCommand, words: ScheduleWords) -> None:
+    row = words.row
+    facts: dict[str, object] = {
+        "rule": f"{words.text} ({words.meaning})" if words.meaning else words.text,
+        "paused": "yes" if words.asset.paused else "no",
+    }
+    if words.has_times:
+        facts |= {
+            "zone": words.timezone,
+            "start": words.start,
+            "end": words.end,
+            "next tick": words.local(row.next_at) or "none",
+            "handled until": words.local(row.handled_until),
+        }
+    if row.failures and row.retry_at is not None:
+        facts["error"] = f"{row.error} (tried again at {words.local(row.retry_at)})"
+    command.print_facts(facts)
+
+
+def _print_ticks(
+    command: SlicewiseCommand, words: ScheduleWords, ticks: Sequence[ScheduleTick]
+) -> None:
+    if ticks:
+        columns = ("ticks", "queued", "there", "in flight", "passed over", "")
+        lines = (_tick_line(words, tick) for tick in ticks)
+        command.print_table((f"tick ({words.timezone})", *columns), lines)
+
+
+def _tick_line(words: ScheduleWords, tick: ScheduleTick) -> tuple[object, ...]:
+    at = words.local(tick.at)
+    return (
+        at if tick.at == tick.last_at else f"{at} to {words.local(tick.last_at)}",
+        tick.count, tick.queued, tick.existing, tick.in_flight, tick.passed_over,
+        tick.get_reason_display(),
+    )  # fmt: skip
+
+
+def _missed_line(missed: Missed) -> str:
+    at_least = "" if missed.is_all else "at least "
+    keys = f": {missed.selection or f'{missed.first} to {missed.last}'}" if missed.first else ""
+    return f"Missed while paused, {at_least}{counted(missed.count, 'partition')}{keys}."

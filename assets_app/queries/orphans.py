@@ -1,0 +1,118 @@
+"""Partitions that are on record with data and that their asset's present definition does not have.
+
+Segments were removed from it, windows excluded, bounds moved, or it cuts otherwise now.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Max, Min, OuterRef, Subquery, Sum
+
+from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState
+from assets_app.models.catalogue import DISCOVERY
+from assets_app.queries.present import bounds_of, gaps_of, listed_segments, span_of
+
+# What was published last of each, and where: of what something else has written nothing is known.
+_ORPHANS = """
+SELECT slice.id, slice.identity, slice.key, slice.rows, slice.bytes, slice.materialized_at,
+       slice.held_by_id IS NOT NULL, record.run_id,
+       coalesce(made.path, ''), coalesce(outlet.root, ''), coalesce(outlet.name_on_disk, '')
+FROM assets_app_assetpartition AS slice
+LEFT JOIN assets_app_materialization AS record
+    ON record.slice_id = slice.id AND record.version = slice.version
+LEFT JOIN assets_app_runpartition AS made
+    ON made.run_id = record.run_id AND made.slice_id = slice.id
+LEFT JOIN assets_app_attemptoutlet AS outlet
+    ON outlet.attempt_id = record.attempt_id AND outlet.asset_id = slice.asset_id
+WHERE slice.asset_id = %(asset)s AND slice.version > 0 AND slice.identity <> %(discovery)s
+  AND (%(slices)s::bigint[] IS NULL OR slice.id = ANY(%(slices)s))
+  AND (slice.identity <> %(identity)s OR slice.window_start < %(since)s
+       OR slice.window_start >= %(until)s OR {is_unlisted}
+       OR EXISTS (
+           SELECT FROM unnest(%(sinces)s::timestamptz[], %(untils)s::timestamptz[])
+               AS gap(since, until)
+           WHERE slice.window_start >= gap.since AND slice.window_start < gap.until
+       ))
+ORDER BY slice.window_start, slice.segment, slice.id
+LIMIT %(limit)s
+"""
+_IS_UNLISTED = "split_part(slice.segment, '|', {place}) <> ALL(%(listed{place})s::text[])"
+
+
+class OrphanRow(NamedTuple):
+    """A partition with data that the definition does not have, and its last publication.
+
+    ``root`` is where the data was published; empty for data that no run has written.
+    """
+
+    slice_id: int
+    identity: str
+    key: str
+    rows: int | None
+    bytes: int | None
+    materialized_at: datetime | None
+    is_held: bool
+    run_id: int | None
+    path: str
+    root: str
+    attempt: str
+
+
+def orphan_rows(
+    asset: Asset, *, slices: Sequence[int] | None = None, limit: int | None = None
+) -> list[OrphanRow]:
+    """Return the partitions with data that the definition does not have, by window and segment.
+
+    ``slices`` are the ids of the only partitions to look at.
+    """
+    since, until = span_of(asset)
+    gaps = _gaps(asset)
+    values: dict[str, Any] = {
+        "asset": asset.pk,
+        "identity": asset.identity,
+        "discovery": DISCOVERY,
+        "slices": None if slices is None else list(slices),
+        "since": since,
+        "until": until,
+        "sinces": [gap.since for gap in gaps],
+        "untils": [gap.until for gap in gaps],
+        "limit": limit,
+    }
+    width = bounds_of(asset).width
+    for place in range(1, width + 1):
+        values[f"listed{place}"] = []
+    for segment in listed_segments([asset]):
+        values[f"listed{segment.place}"].append(segment.text)
+    is_unlisted = " OR ".join(_IS_UNLISTED.format(place=place) for place in range(1, width + 1))
+    with connection.cursor() as cursor:
+        cursor.execute(_ORPHANS.format(is_unlisted=is_unlisted or "false"), values)
+        return [OrphanRow(*row) for row in cursor.fetchall()]
+
+
+def materialized_total() -> Subquery:
+    """Return the number of an asset's materialized partitions, whatever its definition has now: a
+    part of the statement that reads the asset, from counts and not from rows.
+    """
+    counts = PartitionCount.objects.filter(asset=OuterRef("pk"), state=PartitionState.MATERIALIZED)
+    by_asset = counts.exclude(identity=DISCOVERY).order_by().values("asset")
+    return Subquery(by_asset.annotate(total=Sum("count")).values("total"))
+
+
+def orphan_count(asset: Asset, present: int) -> int:
+    """Return how many materialized partitions of an asset, read with `materialized_total`, are not
+    among the ``present`` ones, which its definition has.
+    """
+    total: int | None = vars(asset)["materialized_total"]
+    return max((total or 0) - present, 0)
+
+
+def _gaps(asset: Asset) -> list[Any]:
+    rows = AssetPartition.objects.filter(
+        asset=asset, identity=asset.identity, window_start__isnull=False
+    )
+    ends = rows.aggregate(first=Min("window_start"), last=Max("window_start"))
+    if ends["first"] is None:
+        return []
+    return list(gaps_of(asset, ends["first"].date(), ends["last"].date()))

@@ -1,0 +1,146 @@
+"""Ticks of schedules that join times and assets: each schedule in a transaction of its own."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+import slicewise
+from assets_app.catalogue.timetables import next_tick
+from assets_app.execution.messages import nudge_dispatch
+from assets_app.models import Asset, AssetPartition, Schedule
+from assets_app.scheduling.affected import existing_keys
+from assets_app.scheduling.apart import apart
+from assets_app.scheduling.failures import forget_failures, record_failures
+from assets_app.scheduling.judging import judge_rows, queue_verdicts, taken_by_schedule
+from assets_app.scheduling.readiness import Verdict
+from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
+from assets_app.scheduling.slices import LOOK_AGAIN, SlicesLocked, mark_due_later, refuse_locked
+from assets_app.scheduling.tick_terms import Ticks, TickTerms
+from slicewise.rows import PartitionRow, partition_rows
+
+# The others tick at the next beat: of so many it takes two seconds, which other work waits for.
+_AT_ONCE = 100
+_MOMENT = timedelta(microseconds=1)
+
+
+def handle_joined_ticks(now: datetime) -> int:
+    """Queue what the ticks up to now make due by schedules that join times and assets; how many
+    schedules ticked. Without a tick it is one look at an index.
+    """
+    due = Schedule.objects.filter(next_at__lte=now, by_time=False).order_by("next_at", "id")
+    return sum(_handle(pk, now) for pk in due.values_list("pk", flat=True)[:_AT_ONCE])
+
+
+@transaction.atomic
+def _handle(schedule_id: int, now: datetime) -> bool:
+    schedule = (
+        Schedule.objects.select_for_update(of=("self",), skip_locked=True)
+        .select_related("producer__current_version", "group")
+        .filter(pk=schedule_id, next_at__lte=now, by_time=False)
+        .first()
+    )
+    if schedule is None or schedule.rule is None:
+        return False  # another one handles it, or it has changed
+    asset = _asset_of(schedule)
+    if asset is not None and asset.paused:
+        # It was paused before its schedule was there.
+        Schedule.objects.filter(pk=schedule.pk).update(next_at=None)
+        return False
+    with apart(asset or Asset(name=schedule.producer.name)) as outcome:
+        if asset is None:
+            raise LookupError("no asset is declared that it makes")
+        _tick(schedule, taken_by_schedule(asset), now)
+    if outcome.error is None:
+        forget_failures([schedule])
+    elif isinstance(outcome.error, SlicesLocked):
+        Schedule.objects.filter(pk=schedule.pk).update(next_at=now + LOOK_AGAIN)
+    else:
+        record_failures({schedule.pk: outcome.error}, now, is_tick=True)
+    nudge_dispatch()
+    return outcome.error is None
+
+
+def _asset_of(schedule: Schedule) -> Asset | None:
+    """Return the asset that a tick asks for: of those that are made together one, with which the
+    others come, a paused one if there is any.
+    """
+    declared = Asset.objects.select_related("partition_definition").filter(
+        producer=schedule.producer_id, active=True
+    )
+    # One that its function makes no more is in force as long as its own file is broken.
+    names = schedule.producer.outlet_names
+    return next((one for one in declared.order_by("-paused", "id") if one.name in names), None)
+
+
+def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
+    """Queue what is due by the ticks since the last handled one, and go on."""
+    assert schedule.rule is not None  # noqa: S101  (its caller has looked)
+    since = schedule.handled_until + _MOMENT
+    released = _released(asset, now)
+    terms = TickTerms(
+        rule=schedule.rule,
+        began_at=schedule.began_at,
+        now=now,
+        since=since,
+        since_by_key={key: min(since, due_at) for key, due_at in released.items()},
+    )
+    ended = terms.ended_since(asset.definition, schedule.handled_until)
+    rows = _rows(asset, ended, released, now)
+    refuse_locked(asset, rows)
+    most = settings.MAX_PARTITIONS_PER_TICK
+    # Looked at in a moment, in transactions with less to do.
+    mark_due_later(asset, rows[most:], since)
+    verdicts = [
+        # A tick does not try again what assets alone have made due before.
+        verdict if verdict.is_due_by_tick or verdict.row.key in released
+        else replace(verdict, is_due=False)
+        for verdict in judge_rows(asset, rows[:most], None, now, terms)
+    ]  # fmt: skip
+    ticks = terms.ticks_after(schedule.handled_until)
+    result = _result(schedule, ticks, verdicts)
+    if result.wanted:
+        number_ticks([result])
+    queued = queue_verdicts(schedule, asset, verdicts, terms, tick_id=result.pk)
+    result.in_flight = len(queued.held)
+    record_ticks([result])
+    next_at = next_tick(schedule.rule, ticks.last)
+    Schedule.objects.filter(pk=schedule.pk).update(handled_until=ticks.last, next_at=next_at)
+
+
+def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Verdict]) -> TickResult:
+    wanted = [verdict.row for verdict in verdicts if verdict.is_due]
+    others = [verdict for verdict in verdicts if not verdict.is_due]
+    existing = sum(verdict.is_made and verdict.row.end is not None for verdict in others)
+    return TickResult(
+        schedule=schedule,
+        at=ticks.last,
+        count=ticks.tick_count,
+        wanted=wanted,
+        existing=existing,
+        waiting=len(others) - existing,
+    )
+
+
+def _released(asset: Asset, now: datetime) -> dict[str, datetime]:
+    """Take the slices that waited for a tick until now: from when on, by their keys."""
+    waiting = AssetPartition.objects.filter(
+        asset=asset.pk, identity=asset.identity,
+        due_again=True, due_at__lte=now, held_by__isnull=True,
+    )  # fmt: skip
+    locked = waiting.select_for_update(skip_locked=True).order_by("key")
+    found = list(locked.values_list("pk", "key", "due_at")[: settings.MAX_PARTITIONS_PER_TICK])
+    taken = AssetPartition.objects.filter(pk__in=[pk for pk, _, _ in found])
+    taken.update(due_again=False, due_at=None)
+    return {key: due_at for _, key, due_at in found if due_at is not None}
+
+
+def _rows(
+    asset: Asset, ended: slicewise.PartitionSet, released: Iterable[str], now: datetime
+) -> list[PartitionRow]:
+    keys = existing_keys(asset.definition, list(released))
+    partitions = ended | slicewise.PartitionSet.of(asset.definition, keys)
+    rows = partition_rows(asset.definition, partitions)
+    return [row for row in rows if row.end is None or row.end <= now]

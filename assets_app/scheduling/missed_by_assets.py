@@ -1,0 +1,199 @@
+"""What a schedule by assets, or one that joins times to them, has missed while it was paused:
+worked out when somebody looks, from what was written upstream and what ticked during the pause.
+Nothing is kept for each write.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+
+from django.conf import settings
+from django.db import connection
+
+import slicewise
+from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Trigger
+from assets_app.scheduling.affected import Made, affected, existing_keys
+from assets_app.scheduling.judging import scheduling_edges, taken_by_schedule
+from assets_app.scheduling.readiness import judge, needed_of, needed_since
+from assets_app.scheduling.tick_terms import TickTerms
+from slicewise.rows import PartitionRow, partition_rows
+
+# A write is judged a moment after it was recorded: a pause that began in between kept it from that.
+_JUDGED_WITHIN = timedelta(minutes=1)
+# The newest of each, so that a look costs no more after a long pause, or with a long history.
+_MOST_RUNS = 20_000
+_MOST_WRITES = 20_000
+_MOST_PARTITIONS = 1_000
+_MOST_NEEDED = 50_000
+
+# The newest runs and reports of the upstream assets, and of those that are made with them, whose
+# writes fell into the pause. What a backfill makes upstream makes nothing due.
+_WRITTEN = """
+WITH upstream AS (
+    SELECT DISTINCT other.id FROM assets_app_asset AS asset
+    JOIN assets_app_asset AS other
+        ON other.id = asset.id OR other.producer_id = asset.producer_id
+    WHERE asset.id = ANY(%(upstream)s)
+), written AS (
+    SELECT made.slice_id, made.created_at
+    FROM upstream
+    CROSS JOIN LATERAL (
+        SELECT run.id, run.trigger, run.ended_at FROM assets_app_run AS run
+        WHERE run.asset_id = upstream.id ORDER BY run.id DESC LIMIT %(most_runs)s
+    ) AS run
+    JOIN assets_app_materialization AS made ON made.run_id = run.id
+    WHERE run.trigger <> %(backfill)s AND coalesce(run.ended_at, 'infinity') >= %(since)s
+      AND made.created_at >= %(since)s AND made.created_at < %(until)s
+    UNION ALL
+    SELECT made.slice_id, made.created_at
+    FROM assets_app_writereport AS report
+    JOIN assets_app_materialization AS made ON made.report_id = report.id
+    WHERE report.asset_id = ANY(%(upstream)s) AND report.created_at >= %(since)s
+      AND made.created_at >= %(since)s AND made.created_at < %(until)s
+), newest AS (
+    SELECT slice_id, created_at FROM written ORDER BY created_at DESC LIMIT %(most_writes)s
+)
+SELECT piece.asset_id, piece.identity, piece.key, max(newest.created_at), before.created_at
+FROM newest
+JOIN assets_app_assetpartition AS piece ON piece.id = newest.slice_id
+LEFT JOIN LATERAL (
+    SELECT max(earlier.created_at) AS created_at
+    FROM assets_app_materialization AS earlier
+    LEFT JOIN assets_app_run AS run ON run.id = earlier.run_id
+    WHERE piece.window_start IS NULL AND earlier.slice_id = piece.id
+      AND earlier.created_at < %(since)s AND run.trigger IS DISTINCT FROM %(backfill)s
+) AS before ON true
+WHERE piece.asset_id = ANY(%(upstream)s)
+GROUP BY piece.asset_id, piece.identity, piece.key, before.created_at
+"""
+
+
+def missed_by_assets(
+    asset: Asset, schedule: Schedule, now: datetime
+) -> tuple[slicewise.PartitionSet, bool] | None:
+    """Return the partitions that are due by what was written upstream or ticked during the last
+    pause, and whether these are all; None where that pause is not on record or not worth a look any
+    more.
+
+    Made meanwhile they are due no more. What a run makes now is left out, and of very many
+    partitions the newest are looked at. Without a window none is missed by a tick: the next one
+    makes it.
+    """
+    if schedule.paused_at is None or not _is_on_record(schedule, now):
+        return None
+    edges = list(scheduling_edges().filter(downstream=asset))
+    taken = taken_by_schedule(asset)
+    written = _written(edges, schedule, now) if edges else []
+    terms = _terms(schedule, now)
+    ticked = None if terms is None else _ticked(taken, terms, schedule)
+    if not written and not ticked:
+        return None
+    candidates = _candidates(taken, edges, written, schedule, now)
+    if ticked:
+        candidates |= ticked
+    newest = candidates[max(0, len(candidates) - _MOST_PARTITIONS) :]
+    rows = [
+        row for row in partition_rows(taken.definition, newest) if row.end is None or row.end <= now
+    ]
+    looked_at = _affordable(edges, rows, now)
+    names = {(piece.asset_id, piece.key) for piece in written}
+    verdicts = judge(taken, edges, looked_at, made=names, now=now, terms=terms)
+    # What only waited for a tick waits for none any more: it was not put off until the next one.
+    keys = [verdict.row.key for verdict in verdicts if verdict.is_due or verdict.waits_for_tick]
+    held = set(_held(taken, keys))
+    missed = existing_keys(taken.definition, [key for key in keys if key not in held])
+    due = slicewise.PartitionSet.of(taken.definition, missed)
+    is_all = len(newest) == len(candidates) and len(looked_at) == len(rows)
+    return due, is_all and len(written) < _MOST_WRITES
+
+
+def _is_on_record(schedule: Schedule, now: datetime) -> bool:
+    kept = timedelta(days=settings.SCHEDULE_TICK_DAYS)
+    return schedule.unpaused_at is None or schedule.unpaused_at > now - kept
+
+
+def _terms(schedule: Schedule, now: datetime) -> TickTerms | None:
+    """Return the times in the schedule as they stood when the pause ended, or stand now."""
+    if not schedule.joins_times or schedule.rule is None:
+        return None
+    handled_until = schedule.handled_before_pause or schedule.handled_until
+    return TickTerms(
+        rule=schedule.rule,
+        began_at=schedule.began_at if schedule.unpaused_at is None else handled_until,
+        now=schedule.unpaused_at or now,
+        since=handled_until + timedelta(microseconds=1),
+    )
+
+
+def _ticked(asset: Asset, terms: TickTerms, schedule: Schedule) -> slicewise.PartitionSet | None:
+    """Return the windows that ticks during the pause were about; None without windows."""
+    definition = asset.definition
+    if definition is None or definition.time_dimension is None:
+        return None
+    return terms.ended_since(definition, schedule.handled_before_pause or schedule.handled_until)
+
+
+def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime) -> list[Made]:
+    """Return the upstream partitions that were written during the pause, by their last write."""
+    assert schedule.paused_at is not None  # noqa: S101  (its caller has looked)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _WRITTEN,
+            {
+                "upstream": [edge.upstream_id for edge in edges],
+                "since": schedule.paused_at - _JUDGED_WITHIN,
+                "until": schedule.unpaused_at or now,
+                "backfill": Trigger.BACKFILL,
+                "most_runs": _MOST_RUNS,
+                "most_writes": _MOST_WRITES,
+            },
+        )
+        return [
+            Made(
+                write=(None, None), asset_id=asset_id, identity=identity, key=key,
+                at=at, before=before,
+            )
+            for asset_id, identity, key, at, before in cursor.fetchall()
+        ]  # fmt: skip
+
+
+def _candidates(
+    asset: Asset,
+    edges: Sequence[AssetDependency],
+    written: Sequence[Made],
+    schedule: Schedule,
+    now: datetime,
+) -> slicewise.PartitionSet:
+    """Return the partitions that what was written concerns, due or not."""
+    since = schedule.handled_before_pause or schedule.handled_until
+    sets = [slicewise.PartitionSet.of(asset.definition, [])]
+    for edge in edges:
+        edge.downstream = asset
+        upstream = [piece for piece in written if piece.asset_id == edge.upstream_id]
+        sets.append(affected(edge, upstream, since=since, now=now))
+    return reduce(or_, sets)
+
+
+def _affordable(
+    edges: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
+) -> list[PartitionRow]:
+    """Return the newest of the rows whose needs can be counted while somebody waits, in order."""
+    since = [needed_since(edge, now) for edge in edges]
+    affordable: list[PartitionRow] = []
+    room = _MOST_NEEDED
+    for row in reversed(rows):
+        room -= sum(
+            len(needed_of(edge, row, first, now)) for edge, first in zip(edges, since, strict=True)
+        )
+        if room < 0:
+            break
+        affordable.append(row)
+    return affordable[::-1]
+
+
+def _held(asset: Asset, keys: Sequence[str]) -> Sequence[str]:
+    held = AssetPartition.objects.filter(
+        asset=asset.pk, identity=asset.identity, key__in=keys, held_by__isnull=False
+    )
+    return list(held.values_list("key", flat=True))

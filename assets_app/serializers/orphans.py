@@ -1,0 +1,49 @@
+"""Partitions that a definition no longer has, as JSON."""
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+
+from accounts_app.serializers import StrictSerializer
+
+
+class OrphanSerializer(serializers.Serializer[Any]):
+    """A partition on record that the definition does not have."""
+
+    id = serializers.IntegerField()
+    key = serializers.CharField(allow_blank=True)
+    path = serializers.CharField(
+        allow_blank=True, help_text="Its folder below the asset's; empty where it is not known."
+    )
+    rows = serializers.IntegerField(allow_null=True)
+    bytes = serializers.IntegerField(allow_null=True)
+    materialized_at = serializers.DateTimeField(allow_null=True)
+    kept = serializers.CharField(
+        allow_blank=True, help_text="Why its data is not removed; empty where it can be."
+    )
+
+
+class OrphanPageSerializer(serializers.Serializer[Any]):
+    """The first partitions that the definition no longer has."""
+
+    orphans = OrphanSerializer(many=True)
+    more = serializers.BooleanField(help_text="Whether there are more than one answer lists.")
+
+
+class OrphanIdsSerializer(StrictSerializer):
+    """Partitions by the ids of a list of orphans."""
+
+    ids = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        min_length=1,
+        max_length=settings.MAX_PARTITIONS_PER_REQUEST,
+        help_text="Of the partitions whose data is to be removed, as they were listed.",
+    )
+
+
+class OrphanRemovalSerializer(serializers.Serializer[Any]):
+    """What was removed, and what was kept."""
+
+    removed = OrphanSerializer(many=True)
+    kept = OrphanSerializer(many=True)

@@ -1,0 +1,38 @@
+"""Selections, and how data compares with its records, as JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts_app.serializers import StrictSerializer, Text
+from slicewise.selection import LONGEST_SELECTION
+
+
+class SelectionSerializer(StrictSerializer):
+    """Partitions of an asset."""
+
+    selection = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=LONGEST_SELECTION,
+        help_text="Text of the selection grammar. Empty for an asset that is not partitioned; to"
+        " verify, empty for all partitions that are materialized.",
+    )
+
+
+class DifferenceSerializer(serializers.Serializer[Any]):
+    """A partition whose data is not as it was recorded."""
+
+    key = serializers.CharField(allow_blank=True)
+    path = serializers.CharField(help_text="Its folder below the asset's.")
+    reason = serializers.CharField(help_text="In words: `no data`, `800 bytes, 900 recorded`.")
+    recorded_bytes = serializers.IntegerField(allow_null=True)
+    recorded_rows = serializers.IntegerField(allow_null=True)
+
+
+class VerificationSerializer(serializers.Serializer[Any]):
+    """How many partitions were compared with their records, and those that differ."""
+
+    compared = serializers.IntegerField()
+    differing = DifferenceSerializer(many=True)

@@ -1,0 +1,88 @@
+"""The counts of a backfill, or of one of its assets, and the sentence that pages, programs and
+commands tell of them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from backfills_app.models import BackfillAsset
+
+
+class Phrase(NamedTuple):
+    """One phrase of the sentence, such as `2 failed`, and the state that it counts."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Partitions by state. Those of ``total`` that are no rows yet are counted as waiting."""
+
+    total: int
+    succeeded: int
+    failed: int
+    canceled: int
+    skipped: int
+    active: int
+    waiting: int
+
+    @property
+    def ended(self) -> int:
+        """Partitions that were made, failed, were canceled or skipped."""
+        return self.succeeded + self.failed + self.canceled + self.skipped
+
+    @property
+    def left(self) -> int:
+        """Partitions that have not ended."""
+        return self.total - self.ended
+
+    @property
+    def percent_made(self) -> int:
+        """Rounded down, so that 100 means all."""
+        return 100 * self.succeeded // self.total if self.total else 0
+
+    @property
+    def percent_done(self) -> int:
+        """The same of those that have ended in any way."""
+        return 100 * self.ended // self.total if self.total else 0
+
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """How many were made, and how many ended otherwise."""
+        made = Phrase("succeeded", f"{self.succeeded:,} of {self.total:,} made")
+        others = {"failed": self.failed, "canceled": self.canceled, "skipped": self.skipped}
+        counted = (Phrase(state, f"{number:,} {state}") for state, number in others.items())
+        return (made, *(phrase for phrase in counted if others[phrase.state]))
+
+    @property
+    def text(self) -> str:
+        """``2 of 51 made, 1 failed, 48 canceled``."""
+        return ", ".join(phrase.text for phrase in self.phrases)
+
+    def unfinished(self) -> Iterator[tuple[str, int]]:
+        """The states of those that have not ended, with their numbers, none that is empty."""
+        states = ("active", "waiting")
+        return ((state, number) for state, number in self.by_state() if state in states)
+
+    def by_state(self) -> Iterator[tuple[str, int]]:
+        """States of partitions with their numbers, none that is empty."""
+        for state in ("succeeded", "failed", "canceled", "skipped", "active", "waiting"):
+            if number := getattr(self, state):
+                yield state, number
+
+
+def counts_of(assets: "Iterable[BackfillAsset]") -> Counts:
+    """Return the sums of the counts that the assets keep."""
+    rows = list(assets)
+    return Counts(
+        total=sum(row.total for row in rows),
+        succeeded=sum(row.succeeded for row in rows),
+        failed=sum(row.failed for row in rows),
+        canceled=sum(row.canceled for row in rows),
+        skipped=sum(row.skipped for row in rows),
+        active=sum(row.active for row in rows),
+        waiting=sum(row.waiting + row.total - row.expanded for row in rows),
+    )

@@ -1,0 +1,33 @@
+"""What backfills hear of runs.
+
+The services are imported when there is something to hear: a command that only reads starts without
+them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.dispatch import receiver
+
+from assets_app.signals import retry_asked, runs_ended, runs_retried
+
+
+@receiver(runs_ended)
+def hear_of_ended_runs(run_ids: Sequence[int], **_: Any) -> None:
+    from backfills_app.services.following import follow
+
+    follow(run_ids)
+
+
+@receiver(retry_asked)
+def hear_of_asked_retries(run_ids: Sequence[int], **_: Any) -> dict[int, str]:
+    from backfills_app.services.retrying import object_to_retry
+
+    return object_to_retry(run_ids)
+
+
+@receiver(runs_retried)
+def hear_of_retried_runs(run_ids: Sequence[int], **_: Any) -> None:
+    from backfills_app.services.retrying import follow_retried
+
+    follow_retried(run_ids)

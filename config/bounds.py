@@ -1,0 +1,17 @@
+"""Settings that are numbers above zero."""
+
+from __future__ import annotations
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+
+def above_zero(env: environ.Env, setting: str, default: float) -> float:
+    """Return a number from the environment; raise ImproperlyConfigured for zero and below.
+
+    A pause of no seconds, say, would never add up to the time after which retries end.
+    """
+    number = float(env.float(setting, default=default))
+    if not number > 0:
+        raise ImproperlyConfigured(f"{setting} has to be above 0, not {number:g}.")
+    return number

@@ -1,0 +1,15 @@
+"""Apps of Django's as commands of people load them: their tables, not what serves or migrates."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class Auth(AppConfig):
+    name = "django.contrib.auth"
+    default_auto_field = "django.db.models.AutoField"
+
+
+class ContentTypes(AppConfig):
+    name = "django.contrib.contenttypes"
+    default_auto_field = "django.db.models.AutoField"

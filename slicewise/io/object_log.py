@@ -1,0 +1,169 @@
+"""The log of one partition in a bucket: numbered entries, of which the latest says all.
+
+An entry is created only where none is: of several workers that would write the next one, the store
+lets one. Each entry repeats what still holds of those before it, so that nothing but the latest is
+ever read, and a worker that wakes up late and creates an entry below it changes nothing.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from slicewise.io.object_log_names import is_mark, mark_above, number_in_name, state_of_names
+from slicewise.io.object_store import Store
+from slicewise.storage.errors import TryAgainError
+
+_NAME = re.compile(r"(\d{12})\.json")
+_TRIES = 20
+
+
+@dataclass(frozen=True)
+class LogState:
+    """What the latest entry of a partition's log says. Attempts are named as their folders are."""
+
+    number: int = 0
+    """The entry's; 0 where there is no entry."""
+    data: tuple[str, ...] = ()
+    """The attempts whose files are the partition's rows."""
+    outside: bool = True
+    """Whether rows that something else has written beside them count too."""
+    versions: Mapping[int, str] = field(default_factory=dict)
+    """The attempts that published a version, by its number."""
+    repeats: tuple[str, ...] = ()
+    """Attempts that add nothing to the data, since an earlier one at the same run has."""
+    old: tuple[str, ...] = ()
+    """The attempts whose files the entry put out of use: nobody may publish them again."""
+    fences: Mapping[str, int] = field(default_factory=dict)
+    """The highest fencing number of each attempt that was taken over."""
+
+    def has(self, attempt: str) -> bool:
+        """Whether an attempt's data is in place."""
+        return attempt in (*self.data, *self.repeats, *self.versions.values())
+
+    def published(self, attempt: str, mode: str, earlier: Collection[str]) -> "LogState":
+        """Return the state after an attempt was published; ``earlier`` ones are of the same run."""
+        number = self.number + 1
+        if mode == "append" and any(one in earlier for one in self.data):
+            return replace(self, number=number, repeats=(*self.repeats, attempt), old=())
+        if mode == "append":
+            return replace(self, number=number, data=(*self.data, attempt), old=())
+        versions = {**self.versions, number: attempt} if mode == "version" else self.versions
+        return LogState(
+            number=number,
+            data=(attempt,),
+            outside=False,
+            versions=versions,
+            old=tuple(one for one in self.data if one not in versions.values()),
+            fences=self.fences,
+        )
+
+    def fenced(self, attempt: str, fence: int) -> "LogState":
+        """Return the state after a worker has taken an attempt over."""
+        return replace(self, number=self.number + 1, fences={**self.fences, attempt: fence})
+
+    def removed(self) -> "LogState":
+        """Return the state after the partition's data was removed."""
+        old = tuple(dict.fromkeys([*self.versions.values(), *self.data]))
+        return LogState(number=self.number + 1, old=old, fences=self.fences)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the entry, but for its number, which is its name."""
+        content = asdict(self)
+        del content["number"]
+        return content
+
+    @staticmethod
+    def from_json(number: int, content: Mapping[str, Any]) -> "LogState":
+        """Return the state that an entry says."""
+        return LogState(
+            number=number,
+            data=tuple(content["data"]),
+            outside=content["outside"],
+            versions={int(key): attempt for key, attempt in content["versions"].items()},
+            repeats=tuple(content["repeats"]),
+            old=tuple(content["old"]),
+            fences=content["fences"],
+        )
+
+
+@dataclass(frozen=True)
+class ObjectLog:
+    """The log that is in one folder of a bucket; ``path`` is the partition's, for sentences."""
+
+    store: Store
+    folder: str
+    path: str
+
+    def state(self) -> LogState:
+        """Return what the latest entry says."""
+        return self._latest()[0]
+
+    def change(
+        self, step: Callable[[LogState], LogState | None], holds: Callable[[LogState], bool]
+    ) -> LogState:
+        """Create the next entry, which ``step`` makes of the latest; return the latest then.
+
+        ``step`` returns None where nothing is left to do, and is asked anew whenever another worker
+        was quicker. ``holds`` says whether a later entry goes back to this one: where it does not,
+        this one was created below others, in a place that had been used and deleted meanwhile, and
+        counts for nothing. Raises TryAgainError where others are quicker again and again.
+        """
+        for _ in range(_TRIES):
+            state, _ = self._latest()
+            wanted = step(state)
+            if wanted is None:
+                return state
+            content = json.dumps({"by": uuid4().hex, **wanted.to_json()})
+            if self.store.create(f"{self.folder}/{_name(wanted.number)}", content.encode()):
+                latest, names = self._latest()
+                self._mark(wanted.number, names)
+                if holds(latest):
+                    for name in _below_latest(names):
+                        self.store.delete(f"{self.folder}/{name}")
+                    return latest
+        raise TryAgainError(f"{self.path}: others publish it at the same time")
+
+    def _mark(self, number: int, names: Sequence[str]) -> None:
+        """See to it that workers of the time of names count on from above an entry."""
+        if not any(is_mark(name) and name > _name(number) for name in names):
+            self.store.put(f"{self.folder}/{mark_above(number)}", b"")
+
+    def _latest(self) -> tuple[LogState, list[str]]:
+        """Return what the latest entry says, and all names."""
+        for _ in range(_TRIES):
+            names = self.store.names(self.folder)
+            entries = {name: number for name in names if (number := _number(name))}
+            if not entries:
+                return LogState(), names
+            number = max(entries.values())
+            latest = max(filter(_NAME.fullmatch, entries), default="")
+            content = self.store.get(f"{self.folder}/{latest}") if latest else b""
+            if content is None:  # a later one was created, and this one deleted
+                continue
+            says = json.loads(content) if content else LogState().to_json()
+            above = [name for name in entries if entries[name] > entries.get(latest, 0)]
+            if above:
+                says = state_of_names(above, says)
+            return LogState.from_json(number, says), names
+        raise TryAgainError(f"{self.path}: its log changes faster than it can be read")
+
+
+def _below_latest(names: Sequence[str]) -> list[str]:
+    """Return the names of the entries that the latest one that says all makes needless."""
+    latest = max(filter(_NAME.fullmatch, names), default="")
+    bound = _number(latest) or 0
+    return [name for name in names if 0 < (_number(name) or 0) <= bound and name != latest]
+
+
+def _name(number: int) -> str:
+    return f"{number:012}.json"
+
+
+def _number(name: str) -> int | None:
+    if is_mark(name):
+        return None
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else number_in_name(name)

@@ -1,0 +1,62 @@
+"""How large a definition may be: limits that a server's settings say, with their defaults."""
+
+from typing import NamedTuple
+
+from slicewise.by_sequence import PartitionBySequence
+from slicewise.definitions import PartitionDefinition
+from slicewise.errors import UnboundedPartitionsError
+
+
+class Limits(NamedTuple):
+    """Limits by the settings of the same names, in capitals."""
+
+    max_segments_per_sequence: int = 10_000
+    max_partitions_per_tick: int = 10_000
+    max_partitions_per_backfill: int = 1_000_000
+
+
+def excess(
+    definition: PartitionDefinition | None, limits: Limits, *, by_time: bool, refresh: int = 0
+) -> str | None:
+    """Return the sentence for a definition with too many segments, or of which each tick makes too
+    many partitions again; None for any other one.
+
+    ``by_time``: the asset's schedule is a time or joins one; each tick makes whole windows.
+    ``refresh``: the windows before them that it makes again.
+    """
+    if definition is None:
+        return None
+    for dimension in definition.dimensions:
+        sequence = dimension.definition
+        count = len(sequence.values) if isinstance(sequence, PartitionBySequence) else 0
+        if count > limits.max_segments_per_sequence:
+            return _sentence(
+                f"the sequence {dimension.name!r} has {count:,} segments",
+                "max_segments_per_sequence",
+                limits,
+            )
+    count = _segment_count(definition)
+    name = "max_partitions_per_tick" if by_time else "max_partitions_per_backfill"
+    if count > getattr(limits, name):
+        makes = "one tick makes" if by_time else "one window, or the whole, has"
+        return _sentence(f"{makes} {count:,} partitions, one for each segment", name, limits)
+    most = limits.max_partitions_per_tick
+    if refresh * count > most:
+        makes = f"with refresh={refresh} one tick makes {refresh * count:,} partitions again"
+        said = _sentence(makes, "max_partitions_per_tick", limits)
+        return f"{said}; write refresh={most // count}, or less"
+    return None
+
+
+def _segment_count(definition: PartitionDefinition) -> int:
+    try:
+        return definition.space.segments.count
+    except UnboundedPartitionsError:  # found at run time
+        return 0
+
+
+def _sentence(problem: str, name: str, limits: Limits) -> str:
+    return (
+        f"{problem}; at most {getattr(limits, name):,} are taken (setting {name.upper()} of the"
+        " server)"
+    )

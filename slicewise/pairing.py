@@ -1,0 +1,66 @@
+"""What people are told of assets whose segments do not belong together (calendar, "Which upstream
+partitions", rules 2 and 3).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slicewise.definitions import PartitionDefinition
+from slicewise.errors import DefinitionError
+from slicewise.mapping import PartitionMapping, WindowMapping
+from slicewise.relation import paired_segments
+from slicewise.schedules import schedule_names
+from slicewise.snapshots import is_runtime
+
+Json = Mapping[str, Any]
+
+
+def pairing_notes(declared: Json) -> Iterator[tuple[Json, str]]:
+    """Yield a sentence for each pair of assets whose segments do not pair, with the producer.
+
+    `declared` is what `load_bundle` reports.
+    """
+    by_name = {asset["name"]: asset["partition"] for asset in declared["assets"]}
+    for producer in declared["producers"]:
+        by_name |= {outlet["name"]: producer["partition"] for outlet in producer["outlets"]}
+    for producer in declared["producers"]:
+        names = [*producer["inlets"], *schedule_names(producer["schedule"])]
+        for name in dict.fromkeys(names):
+            sentence = _sentence(producer, name, by_name.get(name))
+            if sentence:
+                yield producer, sentence
+
+
+def _sentence(producer: Json, name: str, spec: Json | None) -> str:
+    if spec is None or producer["partition"] is None or not _goes_by_segments(producer, name):
+        return ""
+    downstream, upstream = map(PartitionDefinition.from_json, (producer["partition"], spec))
+    if is_runtime(downstream) or is_runtime(upstream):
+        return ""
+    mine, theirs = downstream.space.segment_names, upstream.space.segment_names
+    if not mine or not theirs:
+        return ""
+    pairs = paired_segments(downstream, upstream)
+    if not pairs:
+        return (
+            f"its segments ({', '.join(mine)}) and those of {name!r} ({', '.join(theirs)}) do not"
+            f" pair, so that each partition needs all of these; give the dimensions that are"
+            " the same one name (name=... on the definition)"
+        )
+    for own, other in pairs:
+        keys = set(downstream.space.segments.lists[own].keys)
+        if not keys & set(upstream.space.segments.lists[other].keys):
+            return (
+                f"its segments {mine[own]!r} have no key in common with {theirs[other]!r} of"
+                f" {name!r}, so that no partition is ever made; give them names that differ if"
+                " they are not the same"
+            )
+    return ""
+
+
+def _goes_by_segments(producer: Json, name: str) -> bool:
+    mapping = (producer.get("mappings") or {}).get(name)
+    try:
+        return mapping is None or isinstance(PartitionMapping.from_json(mapping), WindowMapping)
+    except DefinitionError:
+        return False

@@ -1,0 +1,38 @@
+"""What is on record of upstream partitions, asked for page by page."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from slicewise.io.recorded import Recorded, Records
+from slicewise.runner.channel import Channel
+
+RECORDED = "recorded"
+PRESENT = "present_partitions"
+# A key text has up to 1,000 characters, and a message at most a megabyte.
+_PAGE = 250
+
+
+def records_of(worker: Channel, asset: str) -> Records:
+    """Return a function that asks the worker of what is on record of partitions of an asset."""
+
+    def ask(keys: Sequence[str]) -> Mapping[str, Recorded]:
+        found: dict[str, Recorded] = {}
+        for start in range(0, len(keys), _PAGE):
+            page = list(keys[start : start + _PAGE])
+            answer = worker.ask(RECORDED, asset=asset, keys=page)["recorded"]
+            found |= {key: Recorded.from_json(content) for key, content in answer.items()}
+        return found
+
+    return ask
+
+
+def present_keys(worker: Channel, asset: str) -> Callable[[Sequence[str]], Collection[str]]:
+    """Return a function that asks the worker which partitions of an own asset have been made."""
+
+    def ask(keys: Sequence[str]) -> Collection[str]:
+        present: list[str] = []
+        for start in range(0, len(keys), _PAGE):
+            page = list(keys[start : start + _PAGE])
+            present += worker.ask(PRESENT, asset=asset, keys=page)["present"]
+        return present
+
+    return ask

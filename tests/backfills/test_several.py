@@ -1,0 +1,648 @@
+"""Backfills of several assets, and of all that they are made from: which partitions of each, in
+which order, and what becomes of them.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.db.models import Max, Min
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+import slicewise
+from accounts_app.errors import InvalidRequest
+from accounts_app.models import AuditEntry, Grant, User
+from assets_app.models import (
+    Asset,
+    AssetDependency,
+    AssetPartition,
+    Bundle,
+    Gateway,
+    Materialization,
+    Run,
+)
+from backfills_app.models import Backfill, BackfillPartition
+from backfills_app.serializers import BackfillSerializer
+from backfills_app.services import (
+    cancel_backfill,
+    check_backfill,
+    clone_backfill,
+    create_backfill,
+    pause_backfill,
+    request_from_text,
+    resume_backfill,
+    retry_failed,
+)
+from backfills_app.services.advancing import advance
+from backfills_app.services.expansion import expand
+from partitions_app.models import PartitionDefinition
+from tests.backfills.scenes import drive, failing_keys, following, outcomes, state_of
+from tests.backfills.test_promises import undone
+from tests.cast import AIRPORTS, DAILY_2013, asset, external, person
+from tests.execution.test_attempts import counts_agree_with_slices
+from tests.pages.shelf import record
+
+# Two whole weeks, which begin on Sundays.
+FIRST, AFTER = datetime(2024, 3, 24, tzinfo=UTC), datetime(2024, 4, 7, tzinfo=UTC)
+ENDS: dict[str, Any] = {"start": "2024-03-24", "end": "2024-04-07"}
+HOURLY = slicewise.PartitionByInterval("@hourly", **ENDS)
+DAILY = slicewise.PartitionByInterval("@daily", **ENDS)
+WEEKLY = slicewise.PartitionByInterval("@weekly", **ENDS)
+STORES = slicewise.PartitionBySequence(["ams", "ber", "cph"], name="store")
+BY_STORE = slicewise.PartitionByProduct({"day": DAILY, "store": STORES})
+HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)
+
+DEFINITIONS: dict[str, slicewise.PartitionDefinition | None] = {
+    "hours": HOURLY, "days": DAILY, "weeks": WEEKLY, "pairs": DAILY, "by_store": BY_STORE,
+    "stores": STORES, "whole": None,
+}  # fmt: skip
+# Each after what it reads.
+READS = {
+    "hours": [], "days": ["hours"], "weeks": ["days"], "pairs": ["days"], "by_store": ["days"],
+    "stores": ["by_store"], "whole": ["by_store"],
+}  # fmt: skip
+READ_BY_DAYS = {"hours", "days", "pairs", "by_store"}
+
+
+class Piece(NamedTuple):
+    """One partition, as the reference knows it."""
+
+    start: datetime | None
+    end: datetime | None
+    segment: str
+
+
+def universe(name: str) -> list[Piece]:
+    """All partitions of an asset, one by one."""
+    step = {"hours": HOUR, "weeks": WEEK}.get(name, DAY)
+    segments = ["ams", "ber", "cph"] if name in ("by_store", "stores") else [""]
+    if name in ("stores", "whole"):
+        return [Piece(None, None, segment) for segment in segments]
+    number = (AFTER - FIRST) // step
+    starts = [FIRST + step * place for place in range(number)]
+    return [Piece(start, start + step, segment) for start in starts for segment in segments]
+
+
+def touches(one: Piece, start: datetime, end: datetime) -> bool:
+    """Whether a partition overlaps some time; what has no windows is there at any time."""
+    return one.start is None or one.end is None or (one.start < end and start < one.end)
+
+
+def needed(name: str, one: Piece, upstream: str, since: datetime) -> set[Piece]:
+    """What a partition needs of an upstream asset that has windows."""
+    if name == "pairs":
+        assert one.start is not None
+        return {each for each in universe(upstream) if each.start in (one.start - DAY, one.start)}
+    if name == "stores":
+        return {
+            each
+            for each in universe(upstream)
+            if each.segment == one.segment and each.start is not None and each.start >= since
+        }
+    assert one.start is not None
+    assert one.end is not None
+    return {each for each in universe(upstream) if touches(each, one.start, one.end)}
+
+
+def expected(
+    chosen: Iterable[str], start: datetime, end: datetime, made: dict[str, set[Piece]], *,
+    upstream: bool,
+) -> dict[str, set[Piece]]:  # fmt: skip
+    """Which partitions of which assets a backfill is about, worked out one by one."""
+    period = {
+        name: {each for each in universe(name) if touches(each, start, end)} for name in READS
+    }
+    found = {name: set(period[name]) if name in chosen else set() for name in READS}
+    if upstream:
+        for name in reversed(READS):
+            for above in READS[name] if found[name] else ():
+                if name == "whole":
+                    found[above] |= period[above]
+                    continue
+                starts = [each.start for each in made.get(above, ()) if each.start is not None]
+                since = min([start, *starts])
+                for one in found[name]:
+                    found[above] |= needed(name, one, above, since)
+    return {name: some for name, some in found.items() if some}
+
+
+def declare() -> None:
+    """The assets of the reference, in the catalogue."""
+    for name, definition in DEFINITIONS.items():
+        mapping = slicewise.Offset(-1, 0) if name == "pairs" else None
+        following(name, definition, of=dict.fromkeys(READS[name], mapping))
+
+
+def put_on_record(past: dict[str, tuple[int, int]]) -> dict[str, set[Piece]]:
+    """Partitions that were made before, as so many from a place on; what they are."""
+    made: dict[str, set[Piece]] = {}
+    for name, (first, number) in past.items():
+        definition = DEFINITIONS[name]
+        assert definition is not None
+        keys = definition.select(" ".join(f"{each}=*" for each in definition.space.names))
+        place = first % len(keys)
+        record(Asset.objects.get(name=name), keys[place : place + number].text)
+        made[name] = set(universe(name)[place : place + number])
+    return made
+
+
+def rows_of(backfill: Backfill, name: str, **which: Any) -> set[Piece]:
+    """The partitions of an asset that a backfill has written down."""
+    rows = BackfillPartition.objects.filter(
+        backfill_asset__backfill=backfill, backfill_asset__asset__name=name, **which
+    )
+    return {Piece(*row) for row in rows.values_list("window_start", "window_end", "segment")}
+
+
+past_runs = st.dictionaries(
+    st.sampled_from(["hours", "days", "weeks", "pairs", "by_store", "stores"]),
+    st.tuples(st.integers(0, 40), st.integers(1, 12)),
+    max_size=3,
+)
+
+
+@pytest.mark.django_db
+@settings(
+    max_examples=20, deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+@given(
+    chosen=st.lists(st.sampled_from(sorted(READS)), min_size=1, max_size=4, unique=True),
+    first=st.integers(0, 13),
+    days=st.integers(1, 4),
+    upstream=st.booleans(),
+    past=past_runs,
+)
+def test_each_asset_is_made_for_its_own_partitions(
+    chosen: list[str], first: int, days: int, upstream: bool, past: dict[str, tuple[int, int]],
+    alice: User,
+) -> None:  # fmt: skip
+    assume(READ_BY_DAYS & set(chosen) or (upstream and "weeks" not in chosen))
+    start = FIRST + DAY * first
+    end = min(start + DAY * days, AFTER)
+    asked: dict[str, Any] = {
+        "assets": chosen, "start": f"{start:%Y-%m-%d}", "end": f"{end - DAY:%Y-%m-%d}",
+        "upstream": upstream, "existing": "missing",
+    }  # fmt: skip
+    with undone():
+        declare()
+        made = put_on_record(past)
+        wanted = expected(chosen, start, end, made, upstream=upstream)
+        plan = check_backfill(request_from_text(**asked), user=alice)
+        backfill = create_backfill(request_from_text(**asked), user=alice)
+        while expand(backfill.pk):
+            pass
+        note(f"{ ({name: len(some) for name, some in wanted.items()}) }")
+        planned = {each.asset.name: each for each in plan.assets}
+        assert set(planned) == set(wanted)
+        for name, some in wanted.items():
+            there = some & made.get(name, set())
+            assert rows_of(backfill, name) == some, name
+            assert rows_of(backfill, name, reason="exists") == there, name
+            assert (planned[name].total, planned[name].existing) == (len(some), len(there)), name
+            above = [planned[each].layer for each in READS[name] if each in planned]
+            assert planned[name].layer == 1 + max(above, default=0)
+            is_chosen = planned[name].role == "chosen"
+            assert is_chosen == (name in chosen), name
+        places = [list(READS).index(each.asset.name) for each in plan.assets]
+        assert all(
+            places.index(list(READS).index(above)) < places.index(list(READS).index(name))
+            for name in wanted
+            for above in READS[name]
+            if above in wanted
+        )
+
+
+def test_partitions_are_made_after_those_that_they_need(alice: User, worker: Gateway) -> None:
+    declare()
+    put_on_record({"hours": (0, 12)})
+    asked: dict[str, Any] = {
+        "assets": "pairs,whole", "start": "2024-03-25", "end": "2024-03-26", "upstream": True,
+    }  # fmt: skip
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    names = [[each.asset.name for each in layer] for layer in plan.layers]
+    assert names == [["hours"], ["days"], ["pairs", "by_store"], ["whole"]]
+    backfill = create_backfill(request_from_text(**asked), user=alice)
+    drive(worker, most=600)
+    assert state_of(backfill) == "succeeded"
+    # The day before is needed as well; half of its hours were there.
+    assert outcomes(backfill, "hours") == {"succeeded": 60, "exists": 12}
+    assert outcomes(backfill, "days") == {"succeeded": 3}
+    assert outcomes(backfill, "pairs") == {"succeeded": 2}
+    assert outcomes(backfill, "by_store") == {"succeeded": 6}
+    assert outcomes(backfill, "whole") == {"succeeded": 1}
+    number = {
+        (each.slice.asset.name, each.slice.key): each.pk
+        for each in Materialization.objects.select_related("slice__asset")
+    }
+    for day in ("2024-03-24", "2024-03-25", "2024-03-26"):
+        hours = [at for (name, key), at in number.items() if name == "hours" and key[:10] == day]
+        assert hours
+        assert max(hours) < number["days", day]
+    assert number["days", "2024-03-24"] < number["pairs", "2024-03-25"]
+    made = Materialization.objects.filter(slice__asset__name="by_store")
+    whole = Materialization.objects.get(slice__asset__name="whole")
+    assert (made.aggregate(last=Max("pk"))["last"] or 0) < whole.pk
+    # A day is not left behind until all hours are made.
+    of_days = Run.objects.filter(asset__name="days").aggregate(first=Min("pk"))["first"]
+    of_hours = Run.objects.filter(asset__name="hours").aggregate(last=Max("pk"))["last"]
+    assert of_days < of_hours
+    assert counts_agree_with_slices()
+
+
+def two(**more: Any) -> dict[str, Any]:
+    """A request for two assets over three days."""
+    return {"assets": ["raw", "delays"], "start": "2013-01-01", "end": "2013-01-03", **more}
+
+
+@pytest.fixture
+def pair(db: None) -> None:
+    """Two assets, the second made from the first."""
+    asset("raw", DAILY_2013, group="flights", tags=["nightly"])
+    following("delays", DAILY_2013, of={"raw": None})
+    Asset.objects.filter(name="delays").update(group="flights", tags=["nightly", "late"])
+
+
+@pytest.mark.usefixtures("pair")
+def test_what_needs_a_failed_partition_is_skipped_and_retried(alice: User, worker: Gateway) -> None:
+    backfill = create_backfill(request_from_text(**two()), user=alice)
+    drive(worker, failing=failing_keys("2013-01-02"))
+    assert state_of(backfill) == "partially_failed"
+    assert outcomes(backfill, "raw") == {"succeeded": 2, "failed": 1}
+    assert outcomes(backfill, "delays") == {"succeeded": 2, "upstream_failed": 1}
+    retry_failed(backfill, user=alice)
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert outcomes(backfill, "delays") == {"succeeded": 3}
+
+
+@pytest.mark.usefixtures("pair")
+def test_it_is_paused_resumed_and_canceled_as_a_whole(alice: User, worker: Gateway) -> None:
+    asset("weather", DAILY_2013)
+    asked = two() | {"assets": ["delays", "weather", "raw"], "max_active_runs": 1}
+    backfill = create_backfill(request_from_text(**asked), user=alice)
+    advance()
+    pause_backfill(backfill, user=alice)
+    assert not Run.objects.exists()
+    resume_backfill(backfill, user=alice)
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    other = create_backfill(request_from_text(**asked, existing="all"), user=alice)
+    advance()
+    cancel_backfill(other, user=alice)
+    assert state_of(other) == "canceled"
+    for name in asked["assets"]:
+        assert outcomes(other, name) == {"canceled": 3}
+
+
+@pytest.mark.usefixtures("pair")
+def test_definitions_stay_as_they_were_for_each_asset(alice: User, worker: Gateway) -> None:
+    backfill = create_backfill(request_from_text(**two()), user=alice)
+    later = slicewise.PartitionByInterval("@daily", start="2013-01-03", end="2014-01-01")
+    cut = PartitionDefinition.of(later.to_json())
+    Asset.objects.filter(name="raw").update(partition_definition=cut)
+    drive(worker)
+    assert state_of(backfill) == "partially_failed"
+    assert outcomes(backfill, "raw") == {"succeeded": 1, "no_such_partition": 2}
+    assert outcomes(backfill, "delays") == {"succeeded": 1, "upstream_missing": 2}
+
+
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ({"asset_group": "flights"}, ["raw", "delays"]),
+        ({"asset_tag": "nightly"}, ["raw", "delays"]),
+        ({"asset_tag": "late"}, ["delays"]),
+        ({"assets": "delays, raw"}, ["raw", "delays"]),
+        ({"asset": "delays", "upstream": True}, ["raw", "delays"]),
+        ({"assets": ["raw"], "downstream": "all"}, ["raw", "delays"]),
+    ],
+)
+def test_assets_are_chosen_by_name_group_or_tag(
+    alice: User, chosen: dict[str, Any], names: list[str]
+) -> None:
+    asked = {"start": "2013-01-01", "end": "2013-01-03", **chosen}
+    backfill = create_backfill(request_from_text(**asked), user=alice)
+    assert [piece.asset.name for piece in backfill.assets.all()] == names
+    assert {piece.total for piece in backfill.assets.all()} == {3}
+    clone = clone_backfill(backfill, {}, user=alice)
+    assert [piece.asset.name for piece in clone.assets.all()] == names
+    assert clone.chosen_by == backfill.chosen_by
+    part = clone_backfill(backfill, {"start": "2013-01-02", "end": "2013-01-03"}, user=alice)
+    assert {piece.total for piece in part.assets.all()} == {2}
+
+
+@pytest.mark.usefixtures("pair")
+def test_what_the_period_does_not_apply_to_is_left_out_and_said(alice: User) -> None:
+    asset("later", slicewise.PartitionByInterval("@daily", start="2020-01-01"), group="flights")
+    asset("found", slicewise.PartitionAtRuntime("shop"), group="flights")
+    external("prices", DAILY_2013, group="flights")
+    asset("months", slicewise.PartitionByInterval("@monthly", start="2013-01-01"), group="flights")
+    asked = {"asset_group": "flights", "start": "2013-01-30", "end": "2013-02-02"}
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    assert {each.asset.name: each.total for each in plan.assets} == {
+        "raw": 4, "delays": 4, "months": 2,
+    }  # fmt: skip
+    assert sorted(plan.refused) == [
+        "found is left out: it finds its partitions at run time, and none are known yet.",
+        "later is left out: it has no partitions there.",
+        "prices is left out: prices is written by something else: nothing here makes it.",
+    ]
+
+
+def test_an_asset_that_begins_later_is_made_from_then_on(alice: User) -> None:
+    asset("raw", DAILY_2013)
+    asset("later", slicewise.PartitionByInterval("@daily", start="2013-01-05", end="2014-01-01"))
+    asked = {"assets": ["later", "raw"], "start": "2013-01-01", "end": "2013-01-07"}
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    assert {each.asset.name: each.selection for each in plan.assets} == {
+        "later": "2013-01-05..2013-01-07", "raw": "2013-01-01..2013-01-07",
+    }  # fmt: skip
+    assert plan.start_date == datetime(2013, 1, 1, tzinfo=UTC)
+
+
+def test_what_is_not_over_of_one_keeps_nobody_from_the_others(alice: User) -> None:
+    today = datetime.now(UTC).date()
+    asset("events", slicewise.PartitionByInterval("@daily", start="2020-01-01"))
+    asset("months", slicewise.PartitionByInterval("@monthly", start="2020-01-01"))
+    asked = {"assets": ["events", "months"], "start": "2020-01-01", "end": str(today)}
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    assert [each.not_over for each in plan.assets] == [1, 1]
+    assert plan.assets[0].total == (today - datetime(2020, 1, 1, tzinfo=UTC).date()).days
+
+
+def test_a_selection_with_segments_holds_for_those_that_have_them(alice: User) -> None:
+    declare()
+    asked = {"assets": ["by_store", "stores", "days"], "selection": "day=2024-03-25 store=ams,ber"}
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    assert {each.asset.name: each.selection for each in plan.assets} == {
+        "by_store": "day=2024-03-25 store=ams,ber", "stores": "ams,ber", "days": "2024-03-25",
+    }  # fmt: skip
+
+
+def test_what_is_made_together_is_one_asset(alice: User, worker: Gateway) -> None:
+    following("both", DAILY_2013, of={}, outlets=["one", "two"])
+    following("after", DAILY_2013, of={"two": None})
+    asked = {"assets": ["two", "one", "after"], "start": "2013-01-01", "end": "2013-01-02"}
+    backfill = create_backfill(request_from_text(**asked), user=alice)
+    assert [piece.asset.name for piece in backfill.assets.all()] == ["two", "after"]
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert AssetPartition.objects.filter(asset__name="one", state="materialized").count() == 2
+
+
+@pytest.mark.usefixtures("pair")
+def test_what_follows_and_is_read_by_another_comes_between(alice: User, worker: Gateway) -> None:
+    following("report", DAILY_2013, of={"delays": slicewise.Offset(-1, 0)})
+    asked = two(downstream="all") | {"assets": ["report", "raw"]}
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    assert [(each.asset.name, each.role) for each in plan.assets] == [
+        ("raw", "chosen"), ("delays", "downstream"), ("report", "chosen"),
+    ]  # fmt: skip
+    both = check_backfill(request_from_text(**asked | {"upstream": True}), user=alice)
+    assert [(each.asset.name, each.role) for each in both.assets] == [
+        ("raw", "chosen"), ("delays", "upstream"), ("report", "chosen"),
+    ]  # fmt: skip
+
+
+def test_what_is_upstream_of_one_and_follows_another_is_made_for_both(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw": None})
+    late = slicewise.PartitionByInterval("@daily", start="2013-01-03", end="2014-01-01")
+    following("report", late, of={"delays": None})
+    asked = {"assets": ["report", "raw"], "start": "2013-01-01", "end": "2013-01-04"}
+    both = request_from_text(**asked, upstream=True, downstream="all")
+    plan = check_backfill(both, user=alice)
+    assert {each.asset.name: (each.total, each.to_make) for each in plan.assets} == {
+        "raw": (4, 4), "delays": (4, 4), "report": (2, 2),
+    }  # fmt: skip
+    backfill = create_backfill(both, user=alice)
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+    assert AssetPartition.objects.filter(state="materialized").count() == 10
+    clone = clone_backfill(backfill, {}, user=alice)
+    assert [piece.total for piece in clone.assets.all()] == [4, 4, 2]
+
+
+def test_runs_of_what_is_upstream_and_follows_as_well_are_cut_as_a_whole(
+    alice: User, worker: Gateway
+) -> None:
+    asset("raw", DAILY_2013)
+    following("delays", DAILY_2013, of={"raw": None})
+    late = slicewise.PartitionByInterval("@daily", start="2013-01-03", end="2014-01-01")
+    following("report", late, of={"delays": None})
+    asked = {"assets": ["report", "raw"], "start": "2013-01-01", "end": "2013-01-04"}
+    both = request_from_text(**asked, upstream=True, downstream="all", strategy="4")
+    plan = check_backfill(both, user=alice)
+    create_backfill(both, user=alice)
+    drive(worker)
+    assert {each.asset.name: each.runs for each in plan.assets} == {
+        name: Run.objects.filter(asset__name=name).count() for name in ("raw", "delays", "report")
+    }
+
+
+def test_what_needs_only_what_is_to_come_is_refused(alice: User) -> None:
+    asset("raw", slicewise.PartitionByInterval("@daily", start="2013-01-01"))
+    ahead = datetime.now(UTC) + timedelta(days=30)
+    mapping = slicewise.Keys({f"{ahead:%Y-%m-%d}"})
+    following("sums", AIRPORTS, of={"raw": mapping})
+    asked = {"asset": "sums", "start": "2013-01-01", "end": "2013-01-02", "upstream": True}
+    assert refusal(alice, **asked) == {"end": ["Nothing that has time can be made there."]}
+
+
+@pytest.mark.usefixtures("pair")
+def test_what_something_else_writes_is_told_of_and_not_made(alice: User) -> None:
+    prices = external("prices", DAILY_2013)
+    following("costs", DAILY_2013, of={"raw": None, "prices": None})
+    asked = two(upstream=True) | {"assets": ["costs"]}
+    plan = check_backfill(request_from_text(**asked), user=alice)
+    assert [each.asset.name for each in plan.assets] == ["raw", "costs"]
+    assert plan.refused == ("prices is left out: something else writes it.",)
+    assert prices.producer is None
+
+
+def refusal(alice: User, **asked: Any) -> dict[str, list[str]]:
+    """The errors with which a request is refused, at the preview as at the creation."""
+    with pytest.raises(InvalidRequest) as checked:
+        check_backfill(request_from_text(**asked), user=alice)
+    with pytest.raises(InvalidRequest) as created:
+        create_backfill(request_from_text(**asked), user=alice)
+    assert created.value.errors == checked.value.errors
+    assert not Backfill.objects.exists()
+    assert not AuditEntry.objects.exists()
+    return checked.value.errors
+
+
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize(
+    ("asked", "field", "said"),
+    [
+        ({"assets": ["raw", "nobody", "none"]}, "assets", "no asset 'nobody', 'none'."),
+        ({"assets": [" "]}, "assets", "Name an asset."),
+        ({"assets": [3]}, "assets", "no list of names"),
+        ({"assets": {"raw": 1}}, "assets", "no list of names"),
+        ({"assets": "raw,\0"}, "assets", "There is no asset"),
+        ({"assets": None}, "asset", "Name an asset."),
+        ({"assets": None, "asset": "\0"}, "asset", "There is no asset"),
+        ({"assets": "raw", "asset": "raw"}, "assets", "by one of asset, assets"),
+        ({"assets": None, "asset_group": "none"}, "asset_group", "There are: flights."),
+        ({"assets": None, "asset_group": "\0"}, "asset_group", "No asset is in group"),
+        ({"assets": None, "asset_tag": "none"}, "asset_tag", "There are: late, nightly."),
+        ({"assets": None, "asset_group": "flights", "asset_tag": "late"}, "asset_tag", "one of"),
+        ({"upstream": "yes"}, "upstream", "neither true nor false"),
+        ({"order": "listed"}, "order", "oldest or newest"),
+        ({"start": "yesterday"}, "start", "yesterday"),
+        ({"start": ""}, "start", "Name a partition"),
+        ({"start": "2012-01-01"}, "start", "2012-01-01"),
+        ({"selection": "2013-01"}, "selection", "not both"),
+        ({"params": {"unknown": 1}}, "params", "Unknown: unknown."),
+        ({"assets": ["raw", "prices"]}, "assets", "prices is written by something else"),
+        ({"assets": ["spend", "carriers"]}, "assets", "None of these assets has partitions by"),
+        ({"assets": None, "asset": "carriers", "upstream": True}, "asset", "materialize it"),
+        ({"downstream": "raw,nobody"}, "downstream", "nobody does not follow raw, delays."),
+    ],
+)
+def test_what_cannot_be_is_refused_as_a_whole(
+    alice: User, asked: dict[str, Any], field: str, said: str
+) -> None:
+    external("prices", DAILY_2013)
+    asset("spend", AIRPORTS)
+    asset("carriers")
+    errors = refusal(alice, **two() | asked)
+    assert list(errors) == [field]
+    assert said in errors[field][0]
+
+
+@pytest.mark.usefixtures("pair")
+def test_assets_that_read_each_other_are_refused(alice: User) -> None:
+    following("one", DAILY_2013, of={"raw": None})
+    following("two", DAILY_2013, of={"one": slicewise.Offset(-1)})
+    producer = Asset.objects.get(name="one").producer
+    assert producer is not None
+    version = producer.current_version
+    assert version is not None
+    version.definition["inlets"] = ["raw", "two"]
+    version.save()
+    AssetDependency.objects.create(
+        upstream=Asset.objects.get(name="two"), downstream=Asset.objects.get(name="one"), inlet=True
+    )
+    errors = refusal(alice, **two() | {"assets": ["one", "two"]})
+    assert "these read each other" in errors["assets"][0]
+    errors = refusal(alice, **two() | {"assets": None, "asset": "one", "upstream": True})
+    assert "these read each other" in errors["upstream"][0]
+    plan = check_backfill(request_from_text(**two()), user=alice)
+    assert [each.asset.name for each in plan.assets] == ["raw", "delays"]
+
+
+@pytest.mark.usefixtures("pair")
+def test_too_much_is_refused_with_the_name_of_the_setting(alice: User, settings: Any) -> None:
+    settings.MAX_ASSETS_PER_BACKFILL = 1
+    assert "MAX_ASSETS_PER_BACKFILL" in refusal(alice, **two())["assets"][0]
+    group = {"assets": None, "asset_group": "flights"}
+    assert "MAX_ASSETS_PER_BACKFILL" in refusal(alice, **two() | group)["asset_group"][0]
+    upstream = {"assets": None, "asset": "delays", "upstream": True}
+    assert "MAX_ASSETS_PER_BACKFILL" in refusal(alice, **two() | upstream)["upstream"][0]
+    downstream = {"assets": None, "asset": "raw", "downstream": "all"}
+    assert "MAX_ASSETS_PER_BACKFILL" in refusal(alice, **two() | downstream)["downstream"][0]
+    settings.MAX_ASSETS_PER_BACKFILL = 10
+    settings.MAX_PARTITIONS_PER_BACKFILL = 5
+    assert "MAX_PARTITIONS_PER_BACKFILL" in refusal(alice, **two())["end"][0]
+    assert "MAX_PARTITIONS_PER_BACKFILL" in refusal(alice, **two() | upstream)["upstream"][0]
+    assert "MAX_PARTITIONS_PER_BACKFILL" in refusal(alice, **two() | downstream)["downstream"][0]
+
+
+@pytest.mark.usefixtures("pair")
+def test_each_asset_needs_the_permission(pair: None) -> None:
+    ulf = person("ulf")
+    Grant.objects.create(person=ulf, asset="delays")
+    one = two() | {"assets": None, "asset": "delays"}
+    for asked in (two(), one | {"upstream": True}, one | {"asset": "", "asset_group": "flights"}):
+        for act in (check_backfill, create_backfill):
+            with pytest.raises(PermissionDenied, match="may not backfill raw"):
+                act(request_from_text(**asked), user=ulf)
+    assert not Backfill.objects.exists()
+    Grant.objects.create(person=ulf, asset_group="flights")
+    external("prices", DAILY_2013)
+    Asset.objects.filter(name="prices").update(tags=["nightly"])
+    tagged = two() | {"assets": None, "asset_tag": "nightly"}
+    assert len(check_backfill(request_from_text(**tagged), user=ulf).assets) == 2
+    backfill = create_backfill(request_from_text(**two()), user=ulf)
+    assert pause_backfill(backfill, user=ulf).paused
+
+
+@pytest.mark.usefixtures("pair")
+def test_assets_of_several_bundles_are_made_by_the_newest_code_of_each(
+    alice: User, worker: Gateway
+) -> None:
+    other = Bundle.objects.create(name="other", path="/elsewhere")
+    Asset.objects.filter(name="delays").update(bundle=other)
+    backfill = create_backfill(request_from_text(**two()), user=alice)
+    drive(worker)
+    assert state_of(backfill) == "succeeded"
+
+
+@pytest.mark.usefixtures("pair")
+def test_params_go_to_the_assets_that_declare_them(alice: User) -> None:
+    asset("weather", DAILY_2013, params={"limit": 1})
+    asset("prices", DAILY_2013, params={"limit": 2, "city": "Bonn"})
+    asked = two(params={"limit": 5}) | {"assets": ["weather", "raw", "prices"]}
+    backfill = create_backfill(request_from_text(**asked), user=alice)
+    assert {piece.asset.name: piece.params for piece in backfill.assets.all()} == {
+        "weather": {"limit": 5}, "raw": {}, "prices": {"limit": 5, "city": "Bonn"},
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("pair")
+def test_one_asset_is_made_as_listed_with_what_it_is_made_from(
+    alice: User, worker: Gateway
+) -> None:
+    asked: dict[str, Any] = {
+        "asset": "delays", "selection": "2013-01-05; 2013-01-01..2013-01-02", "order": "listed",
+        "upstream": True, "max_active_runs": 1,
+    }  # fmt: skip
+    create_backfill(request_from_text(**asked), user=alice)
+    drive(worker)
+    for name in ("raw", "delays"):
+        runs = Run.objects.filter(asset__name=name).order_by("pk")
+        days = list(runs.values_list("selection", flat=True))
+        assert days == ["2013-01-05", "2013-01-01", "2013-01-02"], name
+
+
+@pytest.mark.parametrize(
+    ("chosen", "title"),
+    [
+        ({"asset": "days"}, "days"),
+        ({"asset": "days", "downstream": "all"}, "days"),
+        ({"assets": "hours"}, "hours"),
+        ({"assets": "weeks,days"}, "weeks and days"),
+        ({"assets": "pairs,weeks,days,hours,by_store"}, "pairs, weeks and 3 more"),
+        ({"asset_group": "shop"}, "group shop"),
+        ({"asset_tag": "nightly"}, "tag nightly"),
+    ],
+)
+def test_a_backfill_has_the_name_by_which_its_assets_were_chosen(
+    alice: User, chosen: dict[str, Any], title: str
+) -> None:
+    declare()
+    Asset.objects.update(group="shop", tags=["nightly"])
+    request = request_from_text(**chosen, selection="2024-03-25..2024-03-30")
+    backfill = create_backfill(request, user=alice)
+    assert backfill.title == title
+    assert backfill.name.startswith(f"backfill_{title}_2")
+    assert backfill.group.label == backfill.name
+    assert BackfillSerializer(Backfill.objects.told().get()).data["title"] == title
+
+
+def test_a_long_choice_leaves_the_time_in_the_name(alice: User) -> None:
+    declare()
+    Asset.objects.update(group="g" * 200)
+    request = request_from_text(asset_group="g" * 200, selection="2024-03-25..2024-03-30")
+    backfill = create_backfill(request, user=alice)
+    assert re.fullmatch(r"backfill_group g+…_\d{8}T\d{6}", backfill.name)

@@ -1,0 +1,41 @@
+"""One backfill of several assets on real workers."""
+
+import psycopg
+
+from config.demo.client import Client
+from tests.e2e.conftest import ended
+
+_MADE = """
+SELECT asset.name, piece.key, made.id FROM assets_app_materialization AS made
+JOIN assets_app_assetpartition AS piece ON piece.id = made.slice_id
+JOIN assets_app_asset AS asset ON asset.id = piece.asset_id
+WHERE asset.name LIKE 'several%' ORDER BY made.id
+"""
+
+
+def test_what_is_missing_upstream_is_made_before_what_needs_it(
+    api: Client, database: psycopg.Connection
+) -> None:
+    first = api.post(
+        "/backfills/", asset="several_hours", start="2024-01-02", end="2024-01-02", strategy="range"
+    )
+    assert ended(api, f"/backfills/{first['id']}/")["state"] == "succeeded"
+    asked = {"asset": "several_total", "start": "2024-01-01", "end": "2024-01-02", "upstream": True}
+    plan = api.post("/backfills/preview/", **asked)
+    assert [(each["asset"], each["layer"], each["to_make"]) for each in plan["assets"]] == [
+        ("several_hours", 1, 24), ("several_days", 2, 2), ("several_total", 3, 1),
+    ]  # fmt: skip
+    backfill = api.post("/backfills/", **asked)
+    done = ended(api, f"/backfills/{backfill['id']}/")
+    assert done["state"] == "succeeded"
+    counts = {each["asset"]: (each["succeeded"], each["skipped"]) for each in done["assets"]}
+    assert counts == {"several_hours": (24, 24), "several_days": (2, 0), "several_total": (1, 0)}
+    made = {(name, key): number for name, key, number in database.execute(_MADE).fetchall()}
+    assert len(made) == 48 + 2 + 1
+    for day in ("2024-01-01", "2024-01-02"):
+        hours = [at for (name, key), at in made.items() if key.startswith(f"{day}T")]
+        assert len(hours) == 24
+        assert max(hours) < made["several_days", day] < max(made.values())
+    assert list(made)[-1][0] == "several_total"
+    tagged = api.post("/backfills/preview/", asset_tag="several", start="2024-01", end="2024-01")
+    assert [each["existing"] for each in tagged["assets"]] == [48, 2]

@@ -1,0 +1,167 @@
+"""Assets of which data is kept in a folder, in a bucket and in a table, and what a reader finds
+there that knows nothing of Slicewise's code.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow
+from pyarrow import parquet
+
+from tests.faults.bucket import BucketServer
+from tests.faults.crew import Crew
+from tests.runtime.bucket_server import serving
+
+_HEADER = """
+from datetime import date
+
+from slicewise import PartitionByInterval, asset, partition_column
+
+DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), end=date(2024, 3, 1))
+
+
+def rows(self, spark, context):
+    rows = [(key.start, context["params"]["said"]) for key in self.partitions]
+    frame = spark.createDataFrame(rows, "at timestamp, said string")
+    return frame.withColumn("partition", partition_column("at", self))
+"""
+_ASSET = """
+
+@asset(
+    name={name!r}, uri={uri!r}, write_mode={mode!r}, partition=DAILY, strategy="range",
+    format={form!r}, params={{"said": ""}},
+)
+def {name}(self, spark, context):
+    return rows(self, spark, context)
+"""
+# Hadoop's overlay of file systems: for Spark the bucket is the folder that the server serves.
+_OVERLAY = {
+    "fs.s3a.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
+    "fs.s3a.impl.disable.cache": "true",
+    "fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "mapreduce.outputcommitter.factory.scheme.s3a": (
+        "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory"
+    ),
+}
+_SCHEMA = "kept"
+
+
+class Kept:
+    """Assets of one storage."""
+
+    kind: str
+    modes: tuple[str, ...] = ("replace", "append", "version")
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self.folder = crew.stack.data / "lake" / f"kept_{self.kind}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def uri(self, name: str) -> str:
+        """Where the data of an asset is kept."""
+        raise NotImplementedError
+
+    def said(self, name: str, day: str) -> list[str]:
+        """What the rows of a partition say, in order."""
+        raise NotImplementedError
+
+    def connections(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """What workers know of the places of these assets."""
+        return {}
+
+    def declare(self, modes: dict[str, str]) -> None:
+        """Declare assets by their names, each with its write mode."""
+        connections = self._crew.stack.data / "connections.json"
+        connections.write_text(json.dumps(self.connections(modes)))
+        text = _HEADER
+        for name, mode in modes.items():
+            form = None if self.kind == "postgres" else "parquet"
+            text += _ASSET.format(name=name, uri=self.uri(name), mode=mode, form=form)
+        bundle = self._crew.stack.data / "faults"
+        (bundle / f"kept_{self.kind}.py").write_text(text)
+        self._crew.stack.manage("sync", "faults")
+
+
+class InFolders(Kept):
+    """Folders that workers and Spark share."""
+
+    kind = "file"
+
+    def uri(self, name: str) -> str:
+        # Each in a folder of its own: the lock on that is not waited for by the others.
+        return f"file://{self.folder}/{name}/data"
+
+    def said(self, name: str, day: str) -> list[str]:
+        place = self.folder / name / "data" / f"partition={day}"
+        return _said(parquet.read_table(place, columns=["said"]))
+
+
+class InBucket(Kept):
+    """A bucket, of which the log of each partition says what counts, as the guide has it."""
+
+    kind = "s3"
+
+    def __init__(self, crew: Crew, server: BucketServer) -> None:
+        super().__init__(crew)
+        self._server, self._bucket = server, server.root / "kept"
+        self._bucket.mkdir(exist_ok=True)
+
+    def connections(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        hadoop = dict(_OVERLAY)
+        for name in names:
+            (self._bucket / name).mkdir()
+            hadoop[f"fs.viewfs.mounttable.kept.link./{name}"] = f"file://{self._bucket}/{name}"
+        return {"s3://kept": {"arrow": self._server.arrow("kept"), "hadoop": hadoop}}
+
+    def uri(self, name: str) -> str:
+        return f"s3://kept/{name}"
+
+    def said(self, name: str, day: str) -> list[str]:
+        home = self._bucket / name / "_slicewise"
+        latest = max((home / "log" / f"partition={day}").glob("*.json"))
+        attempts = json.loads(latest.read_text())["data"]
+        places = [home / "data" / f"_slicewise_attempt={one}" for one in attempts]
+        found = [parquet.read_table(place / f"partition={day}") for place in places]
+        return sorted(said for table in found for said in _said(table))
+
+
+class InTables(Kept):
+    """Tables of a schema of its own."""
+
+    kind = "postgres"
+    modes = ("replace", "append")
+
+    def __init__(self, crew: Crew) -> None:
+        super().__init__(crew)
+        crew.rows(f"DROP SCHEMA IF EXISTS {_SCHEMA} CASCADE")
+        crew.rows(f"CREATE SCHEMA {_SCHEMA}")
+        self._login = urlsplit(crew.stack.environment()["DATABASE_URL"])
+
+    def connections(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        login = {"user": self._login.username, "password": self._login.password}
+        return {self.uri(""): login}
+
+    def uri(self, name: str) -> str:
+        server = f"{self._login.hostname}:{self._login.port}{self._login.path}"
+        return f"postgres://{server}/{_SCHEMA}/{name}".rstrip("/")
+
+    def said(self, name: str, day: str) -> list[str]:
+        statement = f'SELECT said FROM {_SCHEMA}."{name}" WHERE "partition" = %s ORDER BY 1'
+        return [said for (said,) in self._crew.rows(statement, day)]
+
+
+def _said(table: pyarrow.Table) -> list[str]:
+    return sorted(str(said) for said in table.column("said").to_pylist())
+
+
+@contextmanager
+def kept(crew: Crew, kind: str) -> Iterator[Kept]:
+    """Assets of a storage (`file`, `s3` or `postgres`) that is there within the block."""
+    if kind == "s3":
+        with serving(BucketServer(crew.stack.data / "lake" / "kept_s3")) as server:
+            yield InBucket(crew, server)
+    else:
+        yield InFolders(crew) if kind == "file" else InTables(crew)

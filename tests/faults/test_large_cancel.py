@@ -1,0 +1,128 @@
+"""Row 17: a backfill with 50,000 queued runs is canceled while others dispatch.
+
+The figures are those of one machine that does nothing else: beside other work they tell of that.
+`python -m bench.dispatching` measures a look at the queue by itself.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from config.demo.client import Client
+from tests.faults.conftest import Recovered
+from tests.faults.crew import Crew, until
+
+pytestmark = pytest.mark.fault(17)
+
+QUEUED = 50_000
+_AT_MOST_SECONDS = 1.0
+_PATHS = ("/runs/", "/backfills/", "/assets/days/")
+# No request may ask for so many at a time: what is queued ahead is thrice that, at most 3,000 runs.
+_WIDEN = "UPDATE backfills_app_backfill SET max_active_runs = %s WHERE id = %s"
+_UNFINISHED = "SELECT count(*) FROM assets_app_run WHERE group_id = %s AND ended_at IS NULL"
+_WAITED = """
+SELECT extract(epoch FROM dispatched_at - queued_at) FROM assets_app_run
+WHERE id = %s AND dispatched_at IS NOT NULL
+"""
+
+
+@dataclass
+class Others:
+    """People who make and look at other things all the time."""
+
+    crew: Crew
+    api: Client
+    dispatched: list[float] = field(default_factory=list)
+    # Seconds of each answer, when it was asked for, and what for.
+    answered: list[tuple[float, float, str]] = field(default_factory=list)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Within the block."""
+        enough = threading.Event()
+        threads = [
+            threading.Thread(target=work, args=[enough]) for work in (self._make, self._look)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            for thread in threads:
+                thread.join()
+
+    def _make(self, enough: threading.Event) -> None:
+        crew = Crew(self.crew.stack)  # a connection of its own
+        while not enough.wait(0.05):
+            made = self.post("/assets/days/materialize/", selection="2000-01-01")
+            (run,) = made["runs"]
+            ((waited,),) = until(lambda run=run: crew.rows(_WAITED, run), "it is sent", every=0.02)  # type: ignore[misc]
+            self.dispatched.append(float(waited))
+            crew.await_run(run)
+        crew.close()
+
+    def _look(self, enough: threading.Event) -> None:
+        while not enough.wait(0.05):
+            for path in _PATHS:
+                self._timed(path, partial(self.api.get, path))
+
+    def post(self, path: str, **body: Any) -> Any:
+        """What a request is answered, whose seconds are noted."""
+        return self._timed(path, lambda: self.api.post(path, **body))
+
+    def _timed(self, path: str, ask: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        answer = ask()
+        self.answered.append((time.monotonic() - began, began, path))
+        return answer
+
+
+@pytest.mark.rounds
+def test_nobody_waits_for_a_second_while_50_000_queued_runs_are_canceled(
+    crew: Crew, api: Client, recovered: Recovered
+) -> None:
+    crew.halt("worker-backfill")
+    last = datetime(2000, 1, 1) + timedelta(hours=QUEUED - 1)
+    backfill = api.post(
+        "/backfills/",
+        asset="hours",
+        start="2000-01-01T00:00Z",
+        end=f"{last:%Y-%m-%dT%H:%MZ}",
+        strategy="partition",
+        existing="all",
+        max_active_runs=1000,
+    )
+    address = f"/backfills/{backfill['id']}/"
+    crew.rows(_WIDEN, QUEUED, backfill["id"])
+    until(lambda: api.get(address)["counts"]["active"] == QUEUED, "all of it is queued", every=0.5)
+    assert crew.value(_UNFINISHED, backfill["group"]) == QUEUED
+    crew.rows("ANALYZE")  # as the server does by itself after a while
+
+    others = Others(crew, api)
+    with others.at_work():
+        time.sleep(2)
+        others.post(f"{address}cancel/")
+        asked_at = time.monotonic()
+        until(lambda: api.get(address)["state"] == "canceled", "all of it is canceled")
+        recovered(f"{QUEUED:,} queued runs canceled", time.monotonic() - asked_at)
+        time.sleep(2)
+    recovered(f"{QUEUED:,} queued runs canceled: a dispatch of others", max(others.dispatched))
+    recovered(f"{QUEUED:,} queued runs canceled: an answer", max(others.answered)[0])
+    assert len(others.dispatched) > 2
+    assert max(others.dispatched) < _AT_MOST_SECONDS, others.dispatched
+    late = [
+        f"{path}: {took:.2f} s, {began - asked_at:+.1f} s after the cancel"
+        for took, began, path in sorted(others.answered, reverse=True)
+        if took >= _AT_MOST_SECONDS
+    ]
+    assert late == []
+    assert crew.value(_UNFINISHED, backfill["group"]) == 0
+    crew.assert_sound()

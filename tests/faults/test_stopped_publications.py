@@ -1,0 +1,123 @@
+"""Row 3, wherever data is kept and however it is written: a worker that is stopped before, between
+and after the exchanges of a publication, and goes on after its successor has finished that.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from config.demo.client import Client
+from tests.faults.conftest import ROUNDS, Recovered
+from tests.faults.crew import Crew, is_running, until
+from tests.faults.fall import arm, has_fallen, let_go
+from tests.faults.kept import Kept, kept
+from tests.faults.test_named_moments import BRIEF, asked
+
+pytestmark = pytest.mark.fault(3)
+
+MOMENTS = ("before:exchange-1", "before:exchange-2", "after:exchange-2")
+_ENDED_AT = "SELECT extract(epoch FROM ended_at) FROM assets_app_run WHERE id = %s"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run of two days whose worker is stopped at a moment."""
+
+    asset: str
+    mode: str
+    moment: str
+
+    days = ("2024-01-01", "2024-01-02")
+    # Made anew by another run when the worker goes on.
+    newer_day = days[1]
+
+    def expected(self, day: str, *runs: str) -> list[str]:
+        """What a reader finds after these runs."""
+        runs = runs if day == self.newer_day else tuple(run for run in runs if run != "newer")
+        return sorted(runs) if self.mode == "append" else [runs[-1]]
+
+
+def cases(store: Kept, fault_round: int) -> list[Case]:
+    """Each mode, in `make test` one, at each moment. Each has an asset of its own, since who
+    publishes an asset keeps others from it.
+    """
+    return [
+        Case(f"kept_{store.kind}_{mode}_{fault_round}_{number}", mode, moment)
+        for mode in (store.modes if ROUNDS > 1 else ("append",))
+        for number, moment in enumerate(MOMENTS)
+    ]
+
+
+@pytest.fixture(
+    params=["file", *(pytest.param(kind, marks=pytest.mark.rounds) for kind in ("s3", "postgres"))]
+)
+def store(crew: Crew, request: pytest.FixtureRequest) -> Iterator[Kept]:
+    with kept(crew, request.param) as found:
+        yield found
+
+
+def make(crew: Crew, api: Client, days: dict[str, tuple[str, ...]], said: str) -> None:
+    """Have a run of each asset make some days, and wait until they are made."""
+    runs = [asked(api, name, ",".join(own), said=said) for name, own in days.items()]
+    for run in runs:
+        assert crew.await_run(run) == "succeeded", crew.attempts(run)
+
+
+def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
+    crew: Crew,
+    api: Client,
+    store: Kept,
+    tmp_path: Path,
+    fault_round: int,
+    recovered: Recovered,
+) -> None:
+    tried = cases(store, fault_round)
+    store.declare({case.asset: case.mode for case in tried})
+    folder = tmp_path / "moments"
+    folder.mkdir()
+    crew.halt("worker-scheduled")
+    crew.hire_frail("late", folder, "scheduled", "-c", str(len(tried)), env=BRIEF)
+    late = crew.await_gateway("late")
+    make(crew, api, {case.asset: case.days for case in tried}, "seed")
+
+    runs = {}
+    for case in tried:
+        run = asked(api, case.asset, ",".join(case.days), said="older")
+        arm(folder, run, case.moment, None)
+        runs[run] = case
+    for run, case in runs.items():
+        until(lambda run=run: has_fallen(folder, run), f"run {run} is held {case.moment}")  # type: ignore[misc]
+    crew.freeze(late)
+    stopped_at = float(crew.value("SELECT extract(epoch FROM clock_timestamp())"))
+    crew.launch("worker-scheduled")
+    for run, case in runs.items():
+        assert crew.await_run(run) == "succeeded", (case, crew.attempts(run))
+        for day in case.days:
+            assert store.said(case.asset, day) == case.expected(day, "seed", "older"), case
+    ended_at = max(float(crew.value(_ENDED_AT, run)) for run in runs)
+    recovered(f"SIGSTOP of a worker at publications ({store.kind})", ended_at - stopped_at)
+    make(crew, api, {case.asset: (case.newer_day,) for case in tried}, "newer")
+
+    for run in runs:
+        let_go(folder, run)
+    crew.thaw(late)
+    end_in_good_order(crew, late)
+
+    for run, case in runs.items():
+        for day in case.days:
+            found = store.said(case.asset, day)
+            assert found == case.expected(day, "seed", "older", "newer"), (case, day)
+            count = 3 if day == case.newer_day else 2
+            assert crew.materializations(case.asset)[day] == (count, count), (case, day)
+        assert [outcome for _, outcome, _ in crew.attempts(run)] == ["succeeded"], case
+    crew.assert_sound()
+
+
+def end_in_good_order(crew: Crew, worker: int) -> None:
+    """Have a worker end once whatever it has begun is over."""
+    os.kill(worker, signal.SIGTERM)
+    until(lambda: not is_running(worker), "the late worker has done what it wanted to do")

@@ -1,0 +1,36 @@
+"""Runs that read partitions whose files are lost, on a real Spark Connect server."""
+
+from typing import Any
+
+from tests.runtime.runs import Runs
+from tests.runtime.test_spark_runs import DAYS
+
+READING = """
+    @asset()
+    def total(hours):
+        print(hours.read().count())
+"""
+KEYS = ["2013-01-01", "2013-01-02"]
+
+
+def test_a_run_fails_by_the_data_that_it_reads_where_files_are_lost(spark_runs: Runs) -> None:
+    spark_runs.define(DAYS + READING)
+    made = spark_runs.make("hours", KEYS)
+    sizes = {key: staged["bytes"] for key, staged in made.staged.items()}
+
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        assert (question["question"], question["asset"]) == ("recorded", "hours")
+        return {"recorded": {key: [24, sizes[key], False] for key in question["keys"]}}
+
+    spark_runs.answer = answer
+    request = spark_runs.request("total", upstream={"hours": KEYS})
+    upstreams = {"hours": {**request["upstreams"]["hours"], "is_recorded": True}}
+    assert spark_runs.make("total", upstreams=upstreams).log == "48\n"
+    folder = spark_runs.lake / "hours" / f"partition={KEYS[1]}"
+    for file in folder.glob("*.parquet"):
+        file.unlink()
+    failure = spark_runs.run("total", upstreams=upstreams).failure
+    assert failure["kind"] == "data"
+    assert "1 partition of hours that this run reads is not as recorded" in failure["error"]
+    assert f"{KEYS[1]} (no data)" in failure["error"]
+    assert "slicewise partitions verify hours" in failure["error"]

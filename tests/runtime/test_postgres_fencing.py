@@ -1,0 +1,111 @@
+"""Two workers at one publication to a table: the late one is stopped before each statement."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from threading import current_thread
+from typing import Any
+
+import psycopg
+import pytest
+
+from slicewise.io import Writer
+from slicewise.storage import StagingLostError, TryAgainError
+from tests.runtime.shop import PATHS, Shop
+from tests.runtime.test_fencing import Worker
+
+MODES = pytest.mark.parametrize("mode", ["replace", "append"])
+DAYS = ("mon", "tue")
+ROWS = [("mon", 2), ("tue", 2)]
+
+
+@pytest.fixture(autouse=True)
+def watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are asked before each statement."""
+    real = psycopg.Connection.execute
+
+    def execute(connection: Any, *args: Any, **options: Any) -> Any:
+        thread = current_thread()
+        if isinstance(thread, Worker):
+            thread.before_change()
+        return real(connection, *args, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+
+
+def check(shop: Shop, writer: Writer, mode: str) -> None:
+    pieces = [{"key": key, "path": PATHS[key]} for key in DAYS]
+    shop.storage(mode).check("", pieces, writer)
+
+
+@MODES
+def test_a_late_worker_changes_nothing_of_newer_data(shop: Shop, mode: str) -> None:
+    for step in count(1, 2):
+        table = f"sales{step}"
+        run = 100 * step
+        late = shop.stage(run, ROWS)
+        worker = Worker(partial(shop.publish, late, *DAYS, mode=mode, table=table), step)
+        is_late = worker.reach()
+        shop.publish(replace(late, fence=2), *DAYS, mode=mode, table=table)
+        shop.write(run + 1, [("mon", 3)], "mon", mode=mode, table=table)
+        worker.end()
+        older = [("mon", 2)] if mode == "append" else []
+        assert shop.rows(table=table) == [*older, ("mon", 3), ("tue", 2)], step
+        if not is_late:
+            break
+        assert isinstance(worker.error, StagingLostError | TryAgainError | None), step
+    assert step > 5
+
+
+@MODES
+def test_a_publication_that_is_given_up_is_not_finished_by_a_late_worker(
+    shop: Shop, mode: str
+) -> None:
+    shop.write(1, [("mon", 1)], "mon", mode=mode)
+    for step in count(1, 2):
+        late = shop.stage(100 * step, ROWS)
+        worker = Worker(partial(shop.publish, late, *DAYS, mode=mode), step)
+        is_late = worker.reach()
+        check(shop, replace(late, fence=2), mode)
+        recorded = shop.storage(mode).published(list(PATHS.values()), late)
+        worker.end()
+        shop.storage(mode).discard(late)
+        if not is_late:
+            break
+        assert recorded == [], step
+        assert shop.rows() == [("mon", 1)], step
+        assert isinstance(worker.error, StagingLostError | TryAgainError), step
+    assert step > 5
+
+
+def test_a_late_worker_is_told_and_does_not_end_the_session_of_its_successor(shop: Shop) -> None:
+    late = shop.stage(1, ROWS)
+    successor = Worker(partial(shop.publish, replace(late, fence=3), *DAYS), 8)
+    assert successor.reach()
+    with pytest.raises((StagingLostError, TryAgainError)):
+        check(shop, replace(late, fence=2), "replace")
+    successor.end()
+    assert successor.error is None
+    assert shop.rows() == ROWS
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_table_that_is_made_anew_under_its_first_name_stops_nobody(
+    shop: Shop, apart: bool
+) -> None:
+    def stage(rows: list[tuple[str, int]]) -> Writer:
+        return shop.stage(1, rows, apart="mon" if apart else "")
+
+    late = stage([("mon", 2)])
+    pieces = [{"key": "mon", "path": PATHS["mon"]}]
+    shop.storage().check("", pieces, replace(late, fence=2))
+    stage([("mon", 9)])
+    shop.publish(replace(late, fence=3), "mon")
+    assert shop.rows() == [("mon", 2)]
+    assert shop.tables() == {"sales", "_slicewise_published"}
+
+
+def test_discarding_leaves_what_another_asset_of_the_attempt_has_staged(shop: Shop) -> None:
+    own, other = shop.stage(1, ROWS), shop.stage(1, ROWS, attempt="1-a.1")
+    shop.storage().discard(own)
+    assert shop.tables() == {shop.storage().staging(other, partitioned=True)}

@@ -1,0 +1,129 @@
+"""What a look at schedules reads does not grow with history, nor with what is not due yet."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts_app.models import User
+from assets_app.execution.waiting import wake_waiting
+from assets_app.models import (
+    AssetPartition,
+    Gateway,
+    Outbox,
+    RunNeed,
+    Schedule,
+    ScheduleTick,
+    TickReason,
+)
+from assets_app.scheduling import recording
+from assets_app.scheduling.again import queue_again
+from assets_app.scheduling.judging import judge_outbox
+from slicewise import PartitionByInterval
+from slicewise.due import ended_between
+from slicewise.rows import partition_rows
+from tests.cast import asset
+from tests.execution.test_waiting import ask_for
+from tests.plans import rows_read
+from tests.scheduling.scenes import at, by, cron, make, make_all, scheduled, waiting, write
+
+BEGAN = at(2024, 7, 1)
+pytestmark = pytest.mark.django_db
+
+
+def test_a_look_at_what_came_due_again_reads_nothing_that_is_not_due_yet() -> None:
+    hours = asset("hours", PartitionByInterval("@hourly"))
+    AssetPartition.objects.bulk_create(
+        AssetPartition(
+            asset=hours,
+            identity=hours.identity,
+            key=str(number),
+            window_start=BEGAN + timedelta(hours=number),
+            window_end=BEGAN + timedelta(hours=number + 1),
+            due_again=True,
+            due_at=BEGAN + timedelta(hours=number + 1),
+        )
+        for number in range(5_000)
+    )
+    with CaptureQueriesContext(connection) as seen:
+        assert queue_again(BEGAN) == 0
+    assert len(seen) == 2
+    assert [rows_read(query["sql"]) for query in seen.captured_queries] == [0, 0]
+
+
+def test_the_last_tick_of_a_schedule_is_one_row_however_many_there_are() -> None:
+    names = ("one", "two", "three")
+    for name in names:
+        scheduled(name, cron("@hourly"), since=BEGAN)
+    schedules = list(Schedule.objects.values_list("pk", flat=True))
+    ScheduleTick.objects.bulk_create(
+        ScheduleTick(
+            schedule_id=schedule,
+            at=BEGAN + timedelta(hours=number),
+            last_at=BEGAN + timedelta(hours=number),
+            reason=TickReason.NOTHING_ENDED,
+        )
+        for schedule in schedules
+        for number in range(2_000)
+    )
+    # The row itself, and the one after it that shows that no other is of its time.
+    assert rows_read(recording._LAST_ROWS, [schedules, TickReason.NOTHING_ENDED]) <= 6
+
+
+def test_a_look_at_what_waits_reads_nothing_while_nothing_has_ended(gateway: Gateway) -> None:
+    definition = PartitionByInterval("@hourly", start="2024-01-01")
+    hours = asset("hours", definition, options={"depends_on_past": True})
+    asked_for = ended_between(definition, BEGAN, BEGAN + timedelta(hours=1_500))
+    runs = ask_for(hours, [[row] for row in partition_rows(definition, asked_for)])
+    assert [run.state for run in runs[:3]] == ["queued", "waiting", "waiting"]
+    asked_at = timezone.now()
+    # In the first minutes, and then every quarter of an hour.
+    for minutes in (0, 10):
+        while RunNeed.objects.filter(look_at__lte=asked_at + timedelta(minutes=minutes)).exists():
+            assert wake_waiting(asked_at + timedelta(minutes=minutes)) == 0
+    soon = asked_at + timedelta(minutes=15)
+    with CaptureQueriesContext(connection) as seen:
+        assert wake_waiting(soon) == 0
+    (look,) = (query["sql"] for query in seen if "assets_app_runneed" in query["sql"])
+    assert rows_read(look) == 0
+    make(runs[0], gateway)
+    assert RunNeed.objects.filter(look_at__lte=soon).count() == 1
+    assert wake_waiting(soon) == 1
+
+
+def test_an_asset_that_reads_all_of_another_names_none_of_it(alice: User, gateway: Gateway) -> None:
+    daily = asset("daily", PartitionByInterval("@daily", start="2024-01-01"))
+    whole = scheduled("whole", by("daily"), since=BEGAN, upstream={"daily": None})
+
+    def look_again() -> list[str]:
+        """What is queued when it comes due again."""
+        Outbox.objects.all().delete()
+        AssetPartition.objects.filter(asset=whole).update(due_again=True)
+        with CaptureQueriesContext(connection) as seen:
+            assert queue_again(at(2024, 8, 1)) == 1
+        assert not [query["sql"] for query in seen if "2024-07-0" in query["sql"]]
+        return waiting(whole)
+
+    write(daily, "2024-07-01..2024-07-03", gateway, alice)
+    write(whole, "", gateway, alice)
+    assert look_again() == []
+    write(daily, "2024-07-03", gateway, alice)
+    assert look_again() == [""]
+    make_all(whole, gateway)
+    assert look_again() == []
+
+
+def test_no_more_is_judged_at_once_than_a_transaction_has_room_for(
+    alice: User, gateway: Gateway, settings: Any
+) -> None:
+    settings.MAX_PARTITIONS_PER_TRANSACTION = 2
+    daily = asset("daily", PartitionByInterval("@daily", start="2024-01-01"))
+    follows = scheduled("follows", by("daily"), daily.definition, since=BEGAN)
+    days = [f"2024-07-0{day}" for day in (1, 2, 3)]
+    for day in days:
+        write(daily, day, gateway, alice)
+    assert [judge_outbox(at(2024, 8, 1)) for _ in range(3)] == [2, 1, 0]
+    assert waiting(follows) == days

@@ -1,0 +1,676 @@
+"""Schedules that join times and assets: when partitions are due, and when they are not."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.models import User
+from assets_app.catalogue.timetables import pause_schedule, store_schedules
+from assets_app.execution import attempts, ending
+from assets_app.models import (
+    Asset,
+    AssetPartition,
+    Gateway,
+    Materialization,
+    Outbox,
+    Run,
+    RunAttempt,
+    Schedule,
+    ScheduleTick,
+    TickReason,
+    Trigger,
+)
+from assets_app.scheduling import joined_ticks, judging
+from assets_app.scheduling.again import queue_again
+from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.missed import Missed, missed_by
+from assets_app.scheduling.progress import progress_of
+from assets_app.scheduling.ticking import handle_ticks
+from slicewise import (
+    PartitionAtRuntime,
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+)
+from tests.cast import asset, outlet_of, together
+from tests.scheduling.scenes import (
+    all_of,
+    any_of,
+    at,
+    begin,
+    by,
+    cron,
+    every,
+    fail,
+    make_all,
+    scheduled,
+    waiting,
+    write,
+)
+
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+BERLIN = PartitionByInterval("@daily", timezone="Europe/Berlin", start="2024-01-01")
+SEGMENTS = PartitionBySequence(["north", "south"])
+BEGAN = at(2024, 7, 1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+pytestmark = pytest.mark.django_db
+
+
+def look(now: datetime) -> None:
+    """What a beat does at one moment."""
+    handle_ticks(now)
+    while judge_outbox(now):
+        pass
+    while queue_again(now):
+        pass
+
+
+def written(of: Asset, selection: str, when: datetime, gateway: Gateway, user: User) -> None:
+    """Write partitions upstream at a moment, and judge what follows just after it. The ticks before
+    it are handled.
+    """
+    look(when - timedelta(milliseconds=50))
+    before = set(Materialization.objects.values_list("pk", flat=True))
+    write(of, selection, gateway, user)
+    Materialization.objects.exclude(pk__in=before).update(created_at=when)
+    look(when + timedelta(milliseconds=50))
+
+
+def made_at(of: Asset, gateway: Gateway, when: datetime) -> None:
+    """Bring the waiting runs of an asset to their success, as if they had begun at a moment."""
+    runs = list(Run.objects.filter(asset=of, state="queued").values_list("pk", flat=True))
+    make_all(of, gateway)
+    RunAttempt.objects.filter(run__in=runs).update(started_at=when)
+
+
+def ticks(of: Asset) -> list[tuple[str, int, int]]:
+    """Reason, count and partitions queued of each row, the first one first."""
+    rows = ScheduleTick.objects.filter(schedule__producer=of.producer).order_by("at")
+    return [(row.reason, row.count, row.queued) for row in rows]
+
+
+# ---------------------------------------------------------------- a | time
+
+
+def test_either_is_due_by_the_asset_before_the_tick(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    either = scheduled("either", any_of(by("up"), cron("0 6 * * *")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    assert waiting(either) == ["2024-07-01"]
+    assert Run.objects.get(asset=either).trigger == Trigger.UPSTREAM
+    make_all(either, gateway)
+    look(at(2024, 7, 2, 6))
+    assert waiting(either) == []
+    assert ticks(either)[1:] == [(TickReason.EXISTS, 1, 0)]
+
+
+def test_either_is_due_by_the_tick_where_the_asset_is_late(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    either = scheduled("either", any_of(by("up"), cron("0 6 * * *")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2, 5, 59))
+    assert waiting(either) == []
+    look(at(2024, 7, 2, 6))
+    assert waiting(either) == ["2024-07-01"]
+    run = Run.objects.select_related("tick").get(asset=either)
+    assert run.trigger == Trigger.SCHEDULE
+    assert run.tick is not None
+    assert run.tick.at == at(2024, 7, 2, 6)
+    make_all(either, gateway)
+    # What comes late is new, and makes it again; later ticks do not.
+    look(at(2024, 7, 3, 5))
+    assert waiting(either) == []
+    written(up, "2024-07-01", at(2024, 7, 3, 5, 30), gateway, alice)
+    assert waiting(either) == ["2024-07-01"]
+
+
+def test_a_tick_makes_each_window_due_once(gateway: Gateway) -> None:
+    asset("up", DAILY)
+    either = scheduled("either", any_of(by("up"), cron("@hourly")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2))
+    fail(Run.objects.get(asset=either), gateway)
+    for hour in range(1, 4):
+        look(at(2024, 7, 2, hour))
+    assert waiting(either) == []
+    assert ticks(either) == [("", 24, 1), (TickReason.NOTHING_ENDED, 3, 0)]
+
+
+def test_a_weekly_tick_makes_all_windows_of_the_week_beside_a_daily_one() -> None:
+    asset("up", DAILY)
+    joined = scheduled(
+        "joined", any_of(all_of(by("up"), cron("@daily")), cron("@weekly")), DAILY, since=BEGAN
+    )
+    for day in range(2, 8):
+        look(at(2024, 7, day) - HOUR)
+        look(at(2024, 7, day))
+    # Sunday 7 July is the first weekly tick.
+    assert waiting(joined) == [f"2024-07-0{day}" for day in range(1, 7)]
+
+
+# ---------------------------------------------------------------- a & time
+
+
+def test_both_are_due_at_the_first_tick_at_which_the_asset_is_there(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("0 6 * * *")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    assert waiting(both) == []
+    look(at(2024, 7, 2, 6))
+    assert waiting(both) == ["2024-07-01"]
+    assert Run.objects.get(asset=both).trigger == Trigger.SCHEDULE
+    assert ticks(both)[1:] == [("", 1, 1)]
+    make_all(both, gateway)
+    # After its first tick it waits for the next one.
+    look(at(2024, 7, 3, 6))
+    assert waiting(both) == []
+    assert ticks(both)[2:] == [(TickReason.UPSTREAM, 1, 0)]
+    written(up, "2024-07-02", at(2024, 7, 3, 7), gateway, alice)
+    look(at(2024, 7, 4, 5, 59))
+    assert waiting(both) == []
+    look(at(2024, 7, 4, 6))
+    assert waiting(both) == ["2024-07-02"]
+    assert Run.objects.get(asset=both, state="queued").tick is not None
+
+
+def test_what_is_made_again_upstream_is_taken_over_at_the_next_tick(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled(
+        "both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN, upstream={"up": None}
+    )
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    look(at(2024, 7, 3))
+    made_at(both, gateway, at(2024, 7, 3))
+    look(at(2024, 7, 4))
+    assert waiting(both) == []
+    for hour in (1, 2):
+        written(up, "2024-07-01", at(2024, 7, 4, hour), gateway, alice)
+        assert waiting(both) == []
+    look(at(2024, 7, 5))
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_ticks_for_which_the_rest_does_not_hold_are_one_line() -> None:
+    asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    for day in range(2, 6):
+        look(at(2024, 7, day))
+    assert ticks(both) == [(TickReason.UPSTREAM, 4, 0)]
+
+
+def test_a_write_that_was_recorded_before_a_tick_and_judged_after_it_is_in_time(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("0 6 * * *")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2, 6))
+    write(up, "2024-07-01", gateway, alice)
+    Materialization.objects.update(created_at=at(2024, 7, 3, 5, 59, 59))
+    handle_ticks(at(2024, 7, 3, 6))
+    judge_outbox(at(2024, 7, 3, 6, 0, 1))
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_a_window_that_is_not_over_waits_for_its_end_and_then_for_a_tick(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up")
+    both = scheduled("both", all_of(by("up"), cron("0 6 * * *")), DAILY, since=BEGAN)
+    written(up, "", at(2024, 7, 1, 12), gateway, alice)
+    look(at(2024, 7, 2))
+    assert waiting(both) == []
+    look(at(2024, 7, 2, 6))
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_two_times_are_met_once_both_have_ticked() -> None:
+    both = scheduled("both", all_of(cron("@daily"), cron("30 12 * * *")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2))
+    assert waiting(both) == []
+    look(at(2024, 7, 2, 12, 30))
+    assert waiting(both) == ["2024-07-01"]
+    look(at(2024, 7, 3))
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_a_part_waits_for_its_own_time_and_for_no_other(alice: User, gateway: Gateway) -> None:
+    one, two = asset("one", DAILY), asset("two", DAILY)
+    joined = scheduled(
+        "joined",
+        any_of(all_of(by("one"), cron("@daily")), all_of(by("two"), cron("0 * * * *"))),
+        DAILY, since=BEGAN,
+    )  # fmt: skip
+    written(one, "2024-07-01", at(2024, 7, 2, 0, 30), gateway, alice)
+    look(at(2024, 7, 2, 1))
+    assert waiting(joined) == []
+    written(two, "2024-07-01", at(2024, 7, 2, 1, 30), gateway, alice)
+    look(at(2024, 7, 2, 2))
+    assert waiting(joined) == ["2024-07-01"]
+
+
+def test_an_asset_beside_a_part_with_a_time_makes_due_by_itself(
+    alice: User, gateway: Gateway
+) -> None:
+    one, two = asset("one", DAILY), asset("two", DAILY)
+    joined = scheduled(
+        "joined", any_of(by("one"), all_of(by("two"), cron("@daily"))), DAILY, since=BEGAN
+    )
+    written(two, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    assert waiting(joined) == []
+    written(one, "2024-07-01", at(2024, 7, 2, 2), gateway, alice)
+    assert waiting(joined) == ["2024-07-01"]
+
+
+# ---------------------------------------------------------------- without windows
+
+
+def test_what_has_no_window_is_due_at_each_tick_where_a_time_alone_suffices(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up")
+    whole = scheduled("whole", any_of(by("up"), cron("@daily")), since=BEGAN, upstream={"up": None})
+    for day in (2, 3):
+        look(at(2024, 7, day))
+        assert waiting(whole) == [""], day
+        made_at(whole, gateway, at(2024, 7, day))
+        look(at(2024, 7, day, 1))
+        assert waiting(whole) == []
+    written(up, "", at(2024, 7, 3, 2), gateway, alice)
+    assert waiting(whole) == [""]
+    assert Run.objects.get(asset=whole, state="queued").trigger == Trigger.UPSTREAM
+
+
+def test_what_has_no_window_is_due_at_a_tick_where_the_asset_has_something_new(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    segments = scheduled(
+        "segments", all_of(by("up"), every(6 * HOUR)), SEGMENTS, since=BEGAN, upstream={"up": None}
+    )
+    look(at(2024, 7, 1, 6))
+    assert waiting(segments) == []
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    assert waiting(segments) == []
+    look(at(2024, 7, 2, 6))
+    assert waiting(segments) == ["north", "south"]
+    made_at(segments, gateway, at(2024, 7, 2, 6))
+    look(at(2024, 7, 2, 12))
+    assert waiting(segments) == []
+
+
+def test_a_tick_during_a_run_makes_what_has_no_window_once_more(gateway: Gateway) -> None:
+    asset("up")
+    whole = scheduled("whole", any_of(by("up"), cron("@hourly")), since=BEGAN)
+    look(at(2024, 7, 1, 1))
+    run = Run.objects.get(asset=whole)
+    attempt = begin(run, gateway)
+    RunAttempt.objects.filter(run=run).update(started_at=at(2024, 7, 1, 1))
+    look(at(2024, 7, 1, 2))
+    assert ticks(whole) == [("", 1, 1), (TickReason.IN_FLIGHT, 1, 0)]
+    finish(attempt)
+    look(at(2024, 7, 1, 2, 10))
+    assert waiting(whole) == [""]
+    made_at(whole, gateway, at(2024, 7, 1, 2, 10))
+    look(at(2024, 7, 1, 2, 20))
+    assert waiting(whole) == []
+
+
+def test_a_run_that_began_after_the_tick_is_the_one_that_the_tick_asks_for(
+    gateway: Gateway,
+) -> None:
+    asset("up")
+    whole = scheduled("whole", any_of(by("up"), cron("@hourly")), since=BEGAN)
+    look(at(2024, 7, 1, 1))
+    look(at(2024, 7, 1, 2))
+    made_at(whole, gateway, at(2024, 7, 1, 2, 5))
+    look(at(2024, 7, 1, 2, 10))
+    assert waiting(whole) == []
+
+
+def test_runs_that_find_partitions_are_queued_at_each_tick(gateway: Gateway) -> None:
+    asset("up")
+    customers = PartitionAtRuntime(name="customers")
+    found = scheduled("found", any_of(by("up"), cron("@hourly")), customers, since=BEGAN)
+    look(at(2024, 7, 1, 1))
+    assert Run.objects.filter(asset=found).count() == 1
+    look(at(2024, 7, 1, 1, 30))
+    assert Run.objects.filter(asset=found).count() == 1
+
+
+def test_each_segment_of_a_window_is_due() -> None:
+    asset("up", SEGMENTS)
+    both = scheduled(
+        "both", any_of(by("up"), cron("@daily")), PartitionByProduct([HOURLY, SEGMENTS]),
+        since=BEGAN,
+    )  # fmt: skip
+    look(at(2024, 7, 2))
+    assert len(waiting(both)) == 48
+
+
+# ---------------------------------------------------------------- clocks
+
+
+def test_a_time_goes_by_the_zone_of_the_asset_or_by_its_own() -> None:
+    asset("up", BERLIN)
+    of_asset = scheduled(
+        "of_asset", any_of(by("up"), cron("@daily")), BERLIN, since=BEGAN, timezone="Europe/Berlin"
+    )
+    own = scheduled(
+        "own", any_of(by("up"), cron("@daily", "Asia/Kolkata")), BERLIN, since=BEGAN,
+        timezone="Europe/Berlin",
+    )  # fmt: skip
+    look(at(2024, 7, 1, 22))
+    assert (waiting(of_asset), waiting(own)) == (["2024-07-01"], [])
+    look(at(2024, 7, 2, 18, 30))
+    assert waiting(own) == ["2024-07-01"]
+
+
+def test_on_days_of_change_each_window_is_due_once() -> None:
+    hours = PartitionByInterval("@hourly", timezone="Europe/Berlin", start="2024-01-01")
+    asset("up", hours)
+    joined = scheduled(
+        "joined", any_of(by("up"), cron("30 2 * * *"), cron("@hourly")), hours,
+        since=at(2024, 10, 26, 22), timezone="Europe/Berlin",
+    )  # fmt: skip
+    for half_hours in range(1, 51):
+        look(at(2024, 10, 26, 22) + half_hours * HOUR / 2)
+    assert len(waiting(joined)) == len(set(waiting(joined))) == 25
+    at_spring = scheduled(
+        "at_spring", all_of(cron("30 2 * * *"), cron("@hourly")), BERLIN,
+        since=at(2024, 3, 30, 12), timezone="Europe/Berlin",
+    )  # fmt: skip
+    # There is no 02:30 on 31 March: the tick is the first instant after the gap, 03:00.
+    look(at(2024, 3, 31, 0, 59))
+    assert waiting(at_spring) == []
+    look(at(2024, 3, 31, 1))
+    assert waiting(at_spring) == ["2024-03-30"]
+
+
+def test_after_downtime_the_next_look_makes_what_all_ticks_meanwhile_were_about() -> None:
+    asset("up", HOURLY)
+    joined = scheduled("joined", any_of(by("up"), cron("0 */6 * * *")), HOURLY, since=BEGAN)
+    look(at(2024, 7, 3, 13))
+    assert len(waiting(joined)) == 60
+    assert ticks(joined) == [("", 10, 60)]
+    assert Schedule.objects.get(producer=joined.producer).next_at == at(2024, 7, 3, 18)
+
+
+def test_more_than_one_tick_may_queue_is_looked_at_in_the_next_moments(settings: object) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 10  # type: ignore[attr-defined]
+    asset("up", HOURLY)
+    joined = scheduled("joined", any_of(by("up"), cron("@daily")), HOURLY, since=BEGAN)
+    look(at(2024, 7, 2))
+    assert len(waiting(joined)) == 24
+    assert not AssetPartition.objects.filter(due_again=True).exists()
+
+
+# ---------------------------------------------------------------- no catch-up, pauses, changes
+
+
+def test_history_is_not_due_by_a_time(alice: User, gateway: Gateway) -> None:
+    up = asset("up", HOURLY)
+    joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=at(2024, 7, 1, 12))
+    # Something of old days is made upstream: they are not complete, and no tick is about them.
+    written(up, "2024-06-28T00:00Z", at(2024, 7, 1, 13), gateway, alice)
+    look(at(2024, 7, 2))
+    assert waiting(joined) == ["2024-07-01"]
+    written(up, "2024-06-28T01:00Z..2024-06-28T23:00Z", at(2024, 7, 2, 1), gateway, alice)
+    assert waiting(joined) == ["2024-07-01", "2024-06-28"]
+
+
+def test_old_days_that_are_written_upstream_are_due_at_the_next_tick(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=at(2024, 7, 1, 12))
+    written(up, "2024-06-28", at(2024, 7, 1, 13), gateway, alice)
+    assert waiting(both) == []
+    look(at(2024, 7, 2))
+    assert waiting(both) == ["2024-06-28"]
+
+
+def test_a_paused_asset_makes_nothing_and_unpausing_does_not_catch_up(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    pause(joined, True, at(2024, 7, 1, 12))
+    written(up, "2024-06-20", at(2024, 7, 1, 13), gateway, alice)
+    look(at(2024, 7, 3, 12))
+    assert waiting(joined) == []
+    pause(joined, False, at(2024, 7, 3, 13))
+    look(at(2024, 7, 4))
+    assert waiting(joined) == ["2024-07-03"]
+
+
+def test_what_was_missed_is_told_while_it_is_paused_and_afterwards(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    joined = scheduled("joined", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    for one in (joined, both):
+        pause(one, True, at(2024, 7, 1, 12))
+    assert missed(joined, at(2024, 7, 1, 23)) is None
+    written(up, "2024-07-02", at(2024, 7, 3, 1), gateway, alice)
+    for now in (at(2024, 7, 3, 12), at(2024, 7, 4, 1)):
+        found, of_both = missed(joined, now), missed(both, now)
+        assert found is not None
+        assert of_both is not None
+        assert (found.first, found.is_by_time, found.is_all) == ("2024-07-01", False, True)
+        assert (of_both.first, of_both.count) == ("2024-07-02", 1)
+        assert found.last == ("2024-07-02" if now.day == 3 else "2024-07-03")
+    for one in (joined, both):
+        pause(one, False, at(2024, 7, 4, 2))
+    after = missed(joined, at(2024, 7, 4, 3))
+    assert after is not None
+    assert (after.first, after.last) == ("2024-07-01", "2024-07-03")
+    write(joined, "2024-07-01..2024-07-03", gateway, alice)
+    assert missed(joined, at(2024, 7, 4, 3)) is None
+
+
+def test_a_pause_of_what_waits_for_a_tick_drops_it(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    pause(both, True, at(2024, 7, 2, 2))
+    look(at(2024, 7, 3))
+    assert waiting(both) == []
+    pause(both, False, at(2024, 7, 3, 1))
+    look(at(2024, 7, 4))
+    assert waiting(both) == []
+
+
+def test_a_time_that_is_added_goes_on_from_where_the_plain_one_was() -> None:
+    asset("up", DAILY)
+    made = scheduled("made", cron("@daily"), DAILY, since=BEGAN)
+    look(at(2024, 7, 2))
+    declare(made, any_of(by("up"), cron("0 6 * * *")), at(2024, 7, 3, 1))
+    row = Schedule.objects.get(producer=made.producer)
+    assert (row.by_time, row.began_at, row.next_at) == (False, at(2024, 7, 2), at(2024, 7, 2, 6))
+    look(at(2024, 7, 3, 6))
+    assert waiting(made) == ["2024-07-01", "2024-07-02"]
+
+
+def test_a_plain_time_goes_on_from_the_last_of_its_own_ticks() -> None:
+    asset("up", DAILY)
+    made = scheduled("made", any_of(by("up"), cron("@weekly")), DAILY, since=BEGAN)
+    declare(made, cron("@weekly"), at(2024, 7, 4))
+    look(at(2024, 7, 7))
+    assert waiting(made) == [f"2024-07-0{day}" for day in range(1, 7)]
+
+
+def test_a_time_that_joins_assets_alone_begins_then() -> None:
+    asset("up", DAILY)
+    made = scheduled("made", by("up"), DAILY, since=BEGAN)
+    declare(made, any_of(by("up"), cron("@daily")), at(2024, 7, 4, 12))
+    look(at(2024, 7, 5))
+    assert waiting(made) == ["2024-07-04"]
+
+
+def test_an_expression_that_loses_its_times_waits_for_none(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    made = scheduled("made", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    declare(made, by("up"), at(2024, 7, 2, 2))
+    row = Schedule.objects.get(producer=made.producer)
+    assert (row.next_at, row.handled_until) == (None, BEGAN)
+    # It was put off, and is judged by what holds then.
+    look(at(2024, 7, 3))
+    assert waiting(made) == ["2024-07-01"]
+
+
+# ---------------------------------------------------------------- failures, others, costs
+
+
+def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asset("up", DAILY)
+    bad = scheduled("bad", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    judge_rows = judging.judge_rows
+
+    def failing(of: Asset, *others: object) -> object:
+        if of == bad:
+            raise RuntimeError("no")
+        return judge_rows(of, *others)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(joined_ticks, "judge_rows", failing)
+        look(at(2024, 7, 2))
+    assert (waiting(bad), waiting(good)) == ([], ["2024-07-01"])
+    row = Schedule.objects.get(producer=bad.producer)
+    assert (row.failures, row.error) == (1, "RuntimeError: no")
+    assert row.next_at == at(2024, 7, 2, 0, 1)
+    look(at(2024, 7, 2, 0, 1))
+    assert waiting(bad) == ["2024-07-01"]
+    assert Schedule.objects.get(producer=bad.producer).failures == 0
+
+
+def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+
+    def failing(*_: object) -> object:
+        raise RuntimeError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(joined_ticks, "judge_rows", failing)
+        patched.setattr(judging, "judge_rows", failing)
+        look(at(2024, 7, 3))
+    assert waiting(both) == []
+    queue_again(at(2024, 7, 3, 0, 5))
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_what_is_made_together_is_due_together(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    rule = any_of(by("up"), cron("@daily"))
+    one, two = together("pair", ["one", "two"], DAILY, options={"schedule": rule}, schedule=rule)
+    for made in (one, two):
+        up.downstream_edges.create(downstream=made, scheduling=True)
+    assert one.producer is not None
+    store_schedules([one.producer], now=BEGAN)
+    look(at(2024, 7, 2))
+    assert waiting(one) == ["2024-07-01"]
+    assert AssetPartition.objects.filter(held_by__isnull=False).count() == 2
+    make_all(one, gateway)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    assert waiting(one) == ["2024-07-01"]
+
+
+def test_a_window_that_another_run_holds_at_the_tick_is_looked_at_when_that_has_ended(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled(
+        "both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN, upstream={"up": None}
+    )
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    look(at(2024, 7, 3))
+    attempt = begin(Run.objects.get(asset=both), gateway)
+    # Newer than what the run has read, and there at the next tick.
+    written(up, "2024-07-01", at(2024, 7, 3, 1), gateway, alice)
+    look(at(2024, 7, 4))
+    finish(attempt)
+    look(at(2024, 7, 4, 1))
+    assert waiting(both) == ["2024-07-01"]
+
+
+def test_what_waits_for_a_tick_is_told_as_on_its_way(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    (one,) = progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 2, 2))
+    assert one.waits_for_tick
+    assert one.text == "up 1 of 1, due at the next tick"
+    look(at(2024, 7, 3))
+    make_all(both, gateway)
+    assert progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 3, 2)) == []
+
+
+def test_what_a_backfill_makes_upstream_waits_for_no_tick(alice: User, gateway: Gateway) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    write(up, "2024-06-01", gateway, alice)
+    Outbox.objects.all().delete()
+    look(at(2024, 7, 2))
+    assert waiting(both) == []
+
+
+def test_a_tick_costs_the_same_statements_for_many_windows() -> None:
+    asset("up", HOURLY)
+
+    def statements(name: str, schedule: dict[str, Any], until: datetime) -> int:
+        scheduled(name, any_of(by("up"), schedule), HOURLY, since=BEGAN)
+        with CaptureQueriesContext(connection) as seen:
+            handle_ticks(until)
+        return len(seen)
+
+    few = statements("few", cron("@hourly"), at(2024, 7, 1, 1))
+    Schedule.objects.update(next_at=None)
+    assert statements("many", cron("@daily"), at(2024, 7, 2)) == few
+
+
+def pause(of: Asset, paused: bool, when: datetime) -> None:
+    """Pause or resume at a moment."""
+    Asset.objects.filter(pk=of.pk).update(paused=paused)
+    of.paused = paused
+    pause_schedule(of, paused=paused, now=when)
+
+
+def missed(of: Asset, now: datetime) -> Missed | None:
+    """What was missed during the last pause."""
+    return missed_by(Asset.objects.get(pk=of.pk), now)
+
+
+def declare(of: Asset, schedule: dict[str, Any], when: datetime) -> None:
+    """Give an asset another schedule."""
+    producer = of.producer
+    assert producer is not None
+    assert producer.current_version is not None
+    producer.current_version.definition["schedule"] = schedule
+    producer.current_version.save(update_fields=["definition"])
+    Asset.objects.filter(pk=of.pk).update(schedule=schedule)
+    names = {part["name"] for part in schedule.get("of", [schedule]) if "name" in part}
+    for name in names:
+        upstream = Asset.objects.get(name=name)
+        upstream.downstream_edges.get_or_create(downstream=of, defaults={"scheduling": True})
+    store_schedules([producer], now=when)
+
+
+def finish(attempt: attempts.Attempt) -> None:
+    """Bring a run that has begun to its success."""
+    staged = [{"key": key, "path": key, "rows": 1, "bytes": 1} for key in attempt.keys]
+    assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)])
+    assert ending.succeed(attempt.row)

@@ -1,0 +1,164 @@
+"""What a schedule by assets has missed while its asset was paused, before and after unpausing."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts_app.models import User
+from assets_app.catalogue.services import set_paused
+from assets_app.models import Asset, Gateway, Run, Schedule, Trigger
+from assets_app.queries.clock import database_now
+from assets_app.scheduling.again import queue_again
+from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.missed import missed_by
+from slicewise import PartitionByInterval, PartitionBySequence
+from tests.cast import asset
+from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
+
+HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
+DAILY = PartitionByInterval("@daily", start="2024-01-01")
+SEGMENTS = PartitionBySequence(["a", "b"])
+BEGAN = at(2024, 7, 1)
+pytestmark = pytest.mark.django_db
+
+
+def missed(of: Asset, now: datetime | None = None) -> str | None:
+    """The selection of what was missed of an asset, as it is in the database now."""
+    found = missed_by(Asset.objects.get(pk=of.pk), now or database_now())
+    return None if found is None else found.selection
+
+
+def paused_since(of: Asset, earlier: timedelta) -> None:
+    """Move the begin of the pause back: a write just before a pause counts as part of it."""
+    Schedule.objects.filter(producer=of.producer).update(paused_at=database_now() - earlier)
+
+
+@pytest.fixture
+def daily(gateway: Gateway, alice: User) -> Asset:
+    """A paused asset by day, scheduled by one by hour; a day was made before the pause."""
+    hourly = asset("hourly", HOURLY)
+    daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
+    write(hourly, "2024-07-01T00:00Z..2024-07-01T23:00Z", gateway, alice)
+    judge_outbox(database_now())
+    make_all(daily, gateway)
+    set_paused(daily, True, user=alice)
+    return daily
+
+
+def write_hours(selection: str, gateway: Gateway, user: User) -> None:
+    write(Asset.objects.get(name="hourly"), selection, gateway, user)
+    judge_outbox(database_now())
+
+
+def test_whole_days_written_during_the_pause_are_missed_until_they_are_made(
+    daily: Asset, gateway: Gateway, alice: User
+) -> None:
+    assert missed(daily) is None
+    write_hours("2024-07-02T00:00Z..2024-07-03T23:00Z", gateway, alice)
+    write_hours("2024-07-05T00:00Z..2024-07-05T22:00Z", gateway, alice)  # an hour is lacking
+    assert waiting(daily) == []
+    assert missed(daily) == "2024-07-02..2024-07-03"
+    set_paused(daily, False, user=alice)
+    judge_outbox(database_now())
+    queue_again(database_now())
+    assert waiting(daily) == []
+    assert missed(daily) == "2024-07-02..2024-07-03"
+    write(daily, "2024-07-02", gateway, alice)
+    assert missed(daily) == "2024-07-03"
+    write(daily, "2024-07-03", gateway, alice)
+    assert missed(daily) is None
+
+
+def test_a_day_that_is_there_is_missed_once_an_hour_of_it_is_newer(
+    daily: Asset, gateway: Gateway, alice: User
+) -> None:
+    write_hours("2024-07-01T05:00Z", gateway, alice)
+    found = missed_by(Asset.objects.get(pk=daily.pk), database_now())
+    assert found is not None
+    assert (found.count, found.first, found.is_all) == (1, "2024-07-01", True)
+    assert found.form == "selection=2024-07-01&existing=stale"
+
+
+def test_what_is_written_after_the_pause_is_due_and_not_missed(
+    daily: Asset, gateway: Gateway, alice: User
+) -> None:
+    write_hours("2024-07-02", gateway, alice)
+    set_paused(daily, False, user=alice)
+    write_hours("2024-07-03", gateway, alice)
+    assert waiting(daily) == ["2024-07-03"]
+    assert missed(daily) == "2024-07-02"
+    make_all(daily, gateway)
+    assert missed(daily) == "2024-07-02"
+
+
+def test_what_a_backfill_has_made_upstream_is_not_missed(
+    daily: Asset, gateway: Gateway, alice: User
+) -> None:
+    write_hours("2024-07-02", gateway, alice)
+    Run.objects.filter(asset__name="hourly").update(trigger=Trigger.BACKFILL)
+    assert missed(daily) is None
+
+
+def test_what_a_run_makes_now_is_not_missed(daily: Asset, gateway: Gateway, alice: User) -> None:
+    from assets_app.execution.requests import MaterializeRequest, materialize
+
+    write_hours("2024-07-02..2024-07-03", gateway, alice)
+    materialize(MaterializeRequest(asset=daily, selection="2024-07-02"), user=alice)
+    assert missed(daily) == "2024-07-03"
+
+
+def test_a_new_pause_begins_a_new_list_and_an_old_one_is_forgotten(
+    daily: Asset, gateway: Gateway, alice: User, settings: object
+) -> None:
+    settings.SCHEDULE_TICK_DAYS = 30  # type: ignore[attr-defined]
+    write_hours("2024-07-02", gateway, alice)
+    set_paused(daily, False, user=alice)
+    assert missed(daily, database_now() + timedelta(days=29)) == "2024-07-02"
+    assert missed(daily, database_now() + timedelta(days=31)) is None
+    set_paused(daily, True, user=alice)
+    paused_since(daily, timedelta(minutes=-2))
+    assert missed(daily) is None
+
+
+def test_windows_that_ended_before_a_segment_was_written_are_missed(
+    gateway: Gateway, alice: User
+) -> None:
+    regions = asset("regions", SEGMENTS)
+    by_region = scheduled("by_region", by("regions"), DAILY, since=database_now())
+    began = database_now() - timedelta(days=2)
+    Schedule.objects.update(handled_until=began)
+    set_paused(by_region, True, user=alice)
+    write(regions, "*", gateway, alice)
+    judge_outbox(database_now())
+    found = missed_by(Asset.objects.get(pk=by_region.pk), database_now())
+    set_paused(by_region, False, user=alice)
+    assert found is not None
+    assert found.count == 2
+    assert missed_by(Asset.objects.get(pk=by_region.pk), database_now()) == found
+
+
+def test_an_asset_that_is_not_partitioned_is_missed_as_a_whole(
+    gateway: Gateway, alice: User
+) -> None:
+    hourly = asset("hourly", HOURLY)
+    total = scheduled("total", by("hourly"), since=BEGAN)
+    set_paused(total, True, user=alice)
+    assert missed(total) is None
+    write(hourly, "2024-07-01T00:00Z", gateway, alice)
+    found = missed_by(Asset.objects.get(pk=total.pk), database_now())
+    assert found is not None
+    assert (found.count, found.first, found.form) == (1, "", "")
+
+
+def test_many_writes_cost_as_many_statements_as_few(
+    daily: Asset, gateway: Gateway, alice: User
+) -> None:
+    write_hours("2024-07-02", gateway, alice)
+    with CaptureQueriesContext(connection) as few:
+        assert missed(daily) == "2024-07-02"
+    write_hours("2024-07-03..2024-07-12", gateway, alice)
+    with CaptureQueriesContext(connection) as many:
+        assert missed(daily) == "2024-07-02..2024-07-12"
+    assert len(many) == len(few)

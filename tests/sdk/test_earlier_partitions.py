@@ -1,0 +1,183 @@
+"""A function reads partitions of its own asset that were made before."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from slicewise import (
+    MissingPartitionsError,
+    PartitionAtRuntime,
+    PartitionByInterval,
+    PartitionByProduct,
+    PartitionBySequence,
+    PartitionKeyError,
+    asset,
+)
+from slicewise.handles import AssetHandle, OwnAssetHandle
+from slicewise.io import Writer
+from slicewise.testing import materialize
+
+DAYS = PartitionByInterval("@daily", start="2024-01-01")
+
+
+def reading(partition: object) -> Any:
+    """Try an asset of 2024-01-03 whose function reads these of its own partitions."""
+
+    @asset(uri="file:///tmp/slicewise-unwritten", partition=DAYS)
+    def balances(self: Any) -> Any:
+        return self.read(partition=partition)
+
+    past = {"2024-01-01": "first", DAYS.parse("2024-01-02"): "second"}
+    return materialize(balances, partition="2024-01-03", past=past)
+
+
+def test_a_partition_is_read_by_its_text_or_its_key() -> None:
+    assert reading("2024-01-01") == "first"
+    assert reading(DAYS.parse("2024-01-02")) == "second"
+    assert reading(["2024-01-02"]) == "second"
+
+
+def test_what_the_latest_partition_holds_is_read_by_the_past_of_the_context() -> None:
+    @asset(uri="file:///tmp/slicewise-unwritten", partition=DAYS)
+    def balances(self: Any, context: Any) -> Any:
+        return self.read(partition=next(context["partition"].iter_past_partitions()))
+
+    past = {"2024-01-01": "first", "2024-01-02": "second"}
+    assert materialize(balances, partition="2024-01-03", past=past) == "second"
+
+
+def test_what_has_not_been_made_is_missing() -> None:
+    with pytest.raises(MissingPartitionsError, match="have not been made: 2024-01-05"):
+        reading(["2024-01-01", "2024-01-05"])
+
+
+def test_the_partitions_being_made_are_refused() -> None:
+    with pytest.raises(PartitionKeyError, match=r"makes 2024-01-03 of balances.*made before"):
+        reading(["2024-01-01", "2024-01-03"])
+
+
+def test_partitions_of_a_product_and_of_keys_found_at_run_time_are_read() -> None:
+    both = PartitionByProduct({"day": DAYS, "shop": PartitionBySequence(["mitte", "süd"])})
+
+    @asset(uri="file:///tmp/slicewise-unwritten", partition=both)
+    def balances(self: Any, context: Any) -> Any:
+        return self.read(partition=next(context["partition"].iter_past_partitions()))
+
+    past = {"2024-01-01|mitte": 1, "2024-01-02|s%C3%BCd": 2}
+    assert materialize(balances, partition="day=2024-01-03 shop=mitte", past=past) == 2
+
+    @asset(uri="file:///tmp/slicewise-unwritten", partition=PartitionAtRuntime("shops"))
+    def shops(self: Any) -> Any:
+        return self.read(partition="mitte")
+
+    assert materialize(shops, partition="nord", past={"mitte": 3}) == 3
+
+
+@pytest.mark.parametrize("partition", ["2023-12-31", "no day", []])
+def test_what_is_no_partition_is_refused(partition: object) -> None:
+    with pytest.raises(PartitionKeyError):
+        reading(partition)
+
+
+def test_a_run_asks_which_partitions_are_there() -> None:
+    asked: list[Sequence[str]] = []
+
+    def present(keys: Sequence[str]) -> Sequence[str]:
+        asked.append(keys)
+        return ["2024-01-01"]
+
+    def session() -> Any:
+        raise AssertionError("nothing is read")
+
+    own = OwnAssetHandle(
+        "balances",
+        uri="file:///tmp/slicewise-unwritten",
+        definition=DAYS,
+        keys=[DAYS.parse("2024-01-03")],
+        session=session,
+        writer=Writer(run_id=1, attempt="1"),
+        present=present,
+    )
+    with pytest.raises(MissingPartitionsError, match="made: 2024-01-02"):
+        own.read(partition=["2024-01-01", "2024-01-02"])
+    assert asked == [["2024-01-01", "2024-01-02"]]
+    with pytest.raises(PartitionKeyError, match="made before"):
+        own.read(partition="2024-01-03")
+    assert len(asked) == 1
+
+
+def test_with_nothing_to_read_the_line_that_helps_is_named() -> None:
+    @asset(uri="file:///tmp/slicewise-unwritten", partition=DAYS)
+    def balances(self: Any) -> Any:
+        return self.read()
+
+    said = (
+        "there is nothing to read of 2024-01-03 of balances: no data of it is on record."
+        " Partitions that were made before are read by self.read(partition=...)"
+    )
+    with pytest.raises(MissingPartitionsError, match=re.escape(said)):
+        materialize(balances, partition="2024-01-03", past={"2024-01-02": "second"})
+
+    @asset(uri="file:///tmp/slicewise-unwritten", partition=PartitionAtRuntime("shops"))
+    def shops(self: Any) -> Any:
+        return self.read()
+
+    with pytest.raises(
+        MissingPartitionsError, match=r"covers none.*self\.read\(partition=\.\.\.\)"
+    ):
+        materialize(shops)
+
+    @asset(uri="file:///tmp/slicewise-unwritten")
+    def whole(self: Any) -> Any:
+        return self.read()
+
+    with pytest.raises(MissingPartitionsError, match="no data of it is on record"):
+        materialize(whole)
+
+
+@pytest.mark.parametrize(
+    ("excluded", "said"),
+    [(0, "needs no partition of it"), (5, "all 5 partitions of it that this run would need are")],
+)
+def test_where_nothing_upstream_is_needed_the_line_that_helps_is_named(
+    excluded: int, said: str
+) -> None:
+    orders = AssetHandle(
+        "orders",
+        uri="file:///tmp/slicewise-unwritten",
+        definition=DAYS,
+        keys=[],
+        session=lambda: pytest.fail("a session"),
+        excluded=excluded,
+    )
+    with pytest.raises(MissingPartitionsError, match=said) as refused:
+        orders.read()
+    assert "`if orders.partitions:`" in str(refused.value)
+    assert "mapped" not in str(refused.value)
+
+
+def test_of_its_own_partitions_a_run_reads_those_that_are_there() -> None:
+    seen: list[list[str]] = []
+
+    class Kept:
+        write_modes = ("replace",)
+        measures_cheaply = False
+
+        def read(self, session: Any, definition: Any, keys: Any, *, version: Any) -> str:
+            seen.append([key.text for key in keys])
+            return "frame"
+
+    own = OwnAssetHandle(
+        "balances",
+        uri="file:///tmp/slicewise-unwritten",
+        definition=DAYS,
+        keys=[DAYS.parse(day) for day in ("2024-01-02", "2024-01-03")],
+        session=lambda: None,
+        writer=Writer(run_id=1, attempt="1"),
+        present=lambda keys: ["2024-01-02"],
+    )
+    vars(own)["_storage"] = Kept()
+    assert own.read() == "frame"
+    assert seen == [["2024-01-02"]]

@@ -1,0 +1,153 @@
+"""What happens to runs and what people do: drawn from digests, so that the product and the
+reference meet the same fate without telling each other.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from tests.simulation.calendar import HALF_HOUR, Window, windows
+from tests.simulation.declarations import DeclaredAsset
+
+# A partition: the start of its window, if it has one, and its segment or key.
+Partition = tuple[datetime | None, str]
+WHOLE: Partition = (None, "")
+# Runs end ten minutes after a half hour, people act twenty minutes after it, ticks come on it:
+# nothing that is compared ever happens at one instant.
+_RUN_END = timedelta(minutes=10)
+_ACTION = timedelta(minutes=20)
+CUSTOMERS = ("acme", "globex", "initech", "umbrella", "wayne")
+
+
+def draw(*facts: object) -> float:
+    """Return a number from 0 to 1 that follows from the facts."""
+    digest = hashlib.sha256(repr(facts).encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How a run goes: when it ends, whether it fails, and which keys it finds."""
+
+    ends_at: datetime
+    fails: bool
+    customers: tuple[str, ...]
+
+
+def fate_of(asset: str, partitions: Sequence[Partition], ordinal: int, begun: datetime) -> Fate:
+    """Return how the run of these partitions goes; `ordinal` counts those before it."""
+    facts = (asset, sorted(partitions, key=repr), ordinal)
+    long = draw("long", *facts)
+    halves = 0 if long < 0.7 else 1 if long < 0.85 else 3 if long < 0.97 else 60
+    base = datetime(begun.year, begun.month, begun.day, tzinfo=UTC)
+    rounded = base + ((begun - base) // HALF_HOUR) * HALF_HOUR + _RUN_END
+    if rounded <= begun:
+        rounded += HALF_HOUR
+    customers = tuple(name for name in CUSTOMERS if draw(name, *facts) < 0.3)
+    return Fate(rounded + halves * HALF_HOUR, draw("fails", *facts) < 0.06, customers)
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that a person or another program does at an instant."""
+
+    at: datetime
+    # "make", "pause", "unpause", "report", "retry" or "declare".
+    kind: str
+    asset: str = ""
+    partition: Partition = WHOLE
+
+
+def actions(
+    assets: Iterable[DeclaredAsset], begin: datetime, end: datetime, declared_at: Iterable[datetime]
+) -> list[Action]:
+    """Return all that is done from outside, in order."""
+    found = [Action(at, "declare") for at in declared_at]
+    for declared in assets:
+        if declared.is_external:
+            found += _reports(declared, begin, end)
+        else:
+            found += _pauses(declared, begin, end)
+            found += _requests(declared, begin, end)
+    days = (end - begin).days
+    found += [
+        Action(begin + timedelta(days=day, hours=9) + _ACTION, "retry") for day in range(days)
+    ]
+    return sorted(
+        (action for action in found if begin < action.at < end),
+        key=lambda action: (action.at, action.kind, action.asset, repr(action.partition)),
+    )
+
+
+def _reports(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Action]:
+    """Return the reports of an external asset: most prompt, some days late, some corrections."""
+    found = []
+    for window in windows(str(declared.cadence), declared.zone):
+        if not begin <= window.end < end:
+            continue
+        lateness = draw("late", declared.name, window.start)
+        delay = (
+            timedelta(hours=60) if lateness < 0.05 else timedelta(hours=5 if lateness < 0.2 else 1)
+        )
+        at = _on_action(window.end + delay)
+        found.append(Action(at, "report", declared.name, (window.start, "")))
+        if draw("correction", declared.name, window.start) < 0.1:
+            found.append(
+                Action(at + timedelta(days=4), "report", declared.name, (window.start, ""))
+            )
+    return found
+
+
+def _pauses(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Action]:
+    found = []
+    for week in range((end - begin).days // 7):
+        if draw("pause", declared.name, week) < 0.05:
+            at = _on_action(begin + timedelta(days=7 * week + 2, hours=11))
+            found.append(Action(at, "pause", declared.name))
+            found.append(Action(at + timedelta(hours=53), "unpause", declared.name))
+    return found
+
+
+def _requests(declared: DeclaredAsset, begin: datetime, end: datetime) -> list[Action]:
+    """Return requests by hand for partitions that are over."""
+    found = []
+    for day in range((end - begin).days):
+        if declared.is_runtime or draw("request", declared.name, day) > 0.04:
+            continue
+        at = _on_action(
+            begin + timedelta(days=day, hours=int(24 * draw("hour", declared.name, day)))
+        )
+        segment = ""
+        if declared.segments:
+            number = int(len(declared.segments) * draw("segment", declared.name, day))
+            segment = declared.segments[number]
+        start = None
+        if declared.cadence is not None:
+            start = _recent_window(declared, at, draw("window", declared.name, day)).start
+        found.append(Action(at, "make", declared.name, (start, segment)))
+    return found
+
+
+def _recent_window(declared: DeclaredAsset, at: datetime, number: float) -> Window:
+    first = datetime.fromisoformat(declared.start).replace(tzinfo=ZoneInfo(declared.zone))
+    ended = [
+        window
+        for window in windows(str(declared.cadence), declared.zone)
+        if first <= window.start
+        and window.end <= at
+        and not (declared.without_weekends and is_weekend(window.start, declared.zone))
+    ]
+    recent = ended[-4:]
+    return recent[int(len(recent) * number)]
+
+
+def is_weekend(instant: datetime, zone: str) -> bool:
+    """Return whether a clock of the zone shows a Saturday or Sunday."""
+    return instant.astimezone(ZoneInfo(zone)).weekday() >= 5
+
+
+def _on_action(at: datetime) -> datetime:
+    base = datetime(at.year, at.month, at.day, tzinfo=UTC)
+    return base + ((at - base) // HALF_HOUR) * HALF_HOUR + _ACTION

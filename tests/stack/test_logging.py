@@ -1,0 +1,55 @@
+"""What a line of the log says."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from config.logging import EventFormatter
+
+
+def line(name: str, *, as_json: bool, extra: dict[str, Any], error: Exception | None = None) -> str:
+    record = logging.getLogger(name).makeRecord(
+        name, logging.WARNING, __file__, 1, "message not sent to %s", ("beat",),
+        (type(error), error, error.__traceback__) if error else None, extra=extra,
+    )  # fmt: skip
+    return EventFormatter(as_json).format(record)
+
+
+def failed() -> Exception:
+    password = "hunter2"  # noqa: F841
+    try:
+        raise ValueError("no broker")
+    except ValueError as error:
+        return error
+
+
+def test_machines_read_the_event_and_its_facts() -> None:
+    said = json.loads(line("assets_app.execution.messages", as_json=True, extra={"run": 7}))
+    assert said.pop("timestamp").endswith("Z")
+    assert said == {
+        "event": "message not sent to beat",
+        "level": "warning",
+        "logger": "assets_app.execution.messages",
+        "run": 7,
+    }
+
+
+def test_people_read_them_in_a_line() -> None:
+    said = line("config.beat", as_json=False, extra={"task": "tick"})
+    assert "message not sent to beat" in said
+    assert said.rstrip().endswith("task=tick")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_libraries_pass_along_is_left_out(as_json: bool) -> None:
+    said = line("django.request", as_json=as_json, extra={"request": "GET /?token=1"})
+    assert "token" not in said
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_traceback_shows_no_variables(as_json: bool) -> None:
+    said = line("config.beat", as_json=as_json, extra={}, error=failed())
+    assert "ValueError: no broker" in said
+    assert "hunter2" not in said.replace('password = "hunter2"', "")
