@@ -91,7 +91,7 @@ def test_backfills_of_a_gateway_that_is_away(crew: Crew, api: Client, recovered:
     until(lambda: api.get(address)["counts"]["active"] == MANY, "all of it is queued")
     recovered(f"{MANY} runs of a gateway that is away: others start after", ready_starts(crew, api))
     api.post(f"{address}cancel/")
-    assert api.get(address)["state"] == "canceled"
+    until(lambda: api.get(address)["state"] == "canceled", "all of it is canceled")
 
 
 def test_roll_ups_of_which_an_hour_is_there_and_23_are_not(
