@@ -24,6 +24,7 @@ from slicewise.rows import PartitionRow, partition_rows
 # The others tick at the next beat: of so many it takes two seconds, which other work waits for.
 _AT_ONCE = 100
 _MOMENT = timedelta(microseconds=1)
+_SECOND = timedelta(seconds=1)
 
 
 def handle_joined_ticks(now: datetime) -> int:
@@ -52,7 +53,7 @@ def _handle(schedule_id: int, now: datetime) -> bool:
     with apart(asset or Asset(name=schedule.producer.name)) as outcome:
         if asset is None:
             raise LookupError("no asset is declared that it makes")
-        _tick(schedule, taken_by_schedule(asset), now)
+        _tick(schedule, taken_by_schedule(asset), _until(schedule, asset, now))
     if outcome.error is None:
         forget_failures([schedule])
     elif isinstance(outcome.error, SlicesLocked):
@@ -73,6 +74,31 @@ def _asset_of(schedule: Schedule) -> Asset | None:
     # One that its function makes no more is in force as long as its own file is broken.
     names = schedule.producer.outlet_names
     return next((one for one in declared.order_by("-paused", "id") if one.name in names), None)
+
+
+def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
+    """Return up to when one transaction handles ticks: now, or an earlier moment where the ticks
+    until now are about too many partitions. At least the first tick is handled.
+    """
+
+    def is_too_much(until: datetime) -> bool:
+        terms = TickTerms(rule=rule, began_at=schedule.began_at, now=until)
+        ended = terms.ended_since(asset.definition, schedule.handled_until)
+        return len(ended) > settings.MAX_PARTITIONS_PER_TICK
+
+    assert schedule.rule is not None  # noqa: S101  (its caller has looked)
+    rule = schedule.rule
+    first = next_tick(rule, schedule.handled_until)
+    if first is None or first >= now or not is_too_much(now):
+        return now
+    most, too_much = 0, (now - first) // _SECOND
+    while too_much - most > 1:
+        middle = (most + too_much) // 2
+        if is_too_much(first + middle * _SECOND):
+            too_much = middle
+        else:
+            most = middle
+    return first + most * _SECOND
 
 
 def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:

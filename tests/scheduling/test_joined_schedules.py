@@ -401,6 +401,34 @@ def test_after_downtime_the_next_look_makes_what_all_ticks_meanwhile_were_about(
     assert Schedule.objects.get(producer=joined.producer).next_at == at(2024, 7, 3, 18)
 
 
+def test_after_long_downtime_no_transaction_takes_more_than_its_share(settings: object) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 27  # type: ignore[attr-defined]
+    asset("up", HOURLY)
+    joined = scheduled("joined", any_of(by("up"), cron("0 */6 * * *")), HOURLY, since=BEGAN)
+    now, sizes = at(2024, 7, 3, 13), []
+    for _ in range(4):
+        handle_ticks(now)
+        sizes.append(len(waiting(joined)))
+        assert not AssetPartition.objects.filter(due_again=True).exists()
+    assert sizes == [24, 48, 60, 60]
+    assert ticks(joined) == [("", 4, 24), ("", 4, 24), ("", 2, 12)]
+    assert Schedule.objects.get(producer=joined.producer).next_at == at(2024, 7, 3, 18)
+
+
+def test_after_long_downtime_what_waited_for_a_late_tick_is_made_by_it(
+    settings: object, alice: User, gateway: Gateway
+) -> None:
+    settings.MAX_PARTITIONS_PER_TICK = 12  # type: ignore[attr-defined]
+    up = asset("up", HOURLY)
+    both = scheduled("both", all_of(by("up"), cron("0 */6 * * *")), HOURLY, since=BEGAN)
+    written(up, "2024-07-02T10:00Z", at(2024, 7, 2, 11), gateway, alice)
+    # It waits for the tick of noon; ticks until then are about more than there is room for.
+    Schedule.objects.filter(producer=both.producer).update(handled_until=BEGAN, next_at=BEGAN)
+    for _ in range(6):
+        look(at(2024, 7, 2, 13))
+    assert waiting(both) == ["2024-07-02T10:00Z"]
+
+
 def test_more_than_one_tick_may_queue_is_looked_at_in_the_next_moments(settings: object) -> None:
     settings.MAX_PARTITIONS_PER_TICK = 10  # type: ignore[attr-defined]
     asset("up", HOURLY)
