@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,10 +12,6 @@ from django.utils import timezone
 
 import slicewise
 from slicewise.key_json import key_from_json, key_to_json
-
-# A fingerprint and a revision never change their meaning, so what is parsed once serves the whole
-# process.
-_parsed: dict[tuple[str, UUID | None], slicewise.PartitionDefinition] = {}
 
 # Sets found at run time with their keys, at the revision that was asked for last: there may be a
 # hundred thousand keys, and a new revision with each run that finds one.
@@ -66,11 +64,7 @@ class PartitionDefinition(models.Model):
         """
         if self.kind == slicewise.PartitionAtRuntime.kind:
             return _with_known_keys(self.pk, self.fingerprint, self.revision)
-        version = (self.fingerprint, self.revision)
-        known = _parsed.get(version)
-        if known is None:
-            known = _parsed[version] = slicewise.PartitionDefinition.from_json(self.spec)
-        return known
+        return _parsed(_Version(self.fingerprint, self.revision, self.spec))
 
     def relabel(self, spec: dict[str, Any]) -> None:
         """Take over the labels of an equal rule: `__str__` of a key class may have changed."""
@@ -119,6 +113,22 @@ class PartitionDefinition(models.Model):
         if spec.get("kind") == slicewise.PartitionAtRuntime.kind:
             return cls.of(spec).definition
         return slicewise.PartitionDefinition.from_json(spec)
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A fingerprint and a revision, which together never change their meaning; and the rule."""
+
+    fingerprint: str
+    revision: UUID | None
+    spec: dict[str, Any] = field(compare=False)
+
+
+# Of the versions that a process has met in months, those asked for last: one may have a hundred
+# thousand keys.
+@lru_cache(maxsize=1024)
+def _parsed(version: _Version) -> slicewise.PartitionDefinition:
+    return slicewise.PartitionDefinition.from_json(version.spec)
 
 
 def _labels(spec: Any) -> Iterator[Any]:
