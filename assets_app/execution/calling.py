@@ -14,7 +14,7 @@ from assets_app.execution.logs import LogKeeper
 from assets_app.execution.worker import current
 from assets_app.models import DISCOVERY, HookOption, RunAttempt, RunHook
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import RunnerProcess, WarmParentError
+from slicewise.runner.client import RequestTooLargeError, RunnerProcess, WarmParentError
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def call_hook(hook_id: int) -> None:
     keeper.add(f"[{hook.option}: {name} is called]\n")
     try:
         said = _Call(worker.parent.call_hook(request), keeper).follow()
-    except WarmParentError as error:
+    except (WarmParentError, RequestTooLargeError) as error:
         said = f"could not be called: {error}"
     if said:
         log.warning(

@@ -40,7 +40,7 @@ from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
 from slicewise.plugins import PluginError
-from slicewise.runner.client import RunnerProcess
+from slicewise.runner.client import RequestTooLargeError, RunnerProcess
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +129,9 @@ def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
         return
     try:
         process = launch(worker, attempt, inputs, spark, hold)
+    except RequestTooLargeError as error:  # another try would be as large
+        _refuse(attempt, Failure(error=str(error)), hold)
+        return
     except Exception as error:  # whatever kept the runner from starting is the platform's
         log.exception("runner not started", extra={"run": attempt.run.pk})
         said = f"The runner could not be started: {error}"

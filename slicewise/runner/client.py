@@ -12,9 +12,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from slicewise.runner.follow import RunnerProcess
-from slicewise.runner.wire import Message, encode, send_header
+from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
-__all__ = ["RunnerProcess", "WarmParent", "WarmParentError"]
+__all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentError"]
 
 START_TIMEOUT_SECONDS = 120.0
 INTERRUPT_TIMEOUT_SECONDS = 10.0
@@ -23,6 +23,16 @@ _SEND_TIMEOUT_SECONDS = 30.0
 
 class WarmParentError(Exception):
     """The warm parent could not be started, or took no request. A failure of the platform."""
+
+
+class RequestTooLargeError(Exception):
+    """A run makes and reads more partitions than a runner can be told of. A failure of the run."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"To name the partitions that the run makes and reads takes {size:,} bytes, and "
+            f"{REQUEST_LIMIT_BYTES:,} are the most. Make fewer partitions in one run."
+        )
 
 
 class WarmParent:
@@ -65,15 +75,16 @@ class WarmParent:
             self._starter.close()
 
     def launch(self, request: Message) -> RunnerProcess:
-        """Forks a runner for one run; a dead parent is started again. Raises WarmParentError.
+        """Forks a runner for one run; a dead parent is started again.
 
         None is forked once the monotonic clock of this host is past the request's ``not_after``.
+        Raises WarmParentError, and RequestTooLargeError before anything is forked.
         """
         full = {**request, "cache": str(self._cache)}
         return self._ask("run", full, float(request.get("watchdog") or 0) or None)
 
     def call_hook(self, request: Message) -> RunnerProcess:
-        """Forks a runner that calls a function after its run. Raises WarmParentError."""
+        """Forks a runner that calls a function after its run. Raises as `launch` does."""
         full = {**request, "cache": str(self._cache)}
         return self._ask("hook", full, float(request.get("watchdog") or 0) or None)
 
@@ -94,6 +105,9 @@ class WarmParent:
                 raise WarmParentError(f"session {session_id} was not interrupted: {failure}")
 
     def _ask(self, operation: str, body: Message, watchdog: float | None) -> RunnerProcess:
+        request = encode(body)
+        if len(request) > REQUEST_LIMIT_BYTES:
+            raise RequestTooLargeError(len(request))
         channel, channel_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         status, status_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         log, log_end = os.pipe2(os.O_CLOEXEC)
@@ -120,7 +134,7 @@ class WarmParent:
         )
         channel.settimeout(_SEND_TIMEOUT_SECONDS)
         try:
-            channel.sendall(encode(body))
+            channel.sendall(request)
             channel.setblocking(False)
         except OSError:
             runner.kill()  # its end, which `messages` tells of, says more than this error

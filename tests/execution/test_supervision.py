@@ -38,7 +38,7 @@ from assets_app.models import (
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.plugins import PluginError
-from slicewise.runner.client import WarmParentError
+from slicewise.runner.client import RequestTooLargeError, WarmParentError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
 from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import lose_the_worker, make_gateway
@@ -447,6 +447,15 @@ def test_whatever_keeps_the_inputs_from_being_read_is_a_failure_with_a_sentence(
     assert run.error_kind == kind
     assert worker.launched == []
     assert RunAttempt.objects.get().outcome == "failed"
+
+
+def test_a_run_of_which_a_runner_cannot_be_told_fails_at_once_with_the_reason(
+    run: Run, worker: Worker
+) -> None:
+    with patch.object(worker, "launch", side_effect=RequestTooLargeError(100_000_000)):
+        assert execute(run).state == "failed"
+    assert "takes 100,000,000 bytes" in run.error
+    assert run.error_kind == "code"
 
 
 def test_a_message_that_no_worker_understands_fails_the_run_and_not_its_thread(

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner import parent
-from slicewise.runner.client import WarmParent
+from slicewise.runner.client import RequestTooLargeError, WarmParent
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
-from slicewise.runner.wire import encode
+from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.runtime.runs import Runs
 
 
@@ -299,7 +299,7 @@ WORKER = """
 import os, sys, json
 from pathlib import Path
 from slicewise.runner import parent
-from slicewise.runner.client import WarmParent
+from slicewise.runner.client import RequestTooLargeError, WarmParent
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
 for message in parent.launch(json.loads(sys.argv[2])).messages(60):
     if message["type"] == "log":
@@ -346,6 +346,13 @@ def test_a_bundle_that_is_not_there_is_a_failure_of_the_platform(runs: Runs) -> 
     outcome = runs.run("quick", bundle={"digest": "missing", "archive": "/no/such.tar.gz"})
     assert outcome.types == ["started", "failed", "exited"]
     assert outcome.failure["kind"] == "platform"
+
+
+def test_a_request_that_no_runner_would_read_is_refused_before_there_is_one(runs: Runs) -> None:
+    runs.define("@asset()\ndef quick(): pass")
+    with pytest.raises(RequestTooLargeError, match="Make fewer partitions in one run"):
+        runs.run("quick", params={"keys": "x" * REQUEST_LIMIT_BYTES})
+    assert runs.run("quick").types[-1] == "exited"
 
 
 def test_runs_at_the_same_time_do_not_disturb_each_other(runs: Runs) -> None:
