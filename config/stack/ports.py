@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass
 
 HOST = "127.0.0.1"
 
@@ -28,6 +29,39 @@ def pick(count: int) -> list[int]:
     finally:
         for listener in listeners:
             listener.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A port that is kept from other stacks until the claim is given up, or its process ends."""
+
+    port: int
+    _holder: socket.socket
+
+    def give_up(self) -> None:
+        """Let others have the port."""
+        self._holder.close()
+
+
+def claim(wanted: int | None = None) -> Claim:
+    """Claim a port that nobody listens on: `wanted`, if it is free and not claimed, or another.
+
+    Granian listens a minute after its port was chosen, beside any other that listens there: both
+    would get a part of the requests, and neither an error.
+    """
+    while True:
+        port = pick(1)[0] if wanted is None else wanted
+        # A name in the machine's memory: whoever ends, however, has it no more.
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.bind(f"\0slicewise-port-{port}")
+        except OSError:
+            holder.close()
+        else:
+            if is_free(port):
+                return Claim(port, holder)
+            holder.close()
+        wanted = None
 
 
 def accepts(port: int) -> bool:

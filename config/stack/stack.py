@@ -43,6 +43,7 @@ class Stack:
         self._bundles = {name: folder.resolve() for name, folder in (bundles or {}).items()}
         self._slots = slots
         self._port = port
+        self._claim: ports.Claim | None = None
 
     @property
     def web_url(self) -> str:
@@ -79,6 +80,8 @@ class Stack:
     def stop(self) -> None:
         """End every process of it and give the data folder back."""
         self.services.stop()
+        if self._claim is not None:
+            self._claim.give_up()
 
     def environment(self) -> dict[str, str]:
         """The settings under which its processes run; enough for any `manage.py` command."""
@@ -116,8 +119,8 @@ class Stack:
 
     def _start(self) -> None:
         self.services.reserve()
-        if self._port is None or not ports.is_free(self._port):
-            (self._port,) = ports.pick(1)
+        self._claim = ports.claim(self._port)
+        self._port = self._claim.port
         env = {**self.services.env, **self.environment(), **EMBEDDED}
         processes = [
             Process(name=name, argv=runnable(command), env=env, cwd=PROJECT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -153,6 +154,28 @@ def test_ports_are_free_and_differ() -> None:
     picked = ports.pick(5)
     assert len(set(picked)) == 5
     assert all(ports.is_free(port) for port in picked)
+
+
+def test_a_port_that_a_stack_has_claimed_is_no_other_stack_s() -> None:
+    first = ports.claim()
+    second = ports.claim(first.port)
+    assert second.port != first.port
+    first.give_up()
+    third = ports.claim(first.port)
+    assert third.port == first.port
+    for claimed in (second, third):
+        claimed.give_up()
+
+
+def test_a_port_on_which_somebody_listens_is_not_claimed() -> None:
+    with socket.create_server((ports.HOST, 0), reuse_port=True) as server:
+        port = server.getsockname()[1]
+        claimed = ports.claim(port)
+        assert claimed.port != port
+        claimed.give_up()
+    again = ports.claim(port)
+    assert again.port == port
+    again.give_up()
 
 
 def _pings(client: redis.Redis) -> bool:
