@@ -12,7 +12,14 @@ from config.demo.client import Client
 from config.stack import Stack
 from config.stack.stack import ADMIN
 
-_PATIENCE_SECONDS = 120.0
+# They end a hang, and are no claim: what is waited for is there much earlier.
+_PATIENCE_SECONDS = 240.0
+# In one statement: between two looks a run may end that leaves something to judge, or something may
+# be judged that begins a run, and each look would find nothing.
+_LEFT = """
+SELECT (SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL)
+     + (SELECT count(*) FROM assets_app_outbox)
+"""
 ENDED = {"succeeded", "failed", "partially_failed", "canceled", "skipped"}
 
 
@@ -55,6 +62,11 @@ def ended(api: Client, address: str, *, seconds: float = _PATIENCE_SECONDS) -> d
 
     found: dict[str, Any] = eventually(look, seconds=seconds)
     return found
+
+
+def settle(database: psycopg.Connection) -> None:
+    """Wait until nothing is left to judge or to run."""
+    eventually(lambda: database.execute(_LEFT).fetchone() == (0,))
 
 
 def run_of(api: Client, asset: str, **body: Any) -> str:

@@ -16,7 +16,10 @@ QUIET = [
     *["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
     *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
 ]
-_PATIENCE_MILLISECONDS = 60_000
+# It ends a hang, and is no claim. Playwright waits 5 s for what is expected of a page. That is too
+# short for a run on real workers where the machine is busy.
+PATIENCE_MILLISECONDS = 120_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def page(stack: Stack) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(chromium), args=QUIET)
         page = browser.new_page(base_url=stack.web_url, viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(_PATIENCE_MILLISECONDS)
+        page.set_default_timeout(PATIENCE_MILLISECONDS)
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.extend(_complaint(said)))
@@ -72,8 +75,8 @@ def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Clie
     # Its page shows the end without being asked again.
     expect(page.get_by_role("heading", name="backfill_slow_")).to_be_visible()
     progress = page.locator("#progress")
-    expect(progress).to_contain_text("Succeeded", timeout=_PATIENCE_MILLISECONDS)
-    expect(progress).to_contain_text("3 of 3", timeout=_PATIENCE_MILLISECONDS)
+    expect(progress).to_contain_text("Succeeded")
+    expect(progress).to_contain_text("3 of 3")
     expect(page.get_by_text("three days of February")).to_be_visible()
 
     page.goto("/assets/slow/?at=2024-02")
@@ -119,11 +122,11 @@ def test_a_backfill_is_previewed_paused_and_resumed_to_its_end(page: Page, stack
     expect(page.locator("#preview")).to_contain_text("4 partitions in 4 runs")
     page.get_by_role("button", name="Start the backfill").click()
     progress = page.locator("#progress")
-    expect(progress).to_contain_text("Running", timeout=_PATIENCE_MILLISECONDS)
+    expect(progress).to_contain_text("Running")
     progress.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("is paused: nothing new starts")).to_be_visible()
     expect(progress).to_contain_text("Paused")
     progress.get_by_role("button", name="Resume").click()
-    expect(progress).to_contain_text("4 of 4", timeout=2 * _PATIENCE_MILLISECONDS)
+    expect(progress).to_contain_text("4 of 4")
     expect(progress).not_to_contain_text("Running")
     expect(page.get_by_role("img", name="Runs that ended")).to_be_visible()

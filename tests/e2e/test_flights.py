@@ -35,7 +35,7 @@ def made(api: Client) -> None:
     """All assets of the example, made through the API."""
     for name, request in BACKFILLS:
         backfill = api.post("/backfills/", asset=name, **request)
-        done = ended(api, f"/backfills/{backfill['id']}/", seconds=240)
+        done = ended(api, f"/backfills/{backfill['id']}/", seconds=600)
         assert done["state"] == "succeeded", (name, done)
     (run,) = api.post("/assets/carriers/materialize/")["runs"]
     assert ended(api, f"/runs/{run}/")["state"] == "succeeded"

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from config.demo.client import Client
-from tests.e2e.conftest import eventually
+from tests.e2e.conftest import eventually, settle
 
 _MADE = """
 SELECT piece.key, run.trigger, made.version, piece.window_start, piece.window_end, made.created_at,
@@ -25,19 +25,10 @@ def playing(api: Client, database: psycopg.Connection) -> None:
     """The pulse beats for a dozen seconds, and all that follows is made."""
     api.post("/assets/pulse/unpause/")
     try:
-        eventually(lambda: len(database.execute(_MADE, ["bars"]).fetchall()) >= 3, seconds=90)
+        eventually(lambda: len(database.execute(_MADE, ["bars"]).fetchall()) >= 3)
     finally:
         api.post("/assets/pulse/pause/")
-    eventually(lambda: _unfinished(database) == 0, seconds=60)
-
-
-def _unfinished(database: psycopg.Connection) -> int:
-    rows = database.execute(
-        "SELECT count(*) FROM assets_app_run WHERE ended_at IS NULL"
-        " AND trigger IN ('schedule', 'upstream')"
-    ).fetchone()
-    assert rows is not None
-    return int(rows[0])
+    settle(database)
 
 
 def test_beats_bars_and_score_follow_one_another(

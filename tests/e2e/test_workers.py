@@ -30,13 +30,14 @@ def test_a_killed_worker_costs_nothing_but_time(
     backfill = api.post("/backfills/", asset="slow", start="2024-01-01", end="2024-01-12")
     address = f"/backfills/{backfill['id']}/"
     eventually(lambda: api.get(address)["counts"]["succeeded"] >= 2)
-    running = eventually(
+    worker = stack.pid_of("worker-backfill")
+    eventually(
         lambda: (
             {run["id"] for run in api.every(f"/runs/?group={backfill['group']}&state=running")}
             & {run for run, _ in pulses(lake)}
         )
     )
-    os.kill(stack.pid_of("worker-backfill"), signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
     killed_at = time.time()
 
     done = ended(api, address)
@@ -54,16 +55,18 @@ def test_a_killed_worker_costs_nothing_but_time(
     assert files == [f"partition=2024-01-{day:02}" for day in range(1, 13)]
     beats = pulses(lake)
     attempts = database.execute(
-        "SELECT run_id, number, outcome FROM assets_app_runattempt WHERE run_id = ANY(%s)",
-        [list(running)],
+        "SELECT attempt.run_id, attempt.number FROM assets_app_runattempt AS attempt"
+        " JOIN assets_app_run AS run ON run.id = attempt.run_id"
+        " WHERE run.group_id = %s AND attempt.outcome = 'lost'",
+        [backfill["group"]],
     ).fetchall()
-    # One may have ended between the look and the kill, but not all of them.
-    lost = [(run, number) for run, number, outcome in attempts if outcome == "lost"]
+    # Those that ran at the look may have ended before the kill. Then others of the backfill ran.
+    lost = [attempt for attempt in attempts if attempt in beats]
     assert lost, "the kill met no run"
     for run, number in lost:
         # The code of the killed attempt has stopped with its worker, long before the next one
-        # began.
-        assert beats[run, number][-1] < killed_at + 1
+        # began, which is more than LEASE_SECONDS, 15, later.
+        assert beats[run, number][-1] < killed_at + 5
         assert beats[run, number][-1] < beats[run, number + 1][0]
 
 
@@ -72,8 +75,9 @@ def test_canceling_a_run_stops_its_work_on_spark(api: Client, stack: Stack) -> N
     eventually(lambda: "counting" in log_of(api, run))
     eventually(lambda: active_spark_jobs(stack))
     api.post(f"{run}cancel/")
-    assert ended(api, run, seconds=30)["state"] == "canceled"
-    assert active_spark_jobs(stack) == []
+    assert ended(api, run)["state"] == "canceled"
+    # Spark tells its pages of the end of a job a moment after it has ended.
+    eventually(lambda: not active_spark_jobs(stack))
     assert api.get("/assets/endless/")["counts"] == {"canceled": 1}
 
 
@@ -119,7 +123,7 @@ def test_a_function_that_ends_its_process_fails_its_own_run_only(api: Client) ->
 
 
 def test_a_function_that_takes_too_long_is_stopped(api: Client) -> None:
-    seen = ended(api, run_of(api, "dawdles"), seconds=30)
+    seen = ended(api, run_of(api, "dawdles"))
     assert (seen["state"], seen["error_kind"]) == ("failed", "code")
     assert "timeout of 1 s" in seen["error"]
 
