@@ -17,8 +17,11 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def are_gone(pids: set[int], seconds: float = 15) -> bool:
-    """Whether none of these runs any more, given some time; a zombie does not run."""
+def are_gone(pids: set[int], seconds: float = 60) -> bool:
+    """Whether none of these runs any more, given time enough to end a hang.
+
+    A zombie does not run.
+    """
     end = time.monotonic() + seconds
     while any(is_alive(pid) for pid in pids):
         if time.monotonic() > end:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -19,13 +19,20 @@ RARELY = 0.2
 
 
 class Wall:
-    """A clock that can be set."""
+    """A clock that can be set. Time passes by `sleep` alone, however busy this machine is."""
 
     def __init__(self) -> None:
-        self.ahead = 0.0
+        self.passed = self.ahead = 0.0
 
     def __call__(self) -> float:
-        return time.time() + self.ahead
+        return 1_700_000_000.0 + self.passed + self.ahead
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self(), UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; a look takes a moment, too."""
+        self.passed += max(seconds, 0.0005)
 
 
 class Beat(SteadyScheduler):
@@ -41,13 +48,22 @@ class Beat(SteadyScheduler):
 
 
 @pytest.fixture
-def wall() -> Wall:
-    return Wall()
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    made = Wall()
+    monkeypatch.setattr("config.beat.time", SimpleNamespace(monotonic=lambda: made.passed))
+    return made
+
+
+def app_by(wall: Wall, name: str) -> Celery:
+    """An app whose idea of the time is taken from the wall."""
+    app = Celery(name, set_as_current=False, broker="memory://")
+    app.now = wall.now
+    return app
 
 
 @pytest.fixture
 def beat(wall: Wall) -> Beat:
-    app = Celery("clock", set_as_current=False, broker="memory://")
+    app = app_by(wall, "clock")
     app.conf.beat_schedule = {
         "often": {"task": "often", "schedule": EVERY},
         "rarely": {"task": "rarely", "schedule": RARELY},
@@ -57,12 +73,11 @@ def beat(wall: Wall) -> Beat:
 
 
 def run(beat: Beat, wall: Wall, seconds: float) -> list[str]:
-    """What is sent in so long, with Celery's idea of the time taken from the wall."""
+    """What is sent in so long."""
     beat.sent.clear()
-    end = time.monotonic() + seconds
-    with patch.object(beat.app, "now", lambda: datetime.fromtimestamp(wall(), UTC)):
-        while time.monotonic() < end:
-            time.sleep(max(min(beat.tick(), end - time.monotonic()), 0))
+    end = wall.passed + seconds
+    while wall.passed < end:
+        wall.sleep(min(beat.tick(), end - wall.passed))
     return list(beat.sent)
 
 
@@ -107,7 +122,7 @@ def test_a_tick_comes_a_moment_after_what_ends_with_a_whole_second(
 
 
 def test_ticks_by_the_wall_keep_their_number_when_it_is_set(wall: Wall) -> None:
-    app = Celery("aligned", set_as_current=False, broker="memory://")
+    app = app_by(wall, "aligned")
     app.conf.beat_schedule = {"tick": {"task": "tick", "schedule": AtMultiples(0.05)}}
     Beat.sent = []
     beat = Beat(app=app, wall=wall, max_interval=1)
@@ -116,19 +131,20 @@ def test_ticks_by_the_wall_keep_their_number_when_it_is_set(wall: Wall) -> None:
         assert 10 <= len(run(beat, wall, 1.0)) <= 22
 
 
-def test_a_queue_that_nobody_empties_is_not_filled_without_end(monkeypatch: Any) -> None:
+def test_a_queue_that_nobody_empties_is_not_filled_without_end(
+    wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("config.beat.MOST_WAITING", 5)
-    app = Celery("unheard", set_as_current=False, broker="memory://")
+    app = app_by(wall, "unheard")
     app.conf.beat_schedule = {
         name: {"task": name, "schedule": EVERY, "options": {"queue": queue}}
         for name, queue in (("tick", "full"), ("other", "empty"))
     }
-    beat = SteadyScheduler(app=app, max_interval=1)
-    end = time.monotonic() + 1.0
+    beat = SteadyScheduler(app=app, wall=wall, max_interval=1)
     with app.connection() as connection:
         channel: Any = connection.default_channel
-        while time.monotonic() < end:
-            time.sleep(max(min(beat.tick(), 0.05), 0))
+        while wall.passed < 1.0:
+            wall.sleep(min(beat.tick(), 0.05))
             channel.queue_purge("empty")
         assert channel.queue_declare("full").message_count == 5
     assert not beat._waiting(beat.schedule["other"], beat.producer)

@@ -75,7 +75,7 @@ def test_a_killed_server_comes_back(own: Services) -> None:
     try:
         first = own.pid_of("redis")
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: _pings(client), "redis", seconds=15)
+        wait_for(lambda: _pings(client), "redis", seconds=120)
         assert own.pid_of("redis") not in (0, first)
     finally:
         own.stop()
@@ -87,7 +87,7 @@ def test_stopping_leaves_no_process(own: Services) -> None:
     everything = descendants(supervisor) | {supervisor}
     assert len(everything) > 5
     own.stop()
-    assert are_gone(everything, seconds=1)
+    assert are_gone(everything)
 
 
 def test_a_killed_supervisor_leaves_no_process_and_the_next_start_works(own: Services) -> None:
@@ -108,7 +108,7 @@ def test_a_killed_postgresql_comes_back_with_its_data(own: Services) -> None:
         with psycopg.connect(url) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
         os.kill(own.pid_of("postgresql"), signal.SIGKILL)
-        wait_for(lambda: _reads(url), "postgresql", seconds=30)
+        wait_for(lambda: _reads(url), "postgresql", seconds=120)
     finally:
         own.stop()
 
@@ -181,13 +181,13 @@ def test_a_port_on_which_somebody_listens_is_not_claimed() -> None:
 def _pings(client: redis.Redis) -> bool:
     try:
         return bool(client.ping())
-    except redis.ConnectionError:
+    except (redis.ConnectionError, redis.TimeoutError):
         return False
 
 
 def _reads(url: str) -> bool:
     try:
-        with psycopg.connect(url, connect_timeout=2) as connection:
+        with psycopg.connect(url, connect_timeout=10) as connection:
             return connection.execute("SELECT one FROM kept").fetchone() == (1,)
     except psycopg.OperationalError:
         return False

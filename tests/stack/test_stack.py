@@ -29,7 +29,7 @@ SLICEWISE = [sys.executable, "-m", "config.cli"]
 def test_every_process_runs_and_the_pages_answer(stack: Stack) -> None:
     for name in (*COMMANDS, "postgresql", "redis", "spark"):
         assert is_alive(stack.pid_of(name)), name
-    with urllib.request.urlopen(f"{stack.web_url}/api/v1/health/", timeout=10) as answer:
+    with urllib.request.urlopen(f"{stack.web_url}/api/v1/health/", timeout=60) as answer:
         assert answer.status == 200
 
 
@@ -38,7 +38,7 @@ def test_a_killed_worker_comes_back(stack: Stack) -> None:
     below = descendants(killed)
     os.kill(killed, signal.SIGKILL)
     assert are_gone(below)
-    wait_for(lambda: stack.pid_of("worker-backfill") not in (0, killed), "worker", seconds=20)
+    wait_for(lambda: stack.pid_of("worker-backfill") not in (0, killed), "worker", seconds=120)
 
 
 def test_a_killed_web_server_leaves_no_child_and_comes_back(stack: Stack) -> None:
@@ -47,7 +47,7 @@ def test_a_killed_web_server_leaves_no_child_and_comes_back(stack: Stack) -> Non
     assert below
     os.kill(killed, signal.SIGKILL)
     assert are_gone(below)
-    wait_for(lambda: _answers(stack.web_url), "web", seconds=60)
+    wait_for(lambda: _answers(stack.web_url), "web", seconds=120)
 
 
 def test_spark_finds_no_secret_of_ours(stack: Stack) -> None:
@@ -119,7 +119,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     # The second one waits for the end of what the first one started.
     second = up(SPARK_REMOTE=spark_remote)
     text = _read_until(second, "Ctrl-C ends it")
-    assert are_gone(everything, seconds=1)
+    assert are_gone(everything)
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
     assert _answers(address[1])
@@ -128,8 +128,8 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     everything = descendants(second.pid)
     assert not any(b"SparkConnectServer" in _command(pid) for pid in everything)
     second.send_signal(signal.SIGINT)
-    assert second.wait(timeout=60) == 0
-    assert are_gone(everything, seconds=1)
+    assert second.wait(timeout=120) == 0
+    assert are_gone(everything)
 
 
 def _command(pid: int) -> bytes:
@@ -154,7 +154,7 @@ def _read_until(process: subprocess.Popen[str], words: str) -> str:
 
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=5) as answer:
+        with urllib.request.urlopen(f"{url}/api/v1/health/", timeout=60) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

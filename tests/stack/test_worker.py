@@ -11,7 +11,7 @@ import redis
 from config.stack import Services
 from config.stack.supervision import wait_for
 
-MESSAGES = 40
+MESSAGES = 200
 
 
 def test_a_full_worker_asks_for_the_next_message_as_soon_as_it_has_room(services: Services) -> None:
@@ -30,11 +30,11 @@ def test_a_full_worker_asks_for_the_next_message_as_soon_as_it_has_room(services
     client = redis.Redis.from_url(url)
     try:
         short.delay(0)
-        wait_for(lambda: client.llen(DONE) == 1, "the worker", seconds=60)
+        wait_for(lambda: client.llen(DONE) == 1, "the worker", seconds=120)
         for number in range(1, MESSAGES):
             short.delay(number)
-        # A worker that only looks once a second would take 40 s.
-        wait_for(lambda: client.llen(DONE) == MESSAGES, "all messages", seconds=20)
+        # A worker that only looks once a second would take 200 s.
+        wait_for(lambda: client.llen(DONE) == MESSAGES, "all messages", seconds=120)
         assert [int(n) for n in client.lrange(DONE, 0, -1)] == list(range(MESSAGES))
     finally:
         worker.kill()
