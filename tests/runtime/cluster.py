@@ -19,7 +19,7 @@ from config.stack.pytest_plugin import BRIEF_JAVA
 from slicewise import spark
 from slicewise.runner.processes import die_with_parent
 
-_START_SECONDS = 90
+_START_SECONDS = 240
 _DEPLOY = "org.apache.spark.deploy"
 
 
@@ -68,7 +68,7 @@ class Cluster:
 
     def state(self) -> dict[str, Any]:
         """What the master says of workers and applications."""
-        with urllib.request.urlopen(f"{self.page}/json/", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.page}/json/", timeout=30) as answer:
             state: dict[str, Any] = json.load(answer)
             return state
 

@@ -13,8 +13,6 @@ from tests.runtime.cluster import Cluster, running_cluster, submission
 from tests.runtime.runs import Runs
 from tests.runtime.shop import Shop
 
-_START_SECONDS = 90
-
 
 @pytest.fixture(scope="session")
 def warm_parent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmParent]:

@@ -143,6 +143,8 @@ class Runs:
             "upstreams": {up: self._upstream(up, keys) for up, keys in (upstream or {}).items()},
             "spark": self._spark(run_id, producer["spark_conf"]),
             "log_limit": 10_000_000,
+            # Tests that send no ping take longer than its default where the machine is busy.
+            "watchdog": 120.0,
             "clock": clock_ahead_by(timedelta()),
             **more,
         }

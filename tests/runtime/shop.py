@@ -65,7 +65,7 @@ class Shop:
     def wait_for_locks(self, sessions: int) -> None:
         """Until so many sessions wait for a lock."""
         waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
-        until = monotonic() + 8
+        until = monotonic() + 60
         while self.database.execute(waiting).fetchone() != (sessions,):
             assert monotonic() < until, "nobody waits for a lock"
             sleep(0.02)

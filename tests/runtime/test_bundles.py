@@ -275,7 +275,7 @@ def test_the_loader_process_reports_whatever_its_files_print_or_start(tmp_path: 
             IS_LATE = F.col("dep_delay") > 15
             print('{"files": []}')
             sys.stderr.write("noise")
-            threading.Thread(target=time.sleep, args=(60,)).start()
+            threading.Thread(target=time.sleep, args=(600,)).start()
             @asset()
             def made(): pass
         """,
@@ -290,7 +290,7 @@ def test_the_loader_process_reports_whatever_its_files_print_or_start(tmp_path: 
         os.close(writing)
         with os.fdopen(reading, "rb") as report:
             assert names(json.load(report)) == ["made"]
-        assert process.wait(10) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_mapping_that_makes_no_sense_between_two_assets_is_an_error(tmp_path: Path) -> None:

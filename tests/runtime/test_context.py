@@ -129,7 +129,7 @@ def test_threads_of_a_run_have_its_context() -> None:
 
 
 def test_runs_of_several_threads_have_a_context_each() -> None:
-    both_are_in = threading.Barrier(2, timeout=10)
+    both_are_in = threading.Barrier(2, timeout=120)
     right: list[bool] = []
 
     def make() -> None:

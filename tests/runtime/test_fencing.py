@@ -43,17 +43,17 @@ class Worker(threading.Thread):
         self._left -= 1
         if self._left == 0:
             self._stopped.set()
-            assert self._let_go.wait(20)
+            assert self._let_go.wait(120)
 
     def reach(self) -> bool:
         """Start; whether it waits now, and has not come to its end."""
         self.start()
-        assert self._stopped.wait(20)
+        assert self._stopped.wait(120)
         return not self._has_ended
 
     def end(self) -> None:
         self._let_go.set()
-        self.join(20)
+        self.join(120)
         assert not self.is_alive()
 
 

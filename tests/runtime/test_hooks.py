@@ -124,10 +124,10 @@ def test_a_file_that_makes_columns_at_its_top_is_imported_for_it(
 
 def test_a_call_that_is_not_watched_any_more_is_ended(runs: Runs) -> None:
     runs.define("""
-        @asset(on_success=lambda: time.sleep(60))
+        @asset(on_success=lambda: time.sleep(600))
         def flights(): ...
     """)
     request = runs.request("flights", hook="on_success", error=None, spark=None, watchdog=1)
     began = time.monotonic()
     *_, exited = runs.parent.call_hook(request).messages(0.5)
-    assert (exited["signal"], time.monotonic() - began < 20) == (9, True)
+    assert (exited["signal"], time.monotonic() - began < 120) == (9, True)

@@ -124,7 +124,7 @@ def test_first_publications_of_two_tables_of_a_schema_do_not_wait_for_each_other
         shop.wait_for_locks(1)
         other = Thread(target=shop.publish, args=(second, "tue"), kwargs={"table": "returns"})
         other.start()
-        other.join(5)
+        other.join(60)
         assert not other.is_alive(), "it waits for the other table's publication"
     publishing.join()
     assert (shop.rows(), shop.rows(table="returns")) == ([("mon", 1)], [("tue", 2)])

@@ -20,8 +20,11 @@ from slicewise.runner.parent import WarmParentLoop
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.runtime.runs import Runs
 
+# It ends a hang. A stream that is idle for less than that says only what the runner does.
+LONG = 60.0
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+
+def wait_until(condition: Callable[[], bool], seconds: float = LONG) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():
@@ -177,7 +180,7 @@ def test_a_hanging_run_can_be_killed_with_what_it_started(runs: Runs) -> None:
             time.sleep(300)
     """)
     runner = runs.launch("hanger")
-    stream = runner.messages(5)
+    stream = runner.messages(LONG)
     log = next(message["text"] for message in stream if message["type"] == "log")
     runner.kill()
     assert [message["type"] for message in stream] == ["exited"]
@@ -194,7 +197,7 @@ def test_what_has_ended_is_not_killed_by_a_number_that_may_be_another_s(
             pass
     """)
     runner = runs.launch("quick")
-    list(runner.messages(5))
+    list(runner.messages(LONG))
     killed: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, _: killed.append(group))
     runner.kill()
@@ -215,7 +218,7 @@ def test_one_that_could_not_be_forked_says_why_and_may_be_killed(
     ours.close()
     os.close(end)
     runner = RunnerProcess(channel=channel, log=log, status=status)
-    (exited,) = runner.messages(5)
+    (exited,) = runner.messages(LONG)
     assert exited["error"] == "fork: [Errno 11] Resource temporarily unavailable"
     runner.kill()
 
@@ -237,7 +240,7 @@ def test_the_end_of_one_run_spares_what_another_has_detached(runs: Runs) -> None
             pass
     """)
     runner = runs.launch("hanger")
-    stream, log = runner.messages(5), ""
+    stream, log = runner.messages(LONG), ""
     while "done" not in log:
         log += next(message["text"] for message in stream if message["type"] == "log")
     detached = [int(text) for text in log.split()[:2]]
@@ -257,18 +260,19 @@ def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
                 time.sleep(60)
     """)
     started = time.monotonic()
-    messages = list(runs.launch("hanger", watchdog=1).messages(30))
+    messages = list(runs.launch("hanger", watchdog=1).messages(LONG))
     assert messages[-1] == {"type": "exited", "status": -9, "signal": 9}
-    assert 0.9 < time.monotonic() - started < 5
+    # Well before DEFAULT_WATCHDOG_SECONDS and a second more, had it not heard of its own.
+    assert 0.9 < time.monotonic() - started < 10
 
 
 def test_a_runner_that_hears_pings_goes_on(runs: Runs) -> None:
     runs.define("""
         @asset()
         def slow():
-            time.sleep(2)
+            time.sleep(6)
     """)
-    assert runs.run("slow", watchdog=1).types == ["started", "finished", "exited"]
+    assert runs.run("slow", watchdog=4).types == ["started", "finished", "exited"]
 
 
 def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
@@ -284,7 +288,7 @@ def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
             pass
     """)
     runner = runs.launch("hanger")
-    stream = runner.messages(5)
+    stream = runner.messages(LONG)
     pid = next(int(message["text"]) for message in stream if message["type"] == "log")
     assert parent.pid is not None
     os.kill(parent.pid, signal.SIGKILL)
@@ -301,7 +305,9 @@ from pathlib import Path
 from slicewise.runner import parent
 from slicewise.runner.client import RequestTooLargeError, WarmParent
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
-for message in parent.launch(json.loads(sys.argv[2])).messages(60):
+runner = parent.launch(json.loads(sys.argv[2]))
+for message in runner.messages(0.2):
+    runner.ping()
     if message["type"] == "log":
         print(parent.pid, message["text"].strip(), flush=True)
 """
@@ -321,7 +327,7 @@ def test_the_death_of_a_worker_ends_parent_and_runner(runs: Runs, tmp_path: Path
         pids = [int(text) for text in worker.stdout.readline().split()]
         assert len(pids) == 2
         worker.kill()
-    assert wait_until(lambda: not any(map(is_running, pids)), 3)
+    assert wait_until(lambda: not any(map(is_running, pids)), 30)
 
 
 def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: Path) -> None:
@@ -331,13 +337,13 @@ def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: P
             print(os.getpid(), flush=True)
             time.sleep(300)
     """)
-    request = json.dumps(runs.request("hanger", watchdog=1))
+    request = json.dumps(runs.request("hanger", watchdog=3))
     command = [sys.executable, "-c", WORKER, str(tmp_path / "cache"), request]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         _, pid = (int(text) for text in worker.stdout.readline().split())
         worker.send_signal(signal.SIGSTOP)
-        assert wait_until(lambda: not is_running(pid), 5)
+        assert wait_until(lambda: not is_running(pid))
         worker.kill()
 
 
@@ -364,7 +370,7 @@ def test_runs_at_the_same_time_do_not_disturb_each_other(runs: Runs) -> None:
     """)
     runners = [runs.launch("numbered", params={"number": n}) for n in range(8)]
     logs = [
-        "".join(m["text"] for m in runner.messages(10) if m["type"] == "log").strip()
+        "".join(m["text"] for m in runner.messages(LONG) if m["type"] == "log").strip()
         for runner in runners
     ]
     assert logs == [str(n) for n in range(8)]
@@ -378,7 +384,7 @@ def test_the_start_is_heard_first_however_late_anybody_listens(runs: Runs) -> No
     """)
     runner = runs.launch("early")
     time.sleep(2)  # until the runner has said all that it says
-    stream = runner.messages(5)
+    stream = runner.messages(LONG)
     assert next(stream)["type"] == "started"
     assert runner.pid is not None
     assert [m["type"] for m in stream if m["type"] != "log"] == ["finished", "exited"]
@@ -464,11 +470,11 @@ def test_a_runner_without_pings_lives_no_longer_than_the_lease_it_was_asked_unde
         def hanger():
             time.sleep(300)
     """)
-    # Of 60 s between pings all but two had gone by when the runner was asked for.
-    runner = runs.launch("hanger", watchdog=60, not_after=time.monotonic() + 2)
+    # Of 120 s between pings all but five had gone by when the runner was asked for.
+    runner = runs.launch("hanger", watchdog=120, not_after=time.monotonic() + 5)
     begun = time.monotonic()
-    assert list(runner.messages(5))[-1]["signal"] == signal.SIGKILL
-    assert time.monotonic() - begun < 20
+    assert list(runner.messages(LONG))[-1]["signal"] == signal.SIGKILL
+    assert time.monotonic() - begun < 60
 
 
 def test_where_memory_is_short_the_kernel_ends_a_run_before_its_worker(runs: Runs) -> None:
@@ -495,7 +501,7 @@ def test_an_orphan_that_cannot_end_keeps_no_other_run_waiting(
             begun = time.monotonic()
             loop._end_orphans()  # as after each run
             loop._end_orphans()
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 60
             assert set(killed) == {orphan.pid}
             kill(orphan.pid, signal.SIGKILL)
             monkeypatch.setattr(parent, "children", list)

@@ -63,7 +63,7 @@ def test_a_server_that_is_not_there_is_a_failure_of_the_platform(
     unreachable.define("@asset()\ndef asks(spark): spark.range(1).count()")
     started = time.monotonic()
     assert unreachable.run("asks").failure["kind"] == "platform"
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 120
 
 
 def test_interrupting_a_session_ends_the_spark_work_of_a_killed_run(
@@ -89,7 +89,8 @@ def test_interrupting_a_session_ends_the_spark_work_of_a_killed_run(
     started = time.monotonic()
     session_id = request["spark"]["session_id"]
     spark_runs.parent.interrupt(spark_remote, session_id)
-    assert time.monotonic() - started < 10
+    # The work would take 100 s more.
+    assert time.monotonic() - started < 60
     staging = list(spark_runs.lake.glob("_slicewise-staging-*"))
     time.sleep(1.5)
     assert not [path for folder in staging for path in folder.glob("*.parquet")]
