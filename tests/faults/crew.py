@@ -22,7 +22,7 @@ from config.stack.supervision import TETHER
 
 PROJECT = Path(__file__).resolve().parents[2]
 SERVERS = ("postgresql", "redis", "spark")
-_READY_SECONDS = 120.0
+_READY_SECONDS = 240.0
 
 _HELD_BY_ENDED = """
 SELECT piece.id, run.id, run.state FROM assets_app_assetpartition AS piece
@@ -235,7 +235,7 @@ class Crew:
     def _servers_answer(self) -> bool:
         env = self.stack.environment()
         try:
-            with redis.Redis.from_url(env["REDIS_URL"], socket_timeout=2) as client:
+            with redis.Redis.from_url(env["REDIS_URL"], socket_timeout=10) as client:
                 client.ping()
         except redis.RedisError:
             return False
@@ -248,7 +248,7 @@ class Crew:
         """Rows of the stack's database. psycopg.OperationalError while that is away."""
         if self._connection is None or self._connection.closed or self._connection.broken:
             url = self.stack.environment()["DATABASE_URL"]
-            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=5)
+            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=30)
         cursor = self._connection.execute(statement.encode(), values or None)
         return cursor.fetchall() if cursor.description else []
 

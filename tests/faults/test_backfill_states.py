@@ -76,7 +76,8 @@ def kill_all(crew: Crew) -> None:
 def test_killed_while_running_each_partition_is_made_once(
     crew: Crew, api: Client, lake: Path, recovered: Recovered, fault_round: int
 ) -> None:
-    backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, 1.0)
+    # They run at one time, also where each begins seconds after the other.
+    backfill, lost = three_at_work(crew, api, lake, 2010 + fault_round, 4.0)
     kill_all(crew)
     killed = time.monotonic()
     done = ended(api, f"/backfills/{backfill['id']}/")

@@ -20,9 +20,10 @@ from tests.faults.ticking import Metronome
 pytestmark = pytest.mark.fault(5)
 
 _STOPPED_SECONDS = 60.0 if ROUNDS > 1 else 12.0
-# The pauses of the workers' search grow to half a minute.
-_FOUND_SECONDS = 35.0
-_ANSWERED_SECONDS = 5.0
+# The pauses of the workers' search grow to half a minute. `make faults` measures. One round is run
+# on any machine, beside other tests.
+_FOUND_SECONDS = 35.0 if ROUNDS > 1 else 240.0
+_ANSWERED_SECONDS = 5.0 if ROUNDS > 1 else 60.0
 
 
 def test_what_was_queued_before_and_while_redis_was_stopped_still_runs(

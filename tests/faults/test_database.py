@@ -91,7 +91,7 @@ class Readers:
 
     def _status(self, path: str) -> int:
         try:
-            with self._people.open(f"{self._url}{path}", timeout=30) as response:
+            with self._people.open(f"{self._url}{path}", timeout=120) as response:
                 return int(response.status)
         except urllib.error.HTTPError as error:
             return error.code

@@ -17,7 +17,7 @@ from config.demo.client import Client
 from config.stack import ports
 from config.stack.commands import COMMANDS, WEB
 from config.stack.stack import ADMIN
-from tests.faults.conftest import Recovered
+from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.firewall import Firewall, Manner
 from tests.faults.marks import await_attempts
@@ -30,8 +30,10 @@ PROCESSES = ("web", "control", "worker")
 IDLE_SECONDS = {"web": 1.5, "control": 0.1, "worker": 1.5}
 _RUN_SECONDS = 12.0
 _READERS = 8
-# What is not acknowledged for five seconds is given up; the rest is the machine's.
-_ANSWERED_SECONDS = 15.0
+# What is not acknowledged for five seconds is given up; the rest is the machine's. `make faults`
+# measures. One round is run on any machine, beside other tests: whoever waits for a connection that
+# was dropped waits for a quarter of an hour.
+_ANSWERED_SECONDS = 15.0 if ROUNDS > 1 else 60.0
 
 
 class Behind:

@@ -77,7 +77,7 @@ def test_a_range_is_made_on_the_next_server_and_old_data_stays_readable(
     crew.kill("spark", number)
     killed_at = time.monotonic()
 
-    assert crew.await_run(run, seconds=120) == "succeeded", crew.rows(_SAID, run)
+    assert crew.await_run(run, seconds=240) == "succeeded", crew.rows(_SAID, run)
     recovered(
         f"{number.name} to the Spark Connect server in a run of a range",
         time.monotonic() - killed_at,

@@ -11,14 +11,16 @@ from config.demo.client import Client
 from config.stack import Stack
 from tests.e2e.conftest import run_of
 from tests.e2e.test_workers import Spark
-from tests.faults.conftest import Recovered
+from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, is_running, until
 from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of, number_of
 
 pytestmark = pytest.mark.fault(1)
 
-_TAKEN_OVER_SECONDS = 30.0
-_STOPPED_SECONDS = 2.0
+# `make faults` measures. One round is run on any machine, beside other tests: the code stops before
+# a lease, of 15 s, can end, and another worker takes over at some time.
+_TAKEN_OVER_SECONDS = 30.0 if ROUNDS > 1 else 240.0
+_STOPPED_SECONDS = 2.0 if ROUNDS > 1 else 8.0
 
 
 def counting(api: Client, lake: Path, stack: Stack) -> tuple[int, Mark]:
@@ -57,7 +59,8 @@ def test_what_was_running_stops_and_is_made_by_another(
 
     until(lambda: not is_running(lost.pid), "its code has stopped", seconds=_STOPPED_SECONDS)
     until(lambda: len(marks_of(lake, run)) == 2, "another has begun", seconds=_TAKEN_OVER_SECONDS)
-    assert jobs_of(crew.stack, run, 1) == []
+    # Spark tells its pages of the end of a job a moment after it has ended.
+    until(lambda: not jobs_of(crew.stack, run, 1), "Spark has stopped", seconds=_STOPPED_SECONDS)
     recovered(f"kill -9 of the {victim}", time.monotonic() - began)
     assert crew.await_run(run) == "succeeded"
 

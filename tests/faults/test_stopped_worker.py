@@ -103,9 +103,11 @@ def test_the_code_of_a_stopped_worker_ends_before_another_takes_over(
 ) -> None:
     day = "2024-02-04"
     before = crew.materializations("steady").get(day, (0, 0))
-    run = asked(api, "steady", day, said="older", seconds=3)
+    stopped = crew.pid("worker-scheduled")
+    # It is stopped before its code ends by itself.
+    run = asked(api, "steady", day, said="older", seconds=5)
     (first,) = await_attempts(lake, run, 1)
-    stopped, stopped_at = crew.pid("worker-scheduled"), time.time()
+    stopped_at = time.time()
     crew.freeze(stopped)
     crew.hire_gateway("second")
     assert crew.await_run(run) == "succeeded"

@@ -9,13 +9,15 @@ import pytest
 
 from config.demo.client import Client
 from config.stack.stack import ADMIN
-from tests.faults.conftest import Recovered
+from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, until
 
 pytestmark = pytest.mark.fault(10)
 
 MANY = 500
-_AT_MOST_SECONDS = 1.0
+# `make faults` measures. One round is run on any machine, beside other tests: it shows that nothing
+# waits for the many, of which none ever ends.
+_AT_MOST_SECONDS = 1.0 if ROUNDS > 1 else 10.0
 _TRIES = 3
 
 _UPSTREAM = """
@@ -47,9 +49,9 @@ def ready_starts(crew: Crew, api: Client) -> float:
 def longest_wait(crew: Crew, api: Client) -> float:
     """Of an asset that is asked for, and of one that it makes due: seconds."""
     (run,) = api.post("/assets/source/materialize/")["runs"]
-    by_hand = until(lambda: crew.rows(_WAITED, run), "what is ready starts", seconds=20)
+    by_hand = until(lambda: crew.rows(_WAITED, run), "what is ready starts")
     assert crew.await_run(run) == "succeeded"
-    due = until(lambda: crew.rows(_UPSTREAM, run), "what is due by it starts", seconds=20)
+    due = until(lambda: crew.rows(_UPSTREAM, run), "what is due by it starts")
     return float(max(by_hand[0][0], due[0][0]))
 
 

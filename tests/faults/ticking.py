@@ -61,7 +61,7 @@ class Metronome:
         found: datetime = handled
         return found
 
-    def await_ticks(self, number: int, *, seconds: float = 60.0) -> float:
+    def await_ticks(self, number: int, *, seconds: float = 240.0) -> float:
         """Wait until so many seconds more were seen to; how long that took."""
         began, at = time.monotonic(), self.handled_until()
         until(

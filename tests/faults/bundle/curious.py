@@ -73,6 +73,6 @@ def listed(folder):
 
 def said_by(port, greeting):
     """What a server answers to somebody without a password."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(greeting)
         return connection.recv(200)
