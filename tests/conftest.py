@@ -6,10 +6,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -26,6 +28,13 @@ SPARK = (
     "tests/execution/test_engines.py",
     "tests/sdk/test_plugin_storage.py",
 )
+
+
+# An example that takes long says something of the machine, and nothing of what is tested.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 class OneAfterTheOther(LoadScopeScheduling):  # type: ignore[misc]
@@ -58,6 +67,19 @@ def no_key_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if "db" in request.fixturenames or "transactional_db" in request.fixturenames:
         monkeypatch.setattr("slicewise.record_keys._declared", WeakValueDictionary())
+
+
+@pytest.fixture(autouse=True)
+def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway that a test has written down is heard of once, when the test begins.
+
+    It gets runs as long as the test lasts, which is more than 10 s where the machine is busy. Those
+    that are to be silent are so for a minute.
+    """
+    is_marked = request.node.get_closest_marker("django_db") is not None
+    if is_marked or {"db", "transactional_db"} & set(request.fixturenames):
+        for module in ("assets_app.execution.dispatch", "backfills_app.services.estimates"):
+            monkeypatch.setattr(f"{module}.GATEWAY_SILENCE", timedelta(seconds=50))
 
 
 @pytest.fixture(scope="session")

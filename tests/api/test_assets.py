@@ -130,9 +130,10 @@ def test_no_page_of_a_million_partitions_walks_them(api: APIClient) -> None:
     address = "/api/v1/assets/ticks/partitions/"
     last = "2021-12-31T23:00Z..2021-12-31T23:59Z"
     for query in ("", "?state=missing", "?selection=*", f"?selection={last}", "?state=failed"):
-        began = time.monotonic()
+        # Of this thread alone: other tests may keep the machine busy.
+        began = time.thread_time()
         assert api.get(f"{address}{query}").status_code == 200
-        assert time.monotonic() - began < 1, query
+        assert time.thread_time() - began < 1, query
 
 
 def test_materializing_makes_runs(api: APIClient, raw_flights: Asset) -> None:
