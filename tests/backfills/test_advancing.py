@@ -80,23 +80,23 @@ def test_one_round_at_a_time_is_made_and_a_tick_waits_for_none(
     def slowly(backfill_id: int) -> bool:
         writing.append(backfill_id)
         is_writing.set()
-        assert may_go.wait(20)
+        assert may_go.wait(240)
         return expand(backfill_id)
 
     monkeypatch.setattr(advancing, "expand", slowly)
     first = elsewhere(tasks.advance)
-    assert is_writing.wait(10)
+    assert is_writing.wait(120)
     others = [elsewhere(tasks.advance) for _ in range(3)]
     try:
         for other in others:
-            other.join(10)
+            other.join(60)
         assert not any(other.is_alive() for other in others)
         assert len(writing) == 1
         tick()
         assert Run.objects.get(group__kind="request").state == RunState.DISPATCHED
     finally:
         may_go.set()
-        first.join(20)
+        first.join(120)
     assert written() == [31] * 4
 
 

@@ -72,11 +72,11 @@ def test_a_run_that_is_just_being_withdrawn_is_not_waited_for(alice: User) -> No
             runs = untried_runs_of(other.group, 1000)
             BackfillPartition.objects.filter(run__in=runs).update(state="waiting", run=None)
             is_held.set()
-            may_go.wait(20)
+            may_go.wait(120)
             withdraw_runs(runs)
 
     thread = elsewhere(withdraw)
-    assert is_held.wait(10)
+    assert is_held.wait(120)
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '5s'")

@@ -57,10 +57,10 @@ def in_the_way(backfill: Backfill) -> Iterator[None]:
             list(Run.objects.filter(group=backfill.group).select_for_update())
             list(BackfillAsset.objects.filter(backfill=backfill).select_for_update())
             is_locked.set()
-            may_go.wait(30)
+            may_go.wait(120)
 
     thread = elsewhere(hold)
-    assert is_locked.wait(10)
+    assert is_locked.wait(120)
     try:
         # Whoever waits for a lock longer than this is refused, which no test here expects.
         with connection.cursor() as cursor:
@@ -89,7 +89,7 @@ def test_partitions_that_a_large_run_records_keep_no_backfill_from_its_turn(
             advance()
 
     moving = elsewhere(move_on)
-    moving.join(15)
+    moving.join(60)
     is_over, names = not moving.is_alive(), set(Run.objects.values_list("asset__name", flat=True))
     admitted = Run.objects.filter(state=RunState.QUEUED).values_list("asset__name", flat=True)
     queued = set(admitted)
@@ -201,10 +201,10 @@ def test_a_retried_run_is_waited_for_whoever_had_the_lock(alice: User, worker: G
         with transaction.atomic():
             lock(backfill.pk)
             admitting[0].set()
-            admitting[1].wait(30)
+            admitting[1].wait(120)
 
     thread = elsewhere(admit_slowly)
-    assert admitting[0].wait(10)
+    assert admitting[0].wait(120)
     retry_run(run, user=alice)
     admitting[1].set()
     thread.join()
@@ -257,7 +257,7 @@ def test_a_cancel_and_the_retry_of_one_of_its_runs_do_not_wait_for_each_other(
 
     def slowly(ids: Any) -> None:
         has_counted.set()
-        may_go.wait(30)
+        may_go.wait(120)
         counting.reopen(ids)
 
     def retry() -> None:
@@ -268,7 +268,7 @@ def test_a_cancel_and_the_retry_of_one_of_its_runs_do_not_wait_for_each_other(
 
     monkeypatch.setattr(retrying, "reopen", slowly)
     thread = elsewhere(retry)
-    assert has_counted.wait(10)
+    assert has_counted.wait(120)
     cancel_in_time(lambda: cancel_backfill(backfill, user=alice))
     may_go.set()
     thread.join()

@@ -1,7 +1,6 @@
 """What happens at the same moment, on connections of their own."""
 
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -80,10 +79,10 @@ def locked_slices(of: Asset, may_end: threading.Event) -> threading.Thread:
         with transaction.atomic():
             assert list(AssetPartition.objects.filter(asset=of).select_for_update())
             are_locked.set()
-            may_end.wait(20)
+            may_end.wait(120)
 
     thread = elsewhere(hold)
-    assert are_locked.wait(10)
+    assert are_locked.wait(120)
     return thread
 
 
@@ -109,14 +108,15 @@ def test_a_request_for_locked_partitions_is_answered_and_leaves_nothing(asked_fo
             refusals.append(refused)
 
     may_end = threading.Event()
-    holder, began = locked_slices(flights, may_end), time.monotonic()
+    holder = locked_slices(flights, may_end)
     asking = elsewhere(ask)
-    asking.join(5)
-    waited = time.monotonic() - began
+    asking.join(60)
+    # They are locked for longer than that.
+    is_answered = not asking.is_alive()
     may_end.set()
     holder.join()
     asking.join()
-    assert waited < 3
+    assert is_answered
     (refused,) = refusals
     assert "Nothing was changed: ask again" in str(refused)
     assert before == (Run.objects.count(), RunGroup.objects.count(), AuditEntry.objects.count())
@@ -134,7 +134,7 @@ def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
         with transaction.atomic():
             assert list(ProducerVersion.objects.select_for_update())
             is_locked.set()
-            may_end.wait(20)
+            may_end.wait(120)
 
     def ask() -> str:
         with transaction.atomic():
@@ -144,7 +144,7 @@ def test_a_request_within_a_transaction_waits_for_no_row_at_its_end() -> None:
                 return str(cursor.fetchone()[0])
 
     holder = elsewhere(hold)
-    assert is_locked.wait(10)
+    assert is_locked.wait(120)
     try:
         with pytest.raises(ConflictingRequest, match="ask again"):
             ask()
@@ -168,10 +168,10 @@ def test_a_backfill_that_is_being_canceled_keeps_no_other_from_its_slots() -> No
         with transaction.atomic():
             list(Run.objects.filter(group=canceled).select_for_update())
             is_held.set()
-            may_go.wait(20)
+            may_go.wait(120)
 
     thread = elsewhere(cancel)
-    assert is_held.wait(10)
+    assert is_held.wait(120)
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '3s'")
@@ -197,16 +197,15 @@ def test_an_attempt_that_is_being_ended_keeps_no_other_from_its_lease() -> None:
         with transaction.atomic():
             end_lease(ending.row)
             is_held.set()
-            may_go.wait(10)
+            may_go.wait(120)
 
     thread = elsewhere(settle)
-    is_held.wait(10)
-    began = time.monotonic()
+    assert is_held.wait(120)
     states = renew_all([ending.row, other.row])
-    took = time.monotonic() - began
+    is_still_held = thread.is_alive()
     may_go.set()
     thread.join()
-    assert took < 5
+    assert is_still_held, "it was waited for"
     assert states == {ending.row.token: "running", other.row.token: "running"}
     renewed = Lease.objects.filter(until__gt=timezone.now() + timedelta(seconds=5))
     assert [lease.attempt_id for lease in renewed] == [other.row.pk]

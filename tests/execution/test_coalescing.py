@@ -16,17 +16,17 @@ def test_requests_during_a_call_are_answered_by_one_call_after_it() -> None:
     def look(number: int) -> None:
         calls.append(number)
         began.set()
-        assert may_end.wait(10)
+        assert may_end.wait(120)
 
     looks = Coalesced(look)
     first = threading.Thread(target=looks.request, args=[0])
     first.start()
-    assert began.wait(10)
+    assert began.wait(120)
     for number in range(1, 100):
         looks.request(number)
     assert calls == [0]
     may_end.set()
-    first.join(10)
+    first.join(120)
     assert calls == [0, 99]
 
 
@@ -74,7 +74,7 @@ def test_a_call_that_takes_long_is_relieved_by_one_other_thread_at_a_time() -> N
     def look(number: int) -> None:
         calls.append(number)
         began[number].set()
-        assert may_end[number].wait(10)
+        assert may_end[number].wait(120)
 
     def asked(number: int) -> threading.Thread:
         thread = threading.Thread(target=looks.request, args=[number])
@@ -83,18 +83,18 @@ def test_a_call_that_takes_long_is_relieved_by_one_other_thread_at_a_time() -> N
 
     looks = Coalesced(look, relieved_after=0.0)
     hanging = asked(0)
-    assert began[0].wait(10)
+    assert began[0].wait(120)
     relief = asked(1)
-    assert began[1].wait(10)
-    asked(2).join(10)
+    assert began[1].wait(120)
+    asked(2).join(120)
     assert calls == [0, 1], "there is one beside it already"
     may_end[1].set()
-    relief.join(10)
+    relief.join(120)
     may_end[3].set()
-    asked(3).join(10)
+    asked(3).join(120)
     assert calls == [0, 1, 3]
     may_end[0].set()
-    hanging.join(10)
+    hanging.join(120)
     assert calls == [0, 1, 3, 3], "what was asked for meanwhile is seen to by itself as well"
 
 

@@ -30,7 +30,7 @@ def elsewhere(act: Callable[[], Any]) -> Any:
     told: list[Any] = []
     thread = threading.Thread(target=lambda: told.append(act()))
     thread.start()
-    thread.join(10)
+    thread.join(120)
     return told[0]
 
 

@@ -240,10 +240,10 @@ def test_who_queues_runs_and_who_sends_them_wait_for_no_lock_of_each_other() -> 
         with transaction.atomic():
             add(group, flights, 50)
             is_queued.set()
-            may_go.wait(20)
+            may_go.wait(120)
 
     thread = elsewhere(queue_more)
-    assert is_queued.wait(10)
+    assert is_queued.wait(120)
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '1s'")

@@ -142,8 +142,8 @@ def test_a_run_that_loses_every_worker_fails_in_the_end(alice: User, gateway: Ga
         assert run.lost_attempts == number
         # At once the first time: a worker is lost for many reasons. Later after pauses that differ,
         # so that runs which were lost together come back apart.
-        pause = run.not_before and run.not_before > timezone.now() + timedelta(seconds=0.4)
-        assert bool(pause) == (1 < number < settings.LOST_ATTEMPTS_LIMIT)
+        pause = run.not_before and run.not_before >= run.queued_at + timedelta(seconds=0.5)
+        assert bool(run.not_before) == bool(pause) == (1 < number < settings.LOST_ATTEMPTS_LIMIT)
         Run.objects.update(not_before=None)
         dispatch()
         attempts.begin(lost.run.pk, gateway)
@@ -192,7 +192,8 @@ def test_a_call_for_help_waits_in_a_full_queue_and_few_follow_it(
     lost = begun(asset("raw_flights", DAILY_2013), alice, gateway)
     cancel_run(lost.run, user=alice)
     lose_the_worker()
-    RunAttempt.objects.update(started_at=timezone.now() - timedelta(seconds=age))
+    began = timezone.now()
+    RunAttempt.objects.update(started_at=began - timedelta(seconds=age))
     with (
         patch.object(messages, "send", Mock()) as send,
         django_capture_on_commit_callbacks(execute=True),
@@ -200,8 +201,9 @@ def test_a_call_for_help_waits_in_a_full_queue_and_few_follow_it(
         recover()
     (call,) = [one for one in send.mock_calls if messages.STOP_LOST_ATTEMPT in one.args]
     assert call.kwargs.get("expires") is None
-    asked_again = Lease.objects.get().until - timezone.now()
-    assert asked_again.total_seconds() == pytest.approx(due, abs=3)
+    # However long that took.
+    now, asked_again = timezone.now(), Lease.objects.get().until - timedelta(seconds=due)
+    assert began <= asked_again <= now + (now - began)
 
 
 def test_a_lost_run_that_was_being_canceled_is_not_canceled_before_it_is_stopped(

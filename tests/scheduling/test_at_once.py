@@ -79,18 +79,18 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
     def read_and_wait(entries: Any) -> Any:
         found = read(entries)
         has_read.set()
-        assert may_end.wait(20)
+        assert may_end.wait(120)
         return found
 
     with patch.object(judging, "_made_by", read_and_wait):
         judge = elsewhere(lambda: judge_outbox(at(2024, 7, 2)))
-        assert has_read.wait(10)
+        assert has_read.wait(120)
         # The rest of its partitions, by a later attempt.
         record = elsewhere(lambda: _tell_downstream(run.pk))
         record.join(1)
         may_end.set()
-        judge.join(10)
-        record.join(10)
+        judge.join(120)
+        record.join(120)
     assert Outbox.objects.filter(run=run).count() == 1
     assert judge_outbox(at(2024, 7, 2)) == 1
 
@@ -104,10 +104,10 @@ def locked(of: Asset) -> Iterator[None]:
         with transaction.atomic():
             assert list(AssetPartition.objects.filter(asset=of).select_for_update())
             are_locked.set()
-            may_end.wait(20)
+            may_end.wait(120)
 
     thread = elsewhere(hold)
-    assert are_locked.wait(10)
+    assert are_locked.wait(120)
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '3s'")
@@ -159,7 +159,7 @@ def test_schedules_tick_while_the_rest_of_their_bundle_is_stored(bundle: Bundle)
     store, ticked = storing._store_dependencies, list[int]()
 
     def tick_meanwhile(*args: Any) -> None:
-        elsewhere(lambda: ticked.append(handle_ticks(tomorrow))).join(10)
+        elsewhere(lambda: ticked.append(handle_ticks(tomorrow))).join(120)
         store(*args)
 
     with patch.object(storing, "_store_dependencies", tick_meanwhile):
