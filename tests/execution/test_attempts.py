@@ -171,7 +171,7 @@ def test_a_failure_of_the_platform_is_tried_again_and_not_without_end(
     while attempt is not None:
         ending.fail(attempt.row, Failure(error="gone", kind=FailureKind.PLATFORM))
         run = Run.objects.get()
-        if run.not_before is not None and run.state == RunState.QUEUED:
+        if run.not_before and run.queued_at and run.state == RunState.QUEUED:
             pauses.append((run.not_before - run.queued_at).total_seconds())
         Run.objects.update(not_before=None)
         dispatch()

@@ -142,6 +142,7 @@ def test_a_run_that_loses_every_worker_fails_in_the_end(alice: User, gateway: Ga
         assert run.lost_attempts == number
         # At once the first time: a worker is lost for many reasons. Later after pauses that differ,
         # so that runs which were lost together come back apart.
+        assert run.queued_at is not None
         pause = run.not_before and run.not_before >= run.queued_at + timedelta(seconds=0.5)
         assert bool(run.not_before) == bool(pause) == (1 < number < settings.LOST_ATTEMPTS_LIMIT)
         Run.objects.update(not_before=None)

@@ -57,7 +57,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
 def app_by(wall: Wall, name: str) -> Celery:
     """An app whose idea of the time is taken from the wall."""
     app = Celery(name, set_as_current=False, broker="memory://")
-    app.now = wall.now
+    app.now = wall.now  # type: ignore[method-assign]
     return app
 
 
