@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from dataclasses import dataclass
+from itertools import islice
+
+from config.stack.errors import StackError
 
 HOST = "127.0.0.1"
+_BELOW_CONNECTIONS = range(15_000, 32_000)
 
 
 def is_free(port: int) -> bool:
@@ -20,15 +25,17 @@ def is_free(port: int) -> bool:
 
 
 def pick(count: int) -> list[int]:
-    """Ports that nobody listens on; held together while picking, so that all differ."""
-    listeners = [socket.socket() for _ in range(count)]
-    try:
-        for listener in listeners:
-            listener.bind((HOST, 0))
-        return [listener.getsockname()[1] for listener in listeners]
-    finally:
-        for listener in listeners:
-            listener.close()
+    """Pick ports that nobody listens on, all different.
+
+    Below those that the kernel gives to connections: a server listens on its port up to a minute
+    later, and a connection that had the port by then would keep the server from it.
+    """
+    numbers = list(_BELOW_CONNECTIONS)
+    random.shuffle(numbers)
+    free = list(islice(filter(is_free, numbers), count))
+    if len(free) < count:
+        raise StackError(f"There are no {count} free ports below {_BELOW_CONNECTIONS.stop}.")
+    return free
 
 
 @dataclass(frozen=True, slots=True)
