@@ -64,7 +64,7 @@ class PartitionDefinition(models.Model):
         """
         if self.kind == slicewise.PartitionAtRuntime.kind:
             return _with_known_keys(self.pk, self.fingerprint, self.revision)
-        return _parsed(_Version(self.fingerprint, self.revision, self.spec))
+        return _parsed(_Version(self.fingerprint, self.revision, self))
 
     def relabel(self, spec: dict[str, Any]) -> None:
         """Take over the labels of an equal rule: `__str__` of a key class may have changed."""
@@ -117,18 +117,20 @@ class PartitionDefinition(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A fingerprint and a revision, which together never change their meaning; and the rule."""
+    """A fingerprint and a revision, which together never change their meaning; and a row that says
+    the rule, which is read only where it is not known yet.
+    """
 
     fingerprint: str
     revision: UUID | None
-    spec: dict[str, Any] = field(compare=False)
+    row: PartitionDefinition = field(compare=False)
 
 
 # Of the versions that a process has met in months, those asked for last: one may have a hundred
 # thousand keys.
 @lru_cache(maxsize=1024)
 def _parsed(version: _Version) -> slicewise.PartitionDefinition:
-    return slicewise.PartitionDefinition.from_json(version.spec)
+    return slicewise.PartitionDefinition.from_json(version.row.spec)
 
 
 def _labels(spec: Any) -> Iterator[Any]:
