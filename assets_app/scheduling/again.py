@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 import slicewise
 from assets_app.execution.claims import claim_all
@@ -32,9 +32,16 @@ def queue_again(now: datetime) -> int:
     anew. Without any it is one look at an index.
     """
     released = AssetPartition.objects.filter(due_again=True, held_by__isnull=True)
+    put_off = released.filter(due_at__lte=now).order_by("due_at")
     # Each a look at one end of the index: early ones, of which there may be many, lie behind it.
-    looks = (released.filter(due_at=None), released.filter(due_at__lte=now).order_by("due_at"))
-    return _queue_released(looks, now) if any(look.exists() for look in looks) else 0
+    looks = (released.filter(due_at=None), put_off)
+    if not any(look.exists() for look in looks):
+        return 0
+    # Whoever handles the ticks of a schedule takes what waits for them.
+    ticking = Schedule.objects.filter(
+        producer=OuterRef("asset__producer"), next_at__lte=now, by_time=False
+    )
+    return _queue_released((looks[0], put_off.filter(~Exists(ticking))), now)
 
 
 @transaction.atomic

@@ -18,12 +18,11 @@ from assets_app.scheduling.judging import judge_rows, queue_verdicts, taken_by_s
 from assets_app.scheduling.readiness import Verdict
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.slices import LOOK_AGAIN, SlicesLocked, mark_due_later, refuse_locked
-from assets_app.scheduling.tick_terms import Ticks, TickTerms
+from assets_app.scheduling.tick_terms import MOMENT, Ticks, TickTerms
 from slicewise.rows import PartitionRow, partition_rows
 
 # The others tick at the next beat: of so many it takes two seconds, which other work waits for.
 _AT_ONCE = 100
-_MOMENT = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 
 
@@ -84,7 +83,7 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
     def is_too_much(until: datetime) -> bool:
         terms = TickTerms(rule=rule, began_at=schedule.began_at, now=until)
         ended = terms.ended_since(asset.definition, schedule.handled_until)
-        return len(ended) > settings.MAX_PARTITIONS_PER_TICK
+        return bool(len(ended) > settings.MAX_PARTITIONS_PER_TICK)
 
     assert schedule.rule is not None  # noqa: S101  (its caller has looked)
     rule = schedule.rule
@@ -104,7 +103,7 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
 def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
     """Queue what is due by the ticks since the last handled one, and go on."""
     assert schedule.rule is not None  # noqa: S101  (its caller has looked)
-    since = schedule.handled_until + _MOMENT
+    since = schedule.handled_until + MOMENT
     released = _released(asset, now)
     terms = TickTerms(
         rule=schedule.rule,

@@ -440,7 +440,7 @@ def queue_verdicts(
         mark_due_again(held)
         return Queued(claimed, held)
     since = {row.key: moment for row in by_tick if (moment := terms.since_of(row.key)) is not None}
-    mark_due_again(held, terms.now, since)
+    mark_due_again(held, terms.now, since, terms.last_tick)
     waiting = [v.row for v in verdicts if v.waits_for_tick and v.row.end is not None]
     if next_at := terms.next_at:
         mark_due_later(asset, waiting, next_at)

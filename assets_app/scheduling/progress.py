@@ -1,7 +1,7 @@
 """How far partitions are that an asset's schedule by assets does not make due yet: "23 of 24"."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -135,9 +135,8 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     rows = under_way if terms is None else _candidates(asset, edges, newest.all)
     rows = list(_affordable(edges, rows, now))
     verdicts = judge(asset, edges, rows, made=None, now=now, terms=terms)
-    if terms is not None:
-        held = _held(asset, [verdict.row.key for verdict in verdicts if verdict.waits_for_tick])
-        verdicts = [verdict for verdict in verdicts if verdict.row.key not in held]
+    if terms is not None and row is not None:
+        verdicts = _as_ticks_take_them(asset, verdicts, row.handled_until)
         keys = {row.key for row in under_way}
         verdicts = [one for one in verdicts if one.waits_for_tick or one.row.key in keys]
     by_name = {edge.upstream.name: edge.upstream for edge in edges}
@@ -209,12 +208,28 @@ def _affordable(
         yield row
 
 
-def _held(asset: Asset, keys: Sequence[str]) -> set[str]:
-    """Return those of the keys that a run makes now: they wait for no tick."""
-    held = AssetPartition.objects.filter(
-        asset=asset.pk, identity=asset.identity, key__in=keys, held_by__isnull=False
-    )
-    return set(held.values_list("key", flat=True)) if keys else set()
+def _as_ticks_take_them(
+    asset: Asset, verdicts: Sequence[Verdict], handled_until: datetime
+) -> list[Verdict]:
+    """Return the partitions without those that a run makes now: they wait for no tick. Nor do those
+    that no tick looks at any more: a window is looked at by the first tick after its end, and again
+    only where it was put off.
+    """
+    keys = [verdict.row.key for verdict in verdicts if verdict.waits_for_tick]
+    pieces = AssetPartition.objects.filter(asset=asset.pk, identity=asset.identity, key__in=keys)
+    known = list(pieces.values_list("key", "held_by", "due_again")) if keys else []
+    held = {key for key, held_by, _ in known if held_by is not None}
+    put_off = {key for key, _, is_due_again in known if is_due_again}
+    return [
+        replace(
+            verdict,
+            waits_for_tick=verdict.waits_for_tick
+            and (verdict.row.end is None or verdict.row.end > handled_until
+                 or verdict.row.key in put_off),
+        )
+        for verdict in verdicts
+        if verdict.row.key not in held
+    ]  # fmt: skip
 
 
 def _is_open(verdict: Verdict, now: datetime) -> bool:

@@ -45,16 +45,22 @@ SELECT DISTINCT there.asset_id FROM there LEFT JOIN free USING (id) WHERE free.i
 """
 
 # The claim that found them held has locked them: nobody releases one meanwhile. Ticks from `since`
-# on are still to be looked at then; what was put off until later is not put off any more.
+# on are still to be looked at then, unless the run that holds one was asked for after the last of
+# them; what was put off until later is not put off any more.
 _DUE_AGAIN = """
 UPDATE assets_app_assetpartition AS slice SET due_again = true,
     due_at = CASE WHEN held.since IS NOT NULL THEN least(slice.due_at, held.since)
-                  WHEN slice.due_at > %s THEN NULL ELSE slice.due_at END
-FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::timestamptz[])
+                  WHEN slice.due_at > %(now)s THEN NULL ELSE slice.due_at END
+FROM unnest(%(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
+            %(since)s::timestamptz[])
     AS held(asset_id, identity, key, since)
 WHERE slice.asset_id = held.asset_id AND slice.identity = held.identity COLLATE "C"
   AND slice.key = held.key COLLATE "C" AND slice.held_by_id IS NOT NULL
-  AND (NOT slice.due_again OR held.since IS NOT NULL OR slice.due_at > %s)
+  AND (NOT slice.due_again OR held.since IS NOT NULL OR slice.due_at > %(now)s)
+  AND NOT (held.since IS NOT NULL AND EXISTS (
+      SELECT FROM assets_app_run AS holder
+      WHERE holder.id = slice.held_by_id AND holder.created_at >= %(last_tick)s
+  ))
 """
 
 # Rows that a run holds come due again when it ends; others when their window is over, or by the
@@ -157,21 +163,25 @@ def mark_due_again(
     held: Sequence[HeldPartition],
     now: datetime | None = None,
     since: Mapping[str, datetime] | None = None,
+    last_tick: datetime | None = None,
 ) -> None:
     """They came due while another run holds them: seen to once that has ended.
 
     In the transaction of the claim that found them held. ``since``: by their keys, from when on the
-    ticks that made them due are to be looked at once more; ``now`` where some may be put off.
+    ticks that made them due are to be looked at once more, of which ``last_tick`` is the last;
+    ``now`` where some may be put off.
     """
     if held:
         with connection.cursor() as cursor:
-            columns: list[Any] = [
-                [partition.asset_id for partition in held],
-                [partition.terms.asset.identity for partition in held],
-                [partition.row.key for partition in held],
-                [(since or {}).get(partition.row.key) for partition in held],
-            ]
-            cursor.execute(_DUE_AGAIN, [now, *columns, now])
+            facts: dict[str, Any] = {
+                "assets": [partition.asset_id for partition in held],
+                "identities": [partition.terms.asset.identity for partition in held],
+                "keys": [partition.row.key for partition in held],
+                "since": [(since or {}).get(partition.row.key) for partition in held],
+                "now": now,
+                "last_tick": last_tick,
+            }
+            cursor.execute(_DUE_AGAIN, facts)
 
 
 def mark_due_later(asset: Asset, rows: Sequence[PartitionRow], at: datetime | None = None) -> None:

@@ -16,6 +16,7 @@ from slicewise.keys import WHOLE
 from slicewise.rows import PartitionRow
 from slicewise.time_rules import TimeRule
 
+MOMENT = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 _MOST_WALKED = 1_000
 
@@ -68,6 +69,11 @@ class TickTerms:
         return next_tick(self.rule, self.now)
 
     @property
+    def last_tick(self) -> datetime | None:
+        """The last tick of any of the times so far; None where none ticked yet."""
+        return max((tick for tick in self._last.values() if tick is not None), default=None)
+
+    @property
     def last_ticks_from(self) -> datetime:
         """The earliest of the last ticks of the times so far; now, where none ticked yet."""
         return min((tick for tick in self._last.values() if tick is not None), default=self.now)
@@ -100,7 +106,7 @@ class TickTerms:
 
     def ticks_after(self, handled_until: datetime) -> Ticks:
         """Return the ticks of all times after a moment, of which there has to be one."""
-        last = max((tick for tick in self._last.values() if tick is not None), default=self.now)
+        last = self.last_tick or self.now
         counts = [rule.count(handled_until, last) for rule in self._rules.values()]
         if sum(counts) > _MOST_WALKED or len(counts) == 1:
             return Ticks(last, max(1, sum(counts)))
@@ -141,9 +147,14 @@ def tick_terms(
     since: datetime | None = None,
     since_by_key: Mapping[str, datetime] | None = None,
 ) -> TickTerms | None:
-    """Return the times in a schedule that joins some; None for any other schedule."""
+    """Return the times in a schedule that joins some; None for any other schedule.
+
+    A tick that is about to be handled is still to come: who handles it says what it makes.
+    """
     if not schedule.joins_times or schedule.rule is None:
         return None
+    if schedule.next_at is not None and schedule.next_at <= now:
+        now = schedule.next_at - MOMENT
     return TickTerms(
         rule=schedule.rule,
         began_at=schedule.began_at,

@@ -127,6 +127,7 @@ def test_a_slice_that_is_locked_keeps_no_other_schedule_from_its_tick(
     asset("daily", DAILY)
     busy, free = (scheduled(name, schedule, DAILY, since=at(2024, 7, 1)) for name in "bf")
     materialize(MaterializeRequest(asset=busy, selection="2024-07-01"), user=alice)
+    Run.objects.update(created_at=midnight - timedelta(hours=1))
     with locked(busy):
         assert handle_ticks(midnight) == 1
         assert waiting(free) == ["2024-07-01"]

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.catalogue.timetables import pause_schedule, store_schedules
 from assets_app.execution import attempts, ending
+from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
     AssetPartition,
@@ -310,6 +311,7 @@ def test_a_tick_during_a_run_makes_what_has_no_window_once_more(gateway: Gateway
     look(at(2024, 7, 1, 1))
     run = Run.objects.get(asset=whole)
     attempt = begin(run, gateway)
+    Run.objects.update(created_at=at(2024, 7, 1, 1))
     RunAttempt.objects.filter(run=run).update(started_at=at(2024, 7, 1, 1))
     look(at(2024, 7, 1, 2))
     assert ticks(whole) == [("", 1, 1), (TickReason.IN_FLIGHT, 1, 0)]
@@ -597,7 +599,7 @@ def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
         patched.setattr(judging, "judge_rows", failing)
         look(at(2024, 7, 3))
     assert waiting(both) == []
-    queue_again(at(2024, 7, 3, 0, 5))
+    look(at(2024, 7, 3, 0, 5))
     assert waiting(both) == ["2024-07-01"]
 
 
@@ -633,6 +635,73 @@ def test_a_window_that_another_run_holds_at_the_tick_is_looked_at_when_that_has_
     finish(attempt)
     look(at(2024, 7, 4, 1))
     assert waiting(both) == ["2024-07-01"]
+
+
+def test_what_is_judged_before_its_tick_is_handled_is_made_by_that_tick(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2, 1))
+    write(up, "2024-07-01", gateway, alice)
+    Materialization.objects.update(created_at=at(2024, 7, 2, 23, 59, 59))
+    moment = at(2024, 7, 3) + timedelta(milliseconds=50)
+    while judge_outbox(moment):
+        pass
+    while queue_again(moment):
+        pass
+    assert waiting(both) == []
+    look(moment)
+    (run,) = Run.objects.filter(asset=both)
+    assert run.tick is not None
+    assert ticks(both)[-1] == ("", 1, 1)
+    fail(run, gateway)
+    look(at(2024, 7, 3, 1))
+    assert waiting(both) == [], "one tick makes it once"
+
+
+def test_a_run_that_was_asked_for_after_the_tick_is_the_one_that_the_tick_asks_for(
+    alice: User, gateway: Gateway
+) -> None:
+    asset("up", DAILY)
+    either = scheduled("either", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2))
+    materialize(MaterializeRequest(asset=either, selection="2024-07-02"), user=alice)
+    run = Run.objects.get(asset=either, tick=None)
+    Run.objects.filter(pk=run.pk).update(created_at=at(2024, 7, 3) + timedelta(milliseconds=20))
+    look(at(2024, 7, 3) + timedelta(milliseconds=50))
+    fail(run, gateway)
+    look(at(2024, 7, 3, 1))
+    assert waiting(either) == ["2024-07-01"]
+
+
+def test_a_window_that_a_run_held_at_its_tick_and_did_not_make_is_made_after_it(
+    alice: User, gateway: Gateway
+) -> None:
+    asset("up", DAILY)
+    either = scheduled("either", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2))
+    materialize(MaterializeRequest(asset=either, selection="2024-07-02"), user=alice)
+    run = Run.objects.get(asset=either, tick=None)
+    Run.objects.filter(pk=run.pk).update(created_at=at(2024, 7, 2, 23))
+    look(at(2024, 7, 3) + timedelta(milliseconds=50))
+    fail(run, gateway)
+    look(at(2024, 7, 3, 1))
+    assert waiting(either) == ["2024-07-01", "2024-07-02"]
+
+
+def test_what_a_tick_has_made_in_vain_is_not_told_as_due_at_the_next(
+    alice: User, gateway: Gateway
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    look(at(2024, 7, 3))
+    fail(Run.objects.get(asset=both), gateway)
+    look(at(2024, 7, 3, 1))
+    assert progress_of(Asset.objects.get(pk=both.pk), at(2024, 7, 3, 2)) == []
+    look(at(2024, 7, 4))
+    assert waiting(both) == []
 
 
 def test_what_waits_for_a_tick_is_told_as_on_its_way(alice: User, gateway: Gateway) -> None:
