@@ -12,11 +12,11 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.stack import machine
+from config.stack import machine, redis_release
 from config.stack.folder import default_folder
 
 NEEDED_GB = 2
@@ -34,6 +34,8 @@ class Finding:
     found: str
     advice: str = ""
     required: bool = True
+    warning: str = ""
+    """What is there works, and something speaks against it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -129,13 +131,22 @@ def _postgresql(env: Mapping[str, str]) -> Finding:
 
 
 def _redis(env: Mapping[str, str]) -> Finding:
-    return _server(
+    carried = machine.find_redis(env)
+    finding = _server(
         "Redis",
         "REDIS_URL",
         env,
-        machine.find_redis(env),
+        carried,
         "On x86-64 Linux `make setup` brings it. Elsewhere install Redis 6.2 or newer.",
     )
+    if not finding.good:
+        return finding
+    url = env.get("REDIS_URL")
+    release = redis_release.of_server(url) if url else redis_release.of_binary(str(carried))
+    if release is None:
+        return finding
+    found = f"{finding.found}, {release}"
+    return replace(finding, found=found, warning=redis_release.known_holes(release))
 
 
 def _server(
@@ -192,3 +203,5 @@ def _print(finding: Finding) -> None:
     print(f"{mark:8}{finding.name:14}{finding.found}")
     if not finding.good:
         print(f"{'':22}{finding.advice}")
+    if finding.warning:
+        print(f"{'':22}Warning: {finding.warning}")

@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config import logging as log_lines
 from config.bounds import above_zero
 from config.pairs import pairs
+from config.redis_urls import cache_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -184,11 +185,9 @@ if DATABASE_POOL_SIZE:
 # Redis is there for the broker; the cache may be emptied at any moment.
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
+        "BACKEND": "config.cache.JsonRedisCache",
+        "LOCATION": cache_url(REDIS_URL, env.int("CACHE_REDIS_DB", default=None)),
         "KEY_PREFIX": "slicewise",
-        # Clearing the cache empties its whole database: not the one that holds the messages.
-        "OPTIONS": {"db": env.int("CACHE_REDIS_DB", default=1)},
     }
 }
 

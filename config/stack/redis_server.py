@@ -17,6 +17,13 @@ from config.stack.errors import StackError
 from config.stack.folder import DataFolder
 from config.stack.process import Process, scrubbed, write_private
 
+# Commands that write files, load code or follow another server. No process of ours sends them, so
+# whoever learns the password has them neither.
+_REFUSED_COMMANDS = (
+    "BGREWRITEAOF", "BGSAVE", "CONFIG", "DEBUG", "MIGRATE", "MODULE", "REPLICAOF", "SAVE",
+    "SLAVEOF",
+)  # fmt: skip
+
 
 class RedisServer:
     """One Redis on one port of loopback."""
@@ -43,6 +50,9 @@ class RedisServer:
             "daemonize no",
             'save ""',
             "appendonly no",
+            # Else answers that nobody reads gather until the memory is full, also before sign-in.
+            "client-output-buffer-limit normal 64mb 16mb 60",
+            *(f'rename-command {command} ""' for command in _REFUSED_COMMANDS),
         ]
         write_private(self.folder / "redis.conf", "\n".join(lines) + "\n")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from config import doctor
-from config.stack import ports
+from config.stack import Services, machine, ports, redis_release
 
 PROJECT = Path(__file__).resolve().parents[2]
 SUBJECTS = ["Python", "Java", "Spark", "PostgreSQL", "Redis", "Disk", "Chromium"]
@@ -65,3 +65,51 @@ def test_a_spark_master_that_is_named_is_looked_at(master: str, said: str) -> No
     ]
     assert finding.good is not bool(said)
     assert said in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("release", "is_mended"),
+    [
+        (("Redis", 6, 2, 14), False),
+        (("Redis", 6, 2, 20), True),
+        (("Redis", 7, 0, 15), False),
+        (("Redis", 7, 2, 10), False),
+        (("Redis", 7, 4, 6), True),
+        (("Redis", 8, 0, 3), False),
+        (("Redis", 8, 2, 2), True),
+        (("Redis", 8, 4, 0), True),
+        (("Redis", 5, 0, 14), False),
+        (("Valkey", 8, 1, 3), False),
+        (("Valkey", 8, 1, 4), True),
+        (("Valkey", 9, 0, 0), True),
+    ],
+)
+def test_an_old_redis_is_warned_of(release: tuple[str, int, int, int], is_mended: bool) -> None:
+    warning = redis_release.known_holes(redis_release.Release(*release))
+    assert bool(warning) is not is_mended
+    if warning:
+        assert "CVE-2025-49844" in warning
+
+
+def test_the_release_of_the_embedded_redis_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
+    finding = {f.name: f for f in doctor.examine(env)}["Redis"]
+    assert finding.good
+    binary = machine.find_redis(env)
+    release = redis_release.of_binary(str(binary))
+    assert release is not None
+    assert finding.found == f"can be started from {binary}, {release}"
+    assert finding.warning == redis_release.known_holes(release)
+    doctor._print(finding)
+    assert ("Warning: Redis" in capsys.readouterr().out) is bool(finding.warning)
+
+
+def test_the_release_of_a_redis_that_is_named_is_told(services: Services) -> None:
+    finding = {f.name: f for f in doctor.examine(os.environ)}["Redis"]
+    embedded = redis_release.of_binary(str(machine.find_redis(os.environ)))
+    assert finding.found.endswith(f", {embedded}")
+
+
+def test_a_redis_that_tells_nothing_is_no_worse() -> None:
+    assert redis_release.of_binary("/nowhere/redis-server") is None
+    assert redis_release.of_server("redis://127.0.0.1:1/0") is None
