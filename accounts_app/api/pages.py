@@ -13,9 +13,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts_app.errors import InvalidRequest
+from accounts_app.storable import read_json
 
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1000
+_LARGEST_NUMBER = 2**63 - 1
 PARAMETERS: list[dict[str, Any]] = [
     {
         "name": "cursor",
@@ -48,9 +50,18 @@ def read_cursor(request: Request) -> Any:
 def decode_cursor(text: str) -> Any:
     """The position that a cursor stands for; InvalidRequest for nonsense."""
     try:
-        return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (binascii.Error, ValueError, RecursionError):
+        position = read_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
+    except (binascii.Error, ValueError):
         raise bad_cursor() from None
+    parts = position if isinstance(position, list) else [position]
+    if position is not None and not all(map(_is_position, parts)):
+        raise bad_cursor()
+    return position
+
+
+def _is_position(part: object) -> bool:
+    """Whether a part of a cursor is text, or a number that a row can have."""
+    return type(part) is str or (type(part) is int and 0 <= part <= _LARGEST_NUMBER)
 
 
 def bad_cursor() -> InvalidRequest:
@@ -136,6 +147,6 @@ def _after(order: str) -> str:
 
 def _checked(model: type[Model], field: str, position: Any) -> Any:
     wanted = str if model._meta.get_field(field).get_internal_type() == "CharField" else int
-    if type(position) is not wanted or "\0" in str(position):
+    if type(position) is not wanted:
         raise bad_cursor()
     return position

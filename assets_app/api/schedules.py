@@ -71,17 +71,20 @@ class TicksView(ApiView):
         had ended or was new upstream. Empty for a schedule by assets alone, which has no ticks."""
         refuse_unknown_parameters(request, {"cursor", "page_size"})
         position, size = read_cursor(request), read_page_size(request)
+        before = None if position is None else _checked(position)
         schedule = words_of(asset_named(name))
-        ticks = [] if schedule is None else _ticks(schedule.row, position, size + 1)
+        ticks = [] if schedule is None else _ticks(schedule.row, before, size + 1)
         last = ticks[size - 1] if len(ticks) > size else None
         following = None if last is None else [last.at.isoformat(), last.pk]
         return page_response(request, TickSerializer(ticks[:size], many=True).data, following)
 
 
-def _ticks(schedule: Schedule, position: Any, most: int) -> list[ScheduleTick]:
+def _ticks(
+    schedule: Schedule, before: tuple[datetime, int] | None, most: int
+) -> list[ScheduleTick]:
     ticks = ticks_of(schedule)
-    if position is not None:
-        at, pk = _checked(position)
+    if before is not None:
+        at, pk = before
         ticks = ticks.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
     return list(ticks[:most])
 

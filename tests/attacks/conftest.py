@@ -1,0 +1,47 @@
+"""People whose browsers and programs an attacker has, or has not."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts_app.models import User
+from accounts_app.policy import Role
+from assets_app.models import Asset
+from tests import cast
+
+
+@pytest.fixture
+def vera(db: None) -> User:
+    """A viewer."""
+    return cast.person("vera", Role.VIEWER)
+
+
+@pytest.fixture
+def viewer_api(vera: User) -> APIClient:
+    """The viewer's program; an error of the server is an answer here, not a traceback."""
+    client = APIClient(raise_request_exception=False)
+    client.force_login(vera)
+    return client
+
+
+@pytest.fixture
+def stranger() -> Client:
+    """The browser of a person who is not signed in."""
+    return Client(raise_request_exception=False, enforce_csrf_checks=True)
+
+
+@pytest.fixture
+def raw_flights(db: None) -> Asset:
+    """Daily, all of 2013."""
+    return cast.asset("raw_flights", cast.DAILY_2013)
+
+
+@pytest.fixture
+def tokens_asked_for_anew(db: None) -> Iterator[None]:
+    """Other tests have asked for tokens from the same address."""
+    cache.delete("throttle-tokens-127.0.0.1")
+    yield
+    cache.delete("throttle-tokens-127.0.0.1")
