@@ -5,6 +5,8 @@ Every door (page, API, command) turns it into its own answer.
 
 from collections.abc import Mapping, Sequence
 
+from django.http.multipartparser import MultiPartParserError
+
 
 class InvalidRequest(ValueError):
     """The request is wrong: per field, sentences that say what was wrong and what would be right.
@@ -21,3 +23,7 @@ class InvalidRequest(ValueError):
 
 class ConflictingRequest(InvalidRequest):
     """The request is well formed and contradicts the present state: 409."""
+
+
+class FilesRefused(MultiPartParserError):
+    """A form holds a file: 415. Django takes it, as its base class, for a body that ends here."""

@@ -100,5 +100,5 @@ app_name = "api"
 urlpatterns = [
     path("v1/", include(v1)),
     path("docs/", DocsView.as_view(), name="docs"),
-    re_path(r"^.*$", NoSuchAddress.as_view(), name="nowhere"),
+    re_path(r"^[\s\S]*\Z", NoSuchAddress.as_view(), name="nowhere"),
 ]

@@ -127,10 +127,13 @@ if IS_COMMAND:
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "accounts_app.protection.PermissionsPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    # Before whatever reads a body.
+    "accounts_app.protection.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "accounts_app.protection.HostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -227,10 +230,15 @@ SESSION_COOKIE_SECURE = BEHIND_TLS
 CSRF_COOKIE_SECURE = BEHIND_TLS
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = BEHIND_TLS
+# Load balancers and supervisors ask by plain HTTP, at the address of a container.
+HEALTH_ADDRESS = "/api/v1/health/"
+SECURE_REDIRECT_EXEMPT = [rf"^{HEALTH_ADDRESS[1:]}\Z"]
 SECURE_HSTS_SECONDS = 31_536_000 if BEHIND_TLS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# No page takes files: a form that holds one is refused before anything is written to disk.
+FILE_UPLOAD_HANDLERS = ["accounts_app.uploads.RefusingFiles"]
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -5,6 +5,10 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+# Below /api/ they answer in the words that programs read.
+handler400 = "accounts_app.answers.bad_request"
+handler500 = "accounts_app.answers.server_error"
+
 urlpatterns = [
     path("api/", include("config.api_urls")),
     path("admin/", admin.site.urls),

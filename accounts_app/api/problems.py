@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problem details: what was wrong, per field, and what would be right."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -8,12 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
-from django.http import Http404
+from django.http import Http404, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
+from accounts_app.errors import ConflictingRequest, FilesRefused, InvalidRequest
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +32,30 @@ def problem(
     status: int, detail: str, errors: Errors | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The answer for an error; ``errors`` per field, ``""`` standing for the whole request."""
-    body: dict[str, Any] = {
+    body = _body(status, detail)
+    if errors is not None:
+        body["errors"] = errors
+    return Response(body, status=status, headers=headers, content_type=MEDIA_TYPE)
+
+
+def problem_outside_views(status: int, detail: str) -> JsonResponse:
+    """Return the answer for an error that no view of the API has met."""
+    return JsonResponse(_body(status, detail), status=status, content_type=MEDIA_TYPE)
+
+
+def body_too_large() -> str:
+    """Return the sentence for a body beyond the limit."""
+    limit = f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes"
+    return f"The body has more than {limit} (DATA_UPLOAD_MAX_MEMORY_SIZE)."
+
+
+def _body(status: int, detail: str) -> dict[str, Any]:
+    return {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": int(status),
         "detail": detail,
     }
-    if errors is not None:
-        body["errors"] = errors
-    return Response(body, status=status, headers=headers, content_type=MEDIA_TYPE)
 
 
 def answer_exception(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -60,9 +76,9 @@ def _answer(error: Exception) -> Response | None:
             errors = field_errors(error.detail)
             return problem(error.status_code, _summary(errors), errors)
         case RequestDataTooBig():
-            limit = f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes"
-            said = f"The body has more than {limit} (DATA_UPLOAD_MAX_MEMORY_SIZE)."
-            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
+            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, body_too_large())
+        case FilesRefused():
+            return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON: no file is taken here.")
         case Http404():
             said = str(error.args[0]) if error.args else "There is nothing at this address."
             return problem(HTTPStatus.NOT_FOUND, said)
@@ -82,7 +98,7 @@ def _headers(error: exceptions.APIException) -> dict[str, str]:
     if challenge := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = challenge
     if (wait := getattr(error, "wait", None)) is not None:
-        headers["Retry-After"] = str(int(wait))
+        headers["Retry-After"] = str(math.ceil(wait))
     return headers
 
 

@@ -1,6 +1,8 @@
 """Tokens for programs: given for a user name and a password, revoked by whoever holds them."""
 
 import logging
+import math
+from typing import Any
 
 from axes.helpers import get_client_ip_address
 from django.conf import settings
@@ -50,6 +52,13 @@ class TokensView(ApiView):
 
     throttle_classes = (TokenRequestThrottle,)
 
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        final = super().finalize_response(request, response, *args, **kwargs)
+        final["Cache-Control"] = "no-store"  # by whoever stands between: it holds a token
+        return final
+
     def get_permissions(self):  # type: ignore[no-untyped-def]
         return [AllowAny()] if self.request.method == "POST" else super().get_permissions()
 
@@ -82,7 +91,12 @@ class TokensView(ApiView):
         if getattr(request._request, "axes_locked_out", False):
             # The answer is ours; otherwise axes' middleware puts a page in its place.
             request._request.axes_locked_out = False  # type: ignore[attr-defined]
-            return problem(429, f"Too many attempts: wait {settings.AXES_COOLOFF_TIME}.")
+            wait = settings.AXES_COOLOFF_TIME
+            return problem(
+                429,
+                f"Too many attempts: wait {wait}.",
+                headers={"Retry-After": str(math.ceil(wait.total_seconds()))},
+            )
         if not isinstance(user, User):
             return problem(
                 401, "User name and password do not match.", headers={"WWW-Authenticate": "Bearer"}

@@ -1,0 +1,65 @@
+"""Middleware against large bodies, foreign hosts, and rights in browsers that no page needs."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.middleware.common import CommonMiddleware
+
+from accounts_app import answers
+
+_Answer = Callable[[HttpRequest], HttpResponse]
+_UNUSED_FEATURES = (
+    "accelerometer", "autoplay", "bluetooth", "browsing-topics", "camera", "display-capture",
+    "geolocation", "gyroscope", "hid", "magnetometer", "microphone", "midi", "payment",
+    "screen-wake-lock", "serial", "usb", "xr-spatial-tracking",
+)  # fmt: skip
+_PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)
+
+
+class PermissionsPolicyMiddleware:
+    """Tells browsers that no page uses a camera, a place or the like, whatever it may hold."""
+
+    def __init__(self, get_response: _Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.setdefault("Permissions-Policy", _PERMISSIONS_POLICY)
+        return response
+
+
+class BoundedBodyMiddleware:
+    """Answers 413 to a body beyond ``DATA_UPLOAD_MAX_MEMORY_SIZE`` before any of it is read.
+
+    Django bounds forms alone, and only what it keeps in memory of them. A body of no told length
+    counts as empty: nothing reads it.
+    """
+
+    def __init__(self, get_response: _Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        # What is no number counts as 0, as for Django, which reads no more of it.
+        if length.isascii() and length.isdecimal() and _is_beyond_limit(length):
+            return answers.too_large(request)
+        return self.get_response(request)
+
+
+class HostMiddleware(CommonMiddleware):
+    """Refuses hosts that are not ours, as Django does, but for probes of health: these come to the
+    address of a container, which no setting can name.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
+        is_read = request.method in ("GET", "HEAD")
+        if is_read and request.path_info == settings.HEALTH_ADDRESS:
+            return None
+        return super().process_request(request)
+
+
+def _is_beyond_limit(length: str) -> bool:
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    # A number of thousands of digits is not read: Python would refuse it.
+    return len(length) > 18 or int(length) > limit

@@ -1,0 +1,137 @@
+"""Nobody fills disk or memory of the web server by what is sent to it."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from rest_framework.test import APIClient
+
+from config.stack import Services, ports
+from config.stack.commands import WEB
+
+PROJECT = Path(__file__).resolve().parents[2]
+LIMIT = 2_621_440
+PAGES = ("/sign-in/", "/admin/login/", "/", "/nowhere/")
+OPERATIONS = ("/api/v1/tokens/", "/api/v1/backfills/", "/api/v1/health/", "/api/v1/nowhere/")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("page", ["/sign-in/", "/admin/login/"])
+def test_a_file_is_refused_by_pages(stranger: Client, page: str, settings: Any) -> None:
+    settings.FILE_UPLOAD_MAX_MEMORY_SIZE = 10  # Django would write more than this to disk
+    stranger.cookies["csrftoken"] = "0123456789abcdefghijklmnopqrstuv"  # made up by the sender
+    answer = stranger.post(page, {"username": "x", "file": SimpleUploadedFile("f", b"y" * 100)})
+    assert answer.status_code == 415
+    assert "No page takes files" in answer.content.decode()
+
+
+def test_a_file_is_not_written_before_it_is_refused(
+    stranger: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(
+        "django.core.files.uploadhandler.TemporaryUploadedFile", lambda *given: made.append(given)
+    )
+    settings.FILE_UPLOAD_MAX_MEMORY_SIZE = 10
+    stranger.cookies["csrftoken"] = "0123456789abcdefghijklmnopqrstuv"
+    stranger.post("/sign-in/", {"file": SimpleUploadedFile("f", b"y" * 100)})
+    assert made == []
+
+
+def test_a_file_is_refused_by_the_api(viewer_api: APIClient) -> None:
+    sent = {"asset": "x", "file": SimpleUploadedFile("f", b"y")}
+    for address in ("/api/v1/backfills/", "/api/v1/tokens/"):
+        answer = viewer_api.post(address, sent, format="multipart")
+        assert answer.status_code == 415
+        assert answer["Content-Type"] == "application/problem+json"
+    # Where the token of a form is asked for, it is read before the API looks at its kind.
+    checking = APIClient(enforce_csrf_checks=True, raise_request_exception=False)
+    checking.cookies = viewer_api.cookies
+    answer = checking.post("/api/v1/backfills/", sent, format="multipart")
+    assert answer.status_code in (403, 415)
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/json", "text/x"])
+@pytest.mark.parametrize("address", [*PAGES, *OPERATIONS])
+def test_a_large_body_is_refused_unread(stranger: Client, address: str, kind: str) -> None:
+    class Unread:
+        """A body that may not be asked for."""
+
+        def read(self, size: int = -1) -> bytes:
+            raise AssertionError("the body was read")
+
+        readline = read
+
+    told: dict[str, Any] = {"CONTENT_LENGTH": str(LIMIT + 1), "wsgi.input": Unread()}
+    answer = stranger.generic("POST", address, b"", content_type=kind, **told)
+    assert answer.status_code == 413
+    if address.startswith("/api/"):
+        assert answer["Content-Type"] == "application/problem+json"
+        assert "2,621,440 bytes" in answer.json()["detail"]
+    else:
+        assert "This is too large" in answer.content.decode()
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "9" * 30])
+def test_a_length_of_many_digits_is_too_large(stranger: Client, length: str) -> None:
+    answer = stranger.generic("POST", "/sign-in/", b"", CONTENT_LENGTH=length)
+    assert answer.status_code == 413
+
+
+@pytest.mark.django_db
+def test_a_body_within_the_limit_is_read(stranger: Client) -> None:
+    answer = stranger.post("/sign-in/", "x" * LIMIT, content_type="application/octet-stream")
+    assert answer.status_code == 403  # there is no token of the form in it
+
+
+@pytest.fixture
+def web(services: Services, tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """The port of a web server of its own, and the folder for its temporary files."""
+    (port,) = ports.pick(1)
+    env = {
+        **os.environ,
+        "GRANIAN_HOST": "127.0.0.1",
+        "GRANIAN_PORT": str(port),
+        "TMPDIR": str(tmp_path),
+    }
+    process = subprocess.Popen([sys.executable, *WEB[1:]], env=env, cwd=PROJECT)
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.2)
+        yield port, tmp_path
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/tokens/"])
+def test_three_hundred_megabytes_are_refused_by_their_first_line(
+    web: tuple[int, Path], address: str
+) -> None:
+    port, temporary = web
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(
+            f"POST {address} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 314572800\r\n"
+            "Cookie: csrftoken=0123456789abcdefghijklmnopqrstuv\r\n"
+            "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+            'Content-Disposition: form-data; name="f"; filename="f"\r\n\r\n'.encode()
+            + b"y" * 100_000
+        )
+        answer = connection.recv(65536).decode()
+    assert answer.startswith("HTTP/1.1 413")
+    assert not [path for path in temporary.rglob("*.upload*") if path.is_file()]
