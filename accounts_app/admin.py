@@ -1,5 +1,7 @@
 """Admin for people and the audit trail, and the base of all other admins: the policy decides."""
 
+import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.contrib import admin
@@ -12,9 +14,21 @@ from knox.models import AuthToken
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, may
+from slicewise.masking import masked_json, masked_text
 
 _Row = TypeVar("_Row", bound=Model)
 _Parent = TypeVar("_Parent", bound=Model)
+
+
+def masked_column(name: str) -> Callable[[Any, Any], str]:
+    """Return a method of an admin that shows a field of the model without the secrets in it."""
+
+    @admin.display(description=name.replace("_", " "), ordering=name)
+    def shown(model_admin: Any, row: Any) -> str:
+        value = getattr(row, name)
+        return masked_text(value if isinstance(value, str) else json.dumps(masked_json(value)))
+
+    return shown
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[_Row]):
@@ -138,4 +152,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     list_display = ("at", "actor_name", "action", "subject_type", "subject", "address")
     list_filter = ("action", "subject_type", "at")
     search_fields = ("actor_name", "subject")
+    exclude = ("detail",)
+    readonly_fields = ("masked_detail",)
+    masked_detail = masked_column("detail")
     list_select_related = ("actor",)

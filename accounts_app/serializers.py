@@ -8,6 +8,17 @@ from django.db import models
 from rest_framework import serializers
 
 from accounts_app.storable import require_storable
+from slicewise.masking import masked_text
+
+
+class MaskedText(serializers.CharField):
+    """Text that may hold words of user code, shown without secrets.
+
+    Errors, tracebacks and logs; not keys and selections, by which clients name partitions.
+    """
+
+    def to_representation(self, value: Any) -> str:
+        return masked_text(super().to_representation(value))
 
 
 class Text(serializers.CharField):

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import AdministeredAdmin, ReadOnlyAdmin, ReadOnlyInline
+from accounts_app.admin import AdministeredAdmin, ReadOnlyAdmin, ReadOnlyInline, masked_column
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import Grant, User
 from accounts_app.policy import Action, may
@@ -23,7 +23,7 @@ from assets_app.models import (
     Run,
     RunAttempt,
 )
-from slicewise.uris import masked_uri
+from slicewise.masking import masked_uri
 
 
 def acting(request: HttpRequest) -> User:
@@ -128,8 +128,9 @@ class AttemptsInline(ReadOnlyInline[RunAttempt, Run]):
 
     model = RunAttempt
     fields = readonly_fields = (
-        "number", "gateway", "engine", "outcome", "error", "started_at", "ended_at",
+        "number", "gateway", "engine", "outcome", "masked_error", "started_at", "ended_at",
     )  # fmt: skip
+    masked_error = masked_column("error")
 
 
 @admin.register(Run)
@@ -144,6 +145,9 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     search_fields = ("=id", "=asset__name")
     list_select_related = ("asset",)
     inlines = (AttemptsInline,)
+    exclude = ("error",)
+    readonly_fields = ("masked_error",)
+    masked_error = masked_column("error")
     actions = ("cancel",)
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
@@ -187,8 +191,10 @@ class VersionsInline(ReadOnlyInline[BundleVersion, Bundle]):
 class BundleAdmin(ReadOnlyAdmin[Bundle]):
     """Folders of definition files."""
 
-    list_display = ("name", "path", "checked_at", "error")
+    list_display = ("name", "path", "checked_at", "masked_error")
     search_fields = ("name", "path")
-    fields = ("name", "path", "current_version", "checked_at", "error")
+    readonly_fields = ("masked_error",)
+    fields = ("name", "path", "current_version", "checked_at", "masked_error")
+    masked_error = masked_column("error")
     list_select_related = ("current_version",)
     inlines = (VersionsInline,)

@@ -5,13 +5,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline
+from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, masked_column
 from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action, reach
 from assets_app.admin import acting
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
-from slicewise.uris import masked_text
+from slicewise.masking import masked_text
 
 _MOST_SAID = 10
 
@@ -43,8 +43,10 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     )  # fmt: skip
     list_select_related = ("asset", "submitted_by", "group")
     inlines = (AssetsInline,)
-    exclude = ("origin_code",)
-    readonly_fields = ("code_without_passwords",)
+    exclude = ("origin_code", "error", "stalled_error")
+    readonly_fields = ("code_without_passwords", "masked_error", "masked_stalled_error")
+    masked_error = masked_column("error")
+    masked_stalled_error = masked_column("stalled_error")
     actions = ("pause", "resume", "cancel", "retry", "delete")
     date_hierarchy = "submitted_at"
 

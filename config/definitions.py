@@ -12,6 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from slicewise.masking import masked_json, masked_text
+from slicewise.terminal import terminal_text
+
 
 def main(arguments: Sequence[str]) -> int:
     """Exit code 0 when every file loads, 1 when one does not, 2 for bad usage."""
@@ -48,28 +51,36 @@ def main(arguments: Sequence[str]) -> int:
         for producer, sentence in pairing_notes(declared)
     ]
     if options.json:
-        print(json.dumps(declared, indent=1))
+        said = {name: masked_json(declared[name]) for name in ("errors", "files")}
+        shown = {**declared, **said}
+        print(json.dumps(shown, indent=1))
     else:
         _print(declared)
     return 1 if declared["errors"] else 0
 
 
+def _say(text: str, *, to_errors: bool = False) -> None:
+    """Print what may hold words of user code."""
+    print(terminal_text(text), file=sys.stderr if to_errors else sys.stdout)
+
+
 def _print(declared: dict[str, Any]) -> None:
     for producer in declared["producers"]:
-        print("\n".join(_producer_lines(producer)))
+        _say("\n".join(_producer_lines(producer)))
     for asset in declared["assets"]:
-        print("\n".join(_asset_lines(asset)))
+        _say("\n".join(_asset_lines(asset)))
     for asset in _all_assets(declared):
         for warning in asset["warnings"]:
-            print(f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}", file=sys.stderr)
+            said = f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}"
+            _say(said, to_errors=True)
     if not declared["errors"]:  # a broken file may declare the name
         for warning in _reference_warnings(declared):
-            print(warning, file=sys.stderr)
+            _say(warning, to_errors=True)
     for note in declared["notes"]:
-        print(f"{_place(note)}: note: {note['note']}", file=sys.stderr)
+        _say(f"{_place(note)}: note: {note['note']}", to_errors=True)
     for error in declared["errors"]:
         line = f":{error['line']}" if error["line"] else ""
-        print(f"{error['path']}{line}: {error['message']}", file=sys.stderr)
+        _say(f"{error['path']}{line}: {masked_text(error['message'])}", to_errors=True)
     count = len(declared["errors"])
     wrong = f"{_counted(count, 'error')}" if count else "no error"
     made = sum(len(producer["outlets"]) for producer in declared["producers"])

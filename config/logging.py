@@ -6,6 +6,8 @@ import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from slicewise.masking import masked_json, masked_text
+
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
 
@@ -48,10 +50,15 @@ class EventFormatter(logging.Formatter):
         import structlog
 
         if self._as_json:
-            return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+            return [
+                structlog.processors.format_exc_info,
+                lambda logger, name, event: masked_json(event),
+                structlog.processors.JSONRenderer(),
+            ]
         # A traceback that shows local variables would write passwords and tokens into the log.
         plain = structlog.dev.plain_traceback
-        return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]
+        render = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)
+        return [render, lambda logger, name, line: masked_text(str(line))]
 
 
 def _with_own_extra(add_extra: Processor) -> Processor:

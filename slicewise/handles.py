@@ -17,10 +17,11 @@ from slicewise.frames import within
 from slicewise.io import Place, Staged, Storage, Writer, find_storage, storage_at
 from slicewise.io.recorded import LostDataError, Records, find_differences, lost_data_sentence
 from slicewise.keys import PartitionKey
+from slicewise.masking import masked_uri
 from slicewise.options import Outside, WriteMode
 from slicewise.plain_values import readable
 from slicewise.snapshots import named_key
-from slicewise.uris import checked_place, masked_uri, uri_path
+from slicewise.uris import checked_place, uri_path
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession

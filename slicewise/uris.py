@@ -5,14 +5,13 @@ import warnings
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from slicewise.masking import masked_uri, without_secret_parameters
 from slicewise.uri_schemes import UriScheme, uri_schemes
 
 __all__ = [
     "UriScheme",
     "checked_place",
     "checked_uri",
-    "masked_text",
-    "masked_uri",
     "normalize_uri",
     "uri_path",
 ]
@@ -20,14 +19,6 @@ __all__ = [
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE_WITHOUT_HOST = re.compile("file:/(?!/)", re.IGNORECASE)  # RFC 8089: file:/lake/raw
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-# A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
-_USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
-_HIDDEN = (
-    r"[^=&;?#]*(?:pass|pwd|secret|token|credential|signature"
-    r"|(?:api|access|account|private)[_-]?key)[^=&;?#]*="
-)
-_HIDDEN_VALUE = re.compile(rf"([?&]{_HIDDEN})[^&]*|(;{_HIDDEN})[^;&]*", re.IGNORECASE)
-_URI_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*//[^\s\"'`<>]*")
 # `urlsplit`, by which AIP-60 reads URIs, passes over these wherever they stand.
 _DROPPED = dict.fromkeys(map(ord, "\t\r\n"))
 # What has a colon before its path that is followed by no port, and an "@" only later.
@@ -71,7 +62,7 @@ def checked_uri(text: str) -> tuple[str, str | None]:
     if _BROKEN_USER_INFO.match(text):
         text = masked_uri(text)
     rule = uri_schemes().get(scheme)
-    kept = _without_login(_without_secrets(text), rule)
+    kept = _without_login(without_secret_parameters(text), rule)
     try:
         return _canonical(urlsplit(kept), rule), None
     except ValueError as error:
@@ -79,20 +70,6 @@ def checked_uri(text: str) -> tuple[str, str | None]:
             if (safe := masked_uri(written)) != written:
                 return checked_uri(safe)  # a password looked like a host, a port or a path
         return kept, str(error)
-
-
-def masked_uri(uri: str) -> str:
-    """The URI with `***` for the password in its user info and for secrets in its query."""
-    return _without_secrets(_USER_PASSWORD.sub(r"\1:***@", uri))
-
-
-def masked_text(text: str) -> str:
-    """Any text, such as source code, with its URIs masked."""
-    return _URI_IN_TEXT.sub(lambda found: masked_uri(found[0]), text)
-
-
-def _without_secrets(uri: str) -> str:
-    return _HIDDEN_VALUE.sub(lambda found: f"{found[1] or found[2]}***", uri)
 
 
 def uri_path(uri: str) -> Path:

@@ -17,6 +17,7 @@ from accounts_app import policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.storable import read_json_object
+from slicewise.terminal import terminal_json, terminal_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,14 +34,14 @@ class Refused(CommandError):
     """The request is wrong or not allowed; nothing was done. Django prints it with this name."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, returncode=2)
+        super().__init__(shown(message), returncode=2)
 
 
 class Failed(CommandError):
     """The request was right, and the work did not succeed."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, returncode=1)
+        super().__init__(shown(message), returncode=1)
 
 
 class SlicewiseCommand(BaseCommand):
@@ -125,7 +126,7 @@ class SlicewiseCommand(BaseCommand):
         from rest_framework.renderers import JSONRenderer
 
         plain = json.loads(JSONRenderer().render(data))
-        self.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False))
+        self.stdout.write(terminal_json(json.dumps(plain, indent=2, ensure_ascii=False)))
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Numbers and text under headings; None is left empty."""
@@ -133,26 +134,43 @@ class SlicewiseCommand(BaseCommand):
 
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")
         for row in rows:
-            table.add_row(*(cell_text(*each) for each in zip(columns, row, strict=True)))
+            table.add_row(*(shown(cell_text(*each)) for each in zip(columns, row, strict=True)))
         self.console().print(table)
 
     def print_facts(self, facts: dict[str, object]) -> None:
         """One thing, a fact a line; what is empty is left out."""
-        shown = [(name, fact_text(name, value)) for name, value in facts.items()]
-        shown = [(name, text) for name, text in shown if text]
-        width = max((len(name) for name, _ in shown), default=0)
-        for name, text in shown:
-            self.stdout.write(f"{name:<{width}}  {text}")
+        texts = [(name, fact_text(name, value)) for name, value in facts.items()]
+        texts = [(name, text) for name, text in texts if text]
+        width = max((len(name) for name, _ in texts), default=0)
+        for name, text in texts:
+            self.say(f"{name:<{width}}  {text}")
+
+    def say(self, text: str = "") -> None:
+        """Print a line."""
+        self.stdout.write(shown(text))
+
+    def say_part(self, text: str) -> None:
+        """Print text as it came: it may end in the middle of a line."""
+        self.stdout.write(shown(text), ending="")
+        self.stdout.flush()
 
     def note(self, text: str) -> None:
         """Something for people, which no program should read."""
-        self.stderr.write(text, lambda said: said)
+        self.stderr.write(shown(text), lambda said: said)
 
 
 _OF_DJANGO = {
     "act", "acting_as", "json", "verbosity", "settings", "pythonpath", "traceback", "no_color",
     "force_color", "skip_checks", "stdout", "stderr",
 }  # fmt: skip
+
+
+def shown(text: str) -> str:
+    """Return text as it may go to a terminal: any may hold words of user code.
+
+    All that a command prints comes through here, but for JSON, which has a way of its own.
+    """
+    return terminal_text(text)
 
 
 def _sentences(error: InvalidRequest) -> str:

@@ -19,6 +19,7 @@ _PAUSE_SECONDS = 5.0
 class LogKeeper:
     """Writes text in blocks: often enough to be followed, seldom enough to be cheap.
 
+    A block ends with a line where it can: secrets are masked block by block when they are shown.
     Their numbers begin ``after`` one, and say in which order they are shown. A database that is
     away keeps no run from going on: what it does not take is offered again with what comes later.
     """
@@ -44,14 +45,19 @@ class LogKeeper:
         waited = time.monotonic() - self._flushed_at
         is_long = self._size > _FLUSH_CHARACTERS and self._pause == _FLUSH_SECONDS
         if (self._texts or self._offered) and (waited > self._pause or is_long):
-            self.flush()
+            self._flush(only_lines=True)
 
     def flush(self) -> None:
         """Write what has gathered, as far as the database takes it."""
+        self._flush(only_lines=False)
+
+    def _flush(self, *, only_lines: bool) -> None:
         try:
             with borrowed_connection():
-                while self._offered or self._texts:
-                    self._write()
+                if self._offered is not None:
+                    self._write(self._offered)
+                if self._texts:
+                    self._write(self._take(only_lines=only_lines))
             self._pause = _FLUSH_SECONDS
         except (DatabaseError, InterfaceError) as error:
             if not is_passing(error):
@@ -62,13 +68,19 @@ class LogKeeper:
             self._pause = _PAUSE_SECONDS
         self._flushed_at = time.monotonic()
 
-    def _write(self) -> None:
-        if self._offered is None:
-            self._sequence += 1
-            self._offered = RunLog(
-                attempt=self._attempt, sequence=self._sequence, text="".join(self._texts)
-            )
-            self._texts.clear()
-            self._size = 0
-        RunLog.objects.bulk_create([self._offered], ignore_conflicts=True)
+    def _take(self, *, only_lines: bool) -> RunLog:
+        """Return the next block. The begun line after whole ones waits for its end, but not
+        beyond the next block.
+        """
+        text = "".join(self._texts)
+        end = text.rfind("\n") + 1 if only_lines else 0
+        end = end or len(text)
+        self._texts = [text[end:]] if end < len(text) else []
+        self._size = len(text) - end
+        self._sequence += 1
+        return RunLog(attempt=self._attempt, sequence=self._sequence, text=text[:end])
+
+    def _write(self, block: RunLog) -> None:
+        self._offered = block
+        RunLog.objects.bulk_create([block], ignore_conflicts=True)
         self._offered = None

@@ -16,9 +16,9 @@ from assets_app.models import Asset, AssetPartition
 from assets_app.queries.orphans import OrphanRow, orphan_rows
 from slicewise.folders import defines_folder, dimension_names, folder_keys, folder_names
 from slicewise.io import Storage, Writer, find_storage
+from slicewise.masking import masked_uri
 from slicewise.storage import StorageError
 from slicewise.storage.layout import UNPARTITIONED
-from slicewise.uris import masked_uri
 
 # Rows are locked while the data of so many is removed.
 _REMOVED_AT_ONCE = 50

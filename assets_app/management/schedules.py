@@ -16,6 +16,7 @@ from assets_app.serializers import (
     ScheduleSerializer,
     TickSerializer,
 )
+from slicewise.masking import masked_text
 
 
 def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
@@ -39,7 +40,7 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
         )
         return
     if words is None:
-        command.stdout.write(f"{asset.name} has no schedule: it is made by hand.")
+        command.say(f"{asset.name} has no schedule: it is made by hand.")
         return
     _print_rule(command, words)
     if on_their_way:
@@ -48,9 +49,9 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
         )
     _print_ticks(command, words, ticks)
     if missed is not None:
-        command.stdout.write(_missed_line(missed))
+        command.say(_missed_line(missed))
     for one in left_out:
-        command.stdout.write(
+        command.say(
             f"Left out at {one.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
             f" tick may queue: {one.count:,} partitions, {one.first} to {one.last}."
         )
@@ -71,7 +72,7 @@ def _print_rule(command: SlicewiseCommand, words: ScheduleWords) -> None:
             "handled until": words.local(row.handled_until),
         }
     if row.failures and row.retry_at is not None:
-        facts["error"] = f"{row.error} (tried again at {words.local(row.retry_at)})"
+        facts["error"] = f"{masked_text(row.error)} (tried again at {words.local(row.retry_at)})"
     command.print_facts(facts)
 
 

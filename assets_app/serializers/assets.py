@@ -6,14 +6,21 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import JSONObject, StrictSerializer, Text, UtcDateTimeField, json_kind
+from accounts_app.serializers import (
+    JSONObject,
+    MaskedText,
+    StrictSerializer,
+    Text,
+    UtcDateTimeField,
+    json_kind,
+)
 from assets_app.models import Asset, LeftOut, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.words import words_of
+from slicewise.masking import masked_uri
 from slicewise.selection import LONGEST_SELECTION
-from slicewise.uris import masked_uri
 
 
 @extend_schema_field(
@@ -44,7 +51,7 @@ class StrategyField(serializers.Field[Any, Any, Any, Any]):
 class ScheduleFailureSerializer(serializers.Serializer[Any]):
     """The error of a schedule whose due partitions cannot be worked out, and when it is retried."""
 
-    error = serializers.CharField()
+    error = MaskedText()
     failures = serializers.IntegerField(help_text="How often in a row.")
     since = UtcDateTimeField(source="failing_since")
     retry_at = UtcDateTimeField(help_text="When it is tried again.")

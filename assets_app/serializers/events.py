@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
+from slicewise.masking import masked_json
 from slicewise.selection import LONGEST_SELECTION
 
 LARGEST_NUMBER = 2**63 - 1
@@ -74,6 +75,11 @@ class WriteReportSerializer(serializers.Serializer[Any]):
     selection = serializers.CharField(allow_blank=True)
     partition_count = serializers.IntegerField()
     partitions = WrittenPartitionSerializer(many=True)
-    metadata = serializers.DictField()
+    metadata = serializers.SerializerMethodField()
     told_by = serializers.CharField()
     created_at = serializers.DateTimeField()
+
+    def get_metadata(self, report: Any) -> dict[str, Any]:
+        kept = report["metadata"] if isinstance(report, dict) else report.metadata
+        shown: dict[str, Any] = masked_json(kept)
+        return shown

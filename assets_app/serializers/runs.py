@@ -6,10 +6,10 @@ from django.db.models import Count
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import MODEL_FIELDS
+from accounts_app.serializers import MODEL_FIELDS, MaskedText
 from assets_app.models import DISCOVERY, Run, RunAttempt, RunPartition, ValidationResult
 from assets_app.queries.pages import validations_of
-from slicewise.uris import masked_text
+from slicewise.masking import masked_json, masked_text
 
 MOST_VALIDATIONS = 1000
 MOST_PARTITIONS = 1000
@@ -19,6 +19,8 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
     """One try at a run."""
 
     gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
+    error = MaskedText()
+    traceback = MaskedText(trim_whitespace=False)
 
     class Meta:
         model = RunAttempt
@@ -44,6 +46,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     requested_by = serializers.CharField(
         source="requested_by.username", allow_null=True, default=None
     )
+    error = MaskedText()
 
     class Meta:
         model = Run
@@ -64,7 +67,7 @@ class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
     asset = serializers.CharField(source="asset.name")
     description = serializers.SerializerMethodField()
     message = serializers.SerializerMethodField()
-    observed = serializers.DictField()
+    observed = serializers.SerializerMethodField()
 
     class Meta:
         model = ValidationResult
@@ -80,13 +83,17 @@ class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
     def get_message(self, result: ValidationResult) -> str:
         return masked_text(result.message)
 
+    def get_observed(self, result: ValidationResult) -> dict[str, Any]:
+        observed: dict[str, Any] = masked_json(result.observed)
+        return observed
+
 
 class RunPartitionSerializer(serializers.ModelSerializer[RunPartition]):
     """One partition of a run, and what came of it."""
 
     asset = serializers.CharField(source="slice.asset.name")
     key = serializers.CharField(source="slice.key")
-    error = serializers.CharField(
+    error = MaskedText(
         help_text="Why it was not made, where that is its own matter and not the whole run's."
     )
 
@@ -134,7 +141,7 @@ class LogEntrySerializer(serializers.Serializer[Any]):
     attempt = serializers.IntegerField(source="attempt__number")
     sequence = serializers.IntegerField()
     at = serializers.DateTimeField()
-    text = serializers.CharField()
+    text = MaskedText(trim_whitespace=False)
 
 
 class LogPageSerializer(serializers.Serializer[Any]):

@@ -1,6 +1,6 @@
 """Runs: the list, the page of one with its log, and stopping it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from zlib import crc32
@@ -30,6 +30,7 @@ from assets_app.models import (
 from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
+from slicewise.masking import masked_text
 
 # On the page of a run; all of them have a page of their own, so many at a time.
 MOST_PARTITIONS = 20
@@ -130,11 +131,8 @@ def run_partitions(request: HttpRequest, pk: int) -> HttpResponse:
 def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
     """The whole log as a text file."""
     rows = pages.whole_log(_run(pk)).values_list("text", flat=True)
-
-    def pieces() -> Iterator[str]:
-        yield from rows.iterator(chunk_size=200)
-
-    answer = StreamingHttpResponse(pieces(), content_type="text/plain; charset=utf-8")
+    pieces = map(masked_text, rows.iterator(chunk_size=200))
+    answer = StreamingHttpResponse(pieces, content_type="text/plain; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="run-{pk}.log"'
     return answer
 

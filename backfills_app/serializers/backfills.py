@@ -6,6 +6,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts_app.serializers import MaskedText
 from assets_app.serializers import StrategyField
 from backfills_app.models import AssetRole, Backfill, BackfillAsset, BackfillPartition
 from backfills_app.queries.counts import counts_of
@@ -15,7 +16,7 @@ from backfills_app.serializers.plans import CodeVersionSerializer, UpstreamGapSe
 from backfills_app.serializers.requests import DownstreamField
 from backfills_app.services.skipping import skips_of
 from partitions_app.labels import label_of
-from slicewise.uris import masked_text
+from slicewise.masking import masked_text
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
 
@@ -113,6 +114,8 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     strategy = StrategyField()
     group = serializers.IntegerField(source="group_id", help_text="Of its runs.")
     priority = serializers.IntegerField(source="group.priority")
+    error = MaskedText()
+    stalled_error = MaskedText()
     paused = serializers.BooleanField()
     code_version = CodeVersionSerializer(allow_null=True)
     chosen_by = ChosenBySerializer(help_text="Empty for partitions of one asset.")

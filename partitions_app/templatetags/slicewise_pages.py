@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from partitions_app.labels import label_of, selection_label
 from partitions_app.looks import Look, look_of
 from slicewise import PartitionDefinition
-from slicewise.uris import masked_text
+from slicewise.masking import masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"
@@ -96,9 +96,9 @@ def lasted(started: datetime | None, ended: datetime | None) -> str:
 
 
 @register.filter
-def masked(text: str) -> str:
-    """A text that people wrote, without the passwords of URIs in it."""
-    return masked_text(text)
+def masked(text: object) -> str:
+    """A text that people or their code wrote, without the secrets in it."""
+    return masked_text(str(text))
 
 
 @register.filter
@@ -116,4 +116,4 @@ def in_words(value: object) -> str:
         return ", ".join(f"{name} {in_words(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(in_words, value))
-    return "none" if value in (None, "") else str(value)
+    return "none" if value in (None, "") else masked_text(str(value))

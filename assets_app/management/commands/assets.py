@@ -184,7 +184,7 @@ class Command(SlicewiseCommand):
 
             self.print_json(report_detail(report))
         else:
-            self.stdout.write(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
+            self.say(f"Recorded as written: {asset} {report.selection}".rstrip() + ".")
 
     def add_partitions(self, asset: str, keys: Sequence[str]) -> None:
         from assets_app.execution.runtime_partitions import add_partitions
@@ -200,7 +200,7 @@ class Command(SlicewiseCommand):
         if self.json:
             self.print_json({"keys": list(keys)})
         else:
-            self.stdout.write(f"{done}: {', '.join(keys) or 'nothing'}.")
+            self.say(f"{done}: {', '.join(keys) or 'nothing'}.")
 
     def _set_paused(self, name: str, paused: bool) -> None:
         from assets_app.catalogue.services import set_paused
@@ -211,7 +211,7 @@ class Command(SlicewiseCommand):
 
             self.print_json(asset_detail(asset_named(name)))
         else:
-            self.stdout.write(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
+            self.say(f"{asset.name} is {'paused' if paused else 'not paused any more'}.")
 
 
 def run_states(group: RunGroup) -> dict[str, int]:

@@ -125,7 +125,7 @@ class Command(SlicewiseCommand):
             self.print_json({"keys": keys})
         else:
             number = counted(len(keys), "partition")
-            self.stdout.write(f"Made {number} of {asset} missing again. The data was not touched.")
+            self.say(f"Made {number} of {asset} missing again. The data was not touched.")
 
     def orphans(self, asset: str, remove: bool, yes: bool) -> None:
         from assets_app.api.orphans import orphan_list
@@ -150,7 +150,7 @@ class Command(SlicewiseCommand):
             )
         else:
             self.print_orphans(removal.kept)
-            self.stdout.write(f"Removed the data of {counted(len(removal.removed), 'partition')}.")
+            self.say(f"Removed the data of {counted(len(removal.removed), 'partition')}.")
         if removal.kept:
             raise Failed(f"The data of {counted(len(removal.kept), 'partition')} was kept.")
 

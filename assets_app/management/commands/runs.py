@@ -11,6 +11,7 @@ from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
 from assets_app.queries.lookups import LARGEST_ID, asset_named, run_numbered
+from slicewise.masking import masked_text
 
 FOLLOW_SECONDS = 1.0
 
@@ -67,7 +68,7 @@ class Command(SlicewiseCommand):
                     run.state,
                     run.trigger,
                     run.attempt_count,
-                    run.error.partition("\n")[0],
+                    masked_text(run.error).partition("\n")[0],
                 )
                 for run in shown
             ),
@@ -85,9 +86,9 @@ class Command(SlicewiseCommand):
         self.print_facts(detail | {"partition_list": lines})
         for result in validations:
             verdict = "passed" if result["passed"] else "failed"
-            self.stdout.write(f"{verdict}  {result['asset']}: {result['name']} {result['message']}")
+            self.say(f"{verdict}  {result['asset']}: {result['name']} {result['message']}")
         for attempt in attempts:
-            self.stdout.write("")
+            self.say()
             self.print_facts({"attempt": attempt.pop("number")} | attempt)
 
     def logs(self, run: int, follow: bool) -> None:
@@ -120,7 +121,7 @@ class Command(SlicewiseCommand):
 
             self.print_json(RunDetailSerializer(_run(canceled.pk)).data)
         else:
-            self.stdout.write(f"Run {canceled.pk} is {canceled.state}.")
+            self.say(f"Run {canceled.pk} is {canceled.state}.")
 
     def retry(self, runs: Sequence[int], group: int | None, code: str) -> None:
         from assets_app.api.retrying import group_numbered, retried_detail
@@ -139,7 +140,7 @@ class Command(SlicewiseCommand):
             self.print_json(retried_detail(retried))
         else:
             for pk in retried.runs:
-                self.stdout.write(f"Run {pk} is queued again.")
+                self.say(f"Run {pk} is queued again.")
         if retried.refused:
             raise Failed(f"{len(retried.refused)} of the runs could not be retried.")
 
@@ -150,15 +151,13 @@ class Command(SlicewiseCommand):
 
             self.print_json(request_detail(group))
             return
-        self.stdout.write(f"Run {group.runs.get().pk} makes the partitions of run {run} again.")
+        self.say(f"Run {group.runs.get().pk} makes the partitions of run {run} again.")
         if group.in_flight:
             self.note(f"Left out, since another run is making them: {', '.join(group.in_flight)}")
 
     def _print_log(self, text: str) -> None:
-        # As it came: a piece may end in the middle of a line.
         if text:
-            self.stdout.write(text, ending="")
-            self.stdout.flush()
+            self.say_part(text)
 
 
 def _run(pk: int) -> Run:

@@ -7,6 +7,7 @@ from accounts_app.management.command import Failed, Refused, SlicewiseCommand, c
 from assets_app.catalogue.services import SyncReport, retire_bundles, sync_bundle
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.orphans import materialized_total, orphan_count
+from slicewise.masking import masked_json, masked_text
 
 _MOST_NAMED = 20
 
@@ -43,10 +44,10 @@ class Command(SlicewiseCommand):
 
     def _print(self, report: SyncReport) -> None:
         change = "new version" if report.changed else "unchanged"
-        self.stdout.write(f"{report.bundle.name}: {change}, {report.assets} assets")
+        self.say(f"{report.bundle.name}: {change}, {report.assets} assets")
         for error in report.errors:
             line = f":{error['line']}" if error.get("line") else ""
-            self.note(f"  {error['path']}{line} {error['message']}")
+            self.note(f"  {error['path']}{line} {masked_text(error['message'])}")
         if report.kept:
             shown = ", ".join(report.kept[:_MOST_NAMED])
             more = len(report.kept) - _MOST_NAMED
@@ -85,7 +86,7 @@ def _as_json(report: SyncReport, orphans: dict[str, int]) -> dict[str, object]:
         "version": report.version.digest if report.version else None,
         "changed": report.changed,
         "assets": report.assets,
-        "errors": report.errors,
+        "errors": masked_json(report.errors),
         "kept": report.kept,
         "orphans": orphans,
     }

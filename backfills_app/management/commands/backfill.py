@@ -135,14 +135,14 @@ class Command(SlicewiseCommand):
             return
         assets, refused = data.pop("assets"), data.pop("refused")
         self.print_facts(data)
-        self.stdout.write("")
+        self.say()
         self.print_table(_PLANNED, ([each[name] for name in _PLANNED] for each in assets))
         for planned in plan.assets:
             for gap in planned.gaps:
                 if gap.reason:
-                    self.stdout.write(f"{planned.asset.name} needs {gap.reason}")
+                    self.say(f"{planned.asset.name} needs {gap.reason}")
                 if gap.excluded:
-                    self.stdout.write(f"{planned.asset.name} does without {gap.excluded_text}")
+                    self.say(f"{planned.asset.name} does without {gap.excluded_text}")
         for sentence in refused:
             self.note(sentence)
 
@@ -183,7 +183,7 @@ class Command(SlicewiseCommand):
             return
         code, assets = detail.pop("origin_code"), detail.pop("assets")
         self.print_facts(detail | {"code": f"{len(code.splitlines())} lines (see --json)"})
-        self.stdout.write("")
+        self.say()
         names = ("asset", "role", *COUNTS)
         heads = [_HEADS.get(name, name) for name in names]
         self.print_table(heads, ([each[name] for name in names] for each in assets))
@@ -231,7 +231,7 @@ class Command(SlicewiseCommand):
             return
         states = Backfill.objects.filter(pk__in=result.done).values_list("pk", "state")
         for pk, state in states.order_by("pk"):
-            self.stdout.write(f"Backfill {pk} is {state}.")
+            self.say(f"Backfill {pk} is {state}.")
         for pk, reason in result.refused.items():
             self.note(f"{pk}: {reason}")
 
@@ -240,15 +240,13 @@ class Command(SlicewiseCommand):
             self.print_json(_detail(backfill))
         else:
             state = "deleted" if backfill.deleted else backfill.state
-            self.stdout.write(f"Backfill {backfill.pk} is {state}.")
+            self.say(f"Backfill {backfill.pk} is {state}.")
 
     def _tell_created(self, backfill: Backfill, wait: bool) -> None:
         if not self.json:
             more = backfill.assets.count() - 1
             several = f", and {more} more asset{'s' if more > 1 else ''}" if more else ""
-            self.stdout.write(
-                f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}{several}"
-            )
+            self.say(f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}{several}")
         if wait:
             self._follow(backfill)
         elif self.json:
@@ -275,11 +273,11 @@ class Command(SlicewiseCommand):
 
     def _print_outcome(self, outcome: dict[str, Any]) -> None:
         if outcome["failures"]:
-            self.stdout.write("")
+            self.say()
             rows = ((each["runs"], each["error"]) for each in outcome["failures"])
             self.print_table(("runs", "failed with"), rows)
         if outcome["skipped"]:
-            self.stdout.write("")
+            self.say()
             self.print_table(
                 ("skipped", "asset", "reason", "had by", "needs", "does without"),
                 (

@@ -1,0 +1,120 @@
+"""Secrets in texts that people are shown: `***` in their place.
+
+For accidents, not against people who mean to print a secret. What is masked, and nothing else:
+
+- the password in the user info of a URI, and parameters of it that are named like secrets;
+- values after a name that ends like a secret (`password`, `secret`, `token`, `access_key` …): what
+  is quoted after `=` or `:`, as in Python and JSON, and what follows `=` at once;
+- the credentials of an `Authorization` header;
+- key ids of AWS and tokens of GitHub, wherever they stand.
+
+Every pattern takes time in proportion to the text, whatever it holds: user code writes it.
+"""
+
+import re
+from typing import Any
+
+__all__ = ["masked_json", "masked_text", "masked_uri"]
+
+MASK = "***"
+
+# A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
+_USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
+_HIDDEN = (
+    r"[^=&;?#]{0,64}(?:pass|pwd|secret|token|credential|signature"
+    r"|(?:api|access|account|private)[_-]?key)[^=&;?#]{0,64}="
+)
+_HIDDEN_VALUE = re.compile(rf"([?&]{_HIDDEN})[^&]*|(;{_HIDDEN})[^;&]*", re.IGNORECASE)
+_URI_IN_TEXT = re.compile(r"(?<=[A-Za-z0-9+.:-])//[^\s\"'`<>]+")
+
+_NAME = (
+    r"(?:password|passwd|passphrase|pwd|secret|token|credentials?"
+    r"|(?:api|access|private|storage|secret)[._-]?key|account[._-]?key(?:\.[\w.-]{1,100})?)"
+)
+# A cut-off text has no closing quote: the value then goes on to the end of the line.
+_QUOTED_VALUE = re.compile(
+    rf"""({_NAME}\\?["']?[ \t]{{0,4}}[=:][ \t]{{0,4}}[bfru]{{0,2}})"""
+    r"""(?:"(?:\\.|[^"\\\n])+("?)|'(?:\\.|[^'\\\n])+('?)|\\"[^"\\\n]+((?:\\")?))""",
+    re.IGNORECASE,
+)
+_BARE_VALUE = re.compile(rf"({_NAME}=)([^\s&;,\"'`<>]+)", re.IGNORECASE)
+_AUTHORIZATION = re.compile(
+    r"(authorization[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?:bearer|basic|token)[ ]{1,4})[^\s\"',;]+",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
+_KNOWN_KEY = re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|(?:gh[opsur]|github_pat)_\w{22,})")
+# To look for words costs a tenth of the patterns, and most lines hold none.
+_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "authorization")
+_KEY_WORDS = ("api", "access", "private", "storage", "account")
+_HARMLESS = ("none", "null", "true", "false", MASK)
+
+
+def masked_uri(uri: str) -> str:
+    """The URI with `***` for the password in its user info and for secrets in its query."""
+    return without_secret_parameters(_without_password(uri))
+
+
+def masked_text(text: str) -> str:
+    """Any text, such as an error, a log or source code, with its secrets masked."""
+    if "//" in text:
+        text = _URI_IN_TEXT.sub(lambda found: masked_uri(found[0]), text)
+    lines = text.splitlines(keepends=True)
+    text = "".join(_masked_line(line) if _may_hold_secret(line) else line for line in lines)
+    return _KNOWN_KEY.sub(MASK, text)
+
+
+def masked_json(value: Any) -> Any:
+    """JSON with the secrets masked in every text of it, and texts that are named like secrets."""
+    match value:
+        case str():
+            return masked_text(value)
+        case dict():
+            return {
+                name: MASK if _is_secret(name, inner) else masked_json(inner)
+                for name, inner in value.items()
+            }
+        case list() | tuple():
+            return [masked_json(inner) for inner in value]
+    return value
+
+
+def without_secret_parameters(uri: str) -> str:
+    """The URI with `***` for what its query names like secrets."""
+    return _HIDDEN_VALUE.sub(lambda found: f"{found[1] or found[2]}{MASK}", uri)
+
+
+def _without_password(uri: str) -> str:
+    # Without an "@" behind it every ":" would be looked at with all that follows.
+    login, at, rest = uri.rpartition("@")
+    return _USER_PASSWORD.sub(rf"\1:{MASK}@", login + at) + rest
+
+
+def _is_secret(name: object, value: object) -> bool:
+    return isinstance(value, str) and bool(value and _SECRET_NAME.search(str(name)[-200:]))
+
+
+def _may_hold_secret(line: str) -> bool:
+    lowered = line.lower()
+    return any(word in lowered for word in _WORDS) or (
+        "key" in lowered and any(word in lowered for word in _KEY_WORDS)
+    )
+
+
+def _masked_line(line: str) -> str:
+    line = _QUOTED_VALUE.sub(_mask_quoted, line)
+    line = _BARE_VALUE.sub(_mask_bare, line)
+    return _AUTHORIZATION.sub(rf"\1{MASK}", line)
+
+
+def _mask_quoted(found: re.Match[str]) -> str:
+    value = found[0][len(found[1]) :]
+    opening = value[: 2 if value.startswith("\\") else 1]
+    return f"{found[1]}{opening}{MASK}{found[2] or found[3] or found[4] or ''}"
+
+
+def _mask_bare(found: re.Match[str]) -> str:
+    value = found[2].rstrip(")]}")
+    if value.lower() in _HARMLESS:
+        return found[0]
+    return f"{found[1]}{MASK}{found[2][len(value) :]}"
