@@ -49,7 +49,7 @@ class Attempt:
     @property
     def tag(self) -> str:
         """What Spark's operations of this attempt are tagged with."""
-        return f"slicewise-run-{self.run.pk}-{self.row.number}"
+        return self.row.tag
 
 
 @transaction.atomic

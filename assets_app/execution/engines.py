@@ -25,8 +25,9 @@ from assets_app.execution.runner_user import own_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
 from slicewise.runner.client import WarmParent, WarmParentError
+from slicewise.runner.messages import is_application_id
 from slicewise.runner.session import SUBMIT
-from slicewise.runner.submit import kill_command
+from slicewise.runner.submit import attempt_conf, has_name, kill_command, status_command
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class _Submit:
             "master": settings.SPARK_MASTER,
             "name": attempt.tag,
             "tag": attempt.tag,
-            "conf": submit_conf(asked),
+            "conf": {**submit_conf(asked), **attempt_conf(settings.SPARK_MASTER, attempt.tag)},
             "spark_home": str(spark_home()),
             "env": submit_environment(),
             "folder": str(_folder(attempt.row)),
@@ -117,9 +118,24 @@ class _Submit:
         # Said by the runner after the attempt was read.
         rows = RunAttempt.objects.filter(pk=attempt.pk)
         application = rows.values_list("application_id", flat=True).get()
-        command = kill_command(settings.SPARK_MASTER, application, settings.SPARK_SUBMIT_CONF)
-        if application and command is not None:
-            _kill(command)
+        if not application:
+            return
+        if not is_application_id(application):
+            _leave(application, attempt)
+            return
+        command = status_command(settings.SPARK_MASTER, application)
+        if command is not None:
+            status = _ask_cluster(command)
+            if status is None:
+                return
+            if not has_name(status, attempt.tag):
+                _leave(application, attempt)
+                return
+        command = kill_command(
+            settings.SPARK_MASTER, application, attempt.tag, settings.SPARK_SUBMIT_CONF
+        )
+        if command is not None:
+            _ask_cluster(command)
 
     def tidy(self, attempt: RunAttempt) -> None:
         shutil.rmtree(_folder(attempt), ignore_errors=True)
@@ -178,8 +194,16 @@ def _folder(attempt: RunAttempt) -> Path:
     return _submitted() / str(attempt.token)
 
 
-def _kill(command: list[str]) -> None:
-    """Have the cluster end an application. Raises MayGoOn."""
+def _leave(application: str, attempt: RunAttempt) -> None:
+    """Say that an application goes on: the runner named one that is not its own."""
+    facts = {"run": attempt.run_id, "attempt": attempt.number, "application": application}
+    log.warning("application of another name not ended", extra=facts)
+
+
+def _ask_cluster(command: list[str]) -> str | None:
+    """Have the cluster tell of an application or end it; what it says. None where it has no such
+    application, or where its command is not here. Raises MayGoOn.
+    """
     env = {**user_code_environment(), **submit_environment()}
     try:
         done = subprocess.run(
@@ -188,12 +212,15 @@ def _kill(command: list[str]) -> None:
     except FileNotFoundError:
         # Not every gateway has its cluster's tools, and the end of the driver ends it anyhow.
         log.warning("no command to end an application with", extra={"command": command[0]})
-        return
+        return None
     except subprocess.TimeoutExpired as error:
         raise MayGoOn(f"{command[0]} did not answer within {_KILL_SECONDS:g} s") from error
     said = done.stdout + done.stderr
-    if done.returncode != 0 and not any(words in said for words in _NO_SUCH_APPLICATION):
-        raise MayGoOn(f"{command[0]} ended with status {done.returncode}: {said[-500:].strip()}")
+    if done.returncode == 0:
+        return said
+    if any(words in said for words in _NO_SUCH_APPLICATION):
+        return None
+    raise MayGoOn(f"{command[0]} ended with status {done.returncode}: {said[-500:].strip()}")
 
 
 def is_spark_server_there() -> bool:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, DataError, InterfaceError
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts, ending
@@ -45,6 +45,10 @@ from slicewise.runner.client import RequestTooLargeError, RunnerProcess
 log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.2
+# What comes of keys that are none, or that the database cannot keep.
+_UNFIT_OUTPUT = (
+    ArithmeticError, AttributeError, DataError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 # Until another gateway, which may reach Spark, is asked for what this one has declined.
 _SPARK_PAUSE = timedelta(seconds=5)
 # Until a run is tried again that may not be beside those that are at work.
@@ -268,7 +272,7 @@ class _Supervision:
         }
         try:
             persist(lambda: takes[message["type"]](message), goes_on=self.hold)
-        except (ValueError, TypeError, KeyError) as error:  # user code shares the runner's channel
+        except _UNFIT_OUTPUT as error:  # user code shares the runner's channel
             self.failure = self.failure or Failure(error=str(error))
 
     def _keep_application(self, message: dict[str, Any]) -> None:

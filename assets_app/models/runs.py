@@ -250,6 +250,11 @@ class RunAttempt(models.Model):
         return f"run {self.run_id} attempt {self.number}"
 
     @property
+    def tag(self) -> str:
+        """The name of its Spark application, and the tag of its Spark operations."""
+        return f"slicewise-run-{self.run_id}-{self.number}"
+
+    @property
     def name_on_disk(self) -> str:
         """What its data is marked with; no other attempt has it, of whatever database.
 

@@ -21,6 +21,7 @@ from assets_app.models import (
     DISCOVERY,
     TERMINAL_STATES,
     Run,
+    RunAttempt,
     RunGroup,
     RunPartition,
     RunState,
@@ -31,6 +32,7 @@ from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.masking import masked_text
+from slicewise.runner.messages import is_web_address
 
 # On the page of a run; all of them have a page of their own, so many at a time.
 MOST_PARTITIONS = 20
@@ -186,11 +188,18 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
         "stopped_by_data": any(one.blocks and one.attempt_id == last for one in validations),
         "traceback": failed.traceback if failed else "",
         "application": application,
+        "application_link": _link(application),
         "ended": run.state in TERMINAL_STATES,
         "version": "-".join(map(str, marks)),
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
         **_once_more(request, run),
     }
+
+
+def _link(application: RunAttempt | None) -> str:
+    """Return the address of Spark's pages; nothing for an address that browsers would execute."""
+    address = application.application_ui if application else ""
+    return address if is_web_address(address) else ""
 
 
 def _partitions(run: Run) -> QuerySet[RunPartition]:

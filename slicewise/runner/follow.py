@@ -9,22 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from slicewise.runner.messages import refuse_malformed
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode
 
 DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
 DEFAULT_OUTPUT_LIMIT_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 65536
-_RUNNER_MESSAGES: dict[str, set[str]] = {
-    "spark": {"application_id", "ui"},
-    "ask": {"question"},
-    "validated": {"when", "asset", "results"},
-    "staged": {"root", "staging", "partitions"},
-    "unmade": {"partitions"},
-    "discovered": {"set", "keys"},
-    "finished": set(),
-    "failed": {"kind", "error", "traceback"},
-}
-"""What a runner may say, and what each of its messages holds at least."""
 _KEPT_BY_WORKERS = ("staged", "unmade", "discovered")
 _GONE_PATIENCE_SECONDS = 10.0
 
@@ -168,8 +158,7 @@ class RunnerProcess:
         }  # fmt: skip
 
     def _check(self, message: Message) -> None:
-        if not _RUNNER_MESSAGES.get(str(message.get("type")), {""}) <= message.keys():
-            raise WireError(f"unexpected message {str(message)[:80]}")
+        refuse_malformed(message)
         if message["type"] in _KEPT_BY_WORKERS:
             self._output_bytes += len(encode(message))
             if self._output_bytes > self._output_limit:

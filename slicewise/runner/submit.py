@@ -8,6 +8,7 @@ that, so that the driver fetches the runner's channel by a socket in a folder of
 
 import hmac
 import os
+import re
 import secrets
 import select
 import shutil
@@ -30,6 +31,7 @@ FOLDER_VARIABLE, TOKEN_VARIABLE = "SLICEWISE_CHANNEL", "SLICEWISE_CHANNEL_TOKEN"
 SOCKET_NAME = "channel"
 DRIVER = Path(__file__).with_name("driver.py")
 
+_LABEL = "slicewise-attempt"
 _ANSWER_SECONDS = 10.0
 # A JVM may keep threads of the user's libraries after its driver has ended.
 _AFTER_DRIVER_SECONDS = 30.0
@@ -46,11 +48,33 @@ def submit_command(
     return [*command, "--py-files", ",".join(map(str, py_files)), str(script)]
 
 
-def kill_command(master: str, application_id: str, conf: Mapping[str, str]) -> list[str] | None:
+def attempt_conf(master: str, tag: str) -> dict[str, str]:
+    """The configuration by which Kubernetes knows whose the pods of an application are."""
+    if not master.startswith("k8s://"):
+        return {}
+    return {f"spark.kubernetes.{role}.label.{_LABEL}": tag for role in ("driver", "executor")}
+
+
+def status_command(master: str, application_id: str) -> list[str] | None:
+    """What tells the name of an application; None where what ends it can ask for its tag itself."""
+    if master.startswith("yarn"):
+        return ["yarn", "application", "-status", application_id]
+    return None
+
+
+def has_name(status: str, tag: str) -> bool:
+    """Whether this is the answer about an application that was submitted under this name."""
+    return tag in re.findall(r"^\s*Application-Name\s*:\s*(\S+)\s*$", status, re.MULTILINE)
+
+
+def kill_command(
+    master: str, application_id: str, tag: str, conf: Mapping[str, str]
+) -> list[str] | None:
     """What ends an application from anywhere; None where its driver's end always ends it.
 
     The end of the driver ends the application on YARN and Kubernetes too, after some minutes where
-    the driver's host has gone.
+    the driver's host has gone. A runner says which application is its own: the tag, which only its
+    worker gives, keeps it from naming another one.
     """
     if master.startswith("yarn"):
         return ["yarn", "application", "-kill", application_id]
@@ -59,7 +83,7 @@ def kill_command(master: str, application_id: str, conf: Mapping[str, str]) -> l
         if "://" not in server:
             server = f"https://{server}"
         namespace = conf.get("spark.kubernetes.namespace", "default")
-        selector = f"spark-app-selector={application_id}"
+        selector = f"spark-app-selector={application_id},{_LABEL}={tag}"
         where = ["--server", server, "--namespace", namespace]
         return ["kubectl", *where, "delete", "pods", "--wait=false", "--selector", selector]
     return None

@@ -18,7 +18,7 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
 from tests.cast import DAILY_2013, asset
 
-STOPS = '#!/bin/sh\necho "$@" > {said}\necho {answer} >&2\nexit {status}\n'
+STOPS = '#!/bin/sh\necho "$@" >> {said}\necho {answer} >&2\nexit {status}\n'
 
 
 @pytest.fixture
@@ -120,11 +120,12 @@ def test_a_server_without_a_master_fails_the_run_with_the_name_of_the_setting(
 
 
 def test_an_application_on_yarn_is_killed_by_its_id(attempt: Attempt, bin_folder: Path) -> None:
-    said = command(bin_folder, "yarn")
+    said = command(bin_folder, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
     # Recorded when the driver said it, after the attempt was read.
     RunAttempt.objects.update(application_id="application_1_0001")
     stop(attempt.row)
-    assert said.read_text() == "application -kill application_1_0001\n"
+    asked = ["application -status application_1_0001", "application -kill application_1_0001"]
+    assert said.read_text().splitlines() == asked
 
 
 def test_the_pods_of_an_application_on_kubernetes_are_deleted(
@@ -136,7 +137,10 @@ def test_the_pods_of_an_application_on_kubernetes_are_deleted(
     RunAttempt.objects.update(application_id="spark-7f")
     stop(attempt.row)
     assert "--namespace data delete pods" in said.read_text()
-    assert "--selector spark-app-selector=spark-7f" in said.read_text()
+    selector = f"spark-app-selector=spark-7f,slicewise-attempt={attempt.tag}"
+    assert f"--selector {selector}\n" in said.read_text()
+    conf = engine_of(attempt.row).facts(attempt)["conf"]
+    assert conf["spark.kubernetes.executor.label.slicewise-attempt"] == attempt.tag
 
 
 @pytest.mark.parametrize("answer", ["ApplicationNotFoundException: no", "it doesn't exist in RM"])

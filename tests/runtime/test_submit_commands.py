@@ -66,20 +66,21 @@ def test_the_command_line_says_where_what_and_with_which_configuration(
             "k8s://cluster:6443",
             {},
             "kubectl --server https://cluster:6443 --namespace default delete pods --wait=false"
-            " --selector spark-app-selector=app-1",
+            " --selector spark-app-selector=app-1,slicewise-attempt=slicewise-run-1-1",
         ),
         (
             "k8s://http://cluster:8001",
             {"spark.kubernetes.namespace": "data"},
             "kubectl --server http://cluster:8001 --namespace data delete pods --wait=false"
-            " --selector spark-app-selector=app-1",
+            " --selector spark-app-selector=app-1,slicewise-attempt=slicewise-run-1-1",
         ),
     ],
 )
 def test_an_application_is_ended_by_its_id_where_its_cluster_has_a_command_for_that(
     master: str, conf: dict[str, str], command: str | None
 ) -> None:
-    assert kill_command(master, "app-1", conf) == (None if command is None else command.split())
+    told = kill_command(master, "app-1", "slicewise-run-1-1", conf)
+    assert told == (None if command is None else command.split())
 
 
 def test_the_sdk_is_imported_from_its_archive(tmp_path: Path) -> None:
