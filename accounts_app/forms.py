@@ -1,8 +1,12 @@
-"""What people type to come in."""
+"""What people type to come in, and to change how they come in."""
 
 from typing import Any
 
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth import authenticate
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
 
 
 class SignInForm(AuthenticationForm):
@@ -12,3 +16,26 @@ class SignInForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             field.widget.attrs["class"] = "form-control"
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """The old password and a new one, twice."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._request = request
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-control"
+        # The page has other things on it; whoever opens it is not led into the form.
+        del self.fields["old_password"].widget.attrs["autofocus"]
+        self.fields["new_password2"].label = "New password, again"
+        self.fields["new_password2"].help_text = ""
+
+    @sensitive_variables()
+    def clean_old_password(self) -> str:
+        """Check it as a sign-in does, under the same limits: a session may have been left open."""
+        password: str = self.cleaned_data["old_password"]
+        name = self.user.get_username()
+        if authenticate(self._request, username=name, password=password) is None:
+            raise ValidationError("The old password is wrong.", code="password_incorrect")
+        return password

@@ -2,14 +2,71 @@
 request gets again.
 """
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser, Group
-from django.db import models
-from django.db.models import Q
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.utils.crypto import salted_hmac
+from knox.models import AuthToken
+
+_SESSION_SALT = "accounts_app.models.User.session"
 
 
 class User(AbstractUser):
-    """A person who signs in. A model of our own from the first migration, so that it can grow."""
+    """A person who signs in, with sessions on the pages and tokens for programs.
+
+    A new password, deactivation and "sign out everywhere" end all sessions and delete all tokens.
+    """
+
+    # How often that has happened. Sessions keep a digest of it: no older one is valid again.
+    sign_in_generation = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save, and end sessions and tokens with a new password and with deactivation."""
+        named = kwargs.get("update_fields")
+        if self._state.adding or not (named is None or {"password", "is_active"} & set(named)):
+            super().save(*args, **kwargs)
+            return
+        with transaction.atomic():
+            before = User.objects.select_for_update().get(pk=self.pk)
+            is_ending = self._has_new_password(before, named) or before.is_active > self.is_active
+            # From the row, not from this object: the object may have been read long ago.
+            self.sign_in_generation = before.sign_in_generation + is_ending
+            if named is not None:
+                kwargs["update_fields"] = {*named, "sign_in_generation"}
+            super().save(*args, **kwargs)
+            if is_ending:
+                self._delete_tokens()
+
+    def sign_out_everywhere(self) -> int:
+        """End all sessions and delete all tokens. Return the number of tokens."""
+        with transaction.atomic():
+            User.objects.filter(pk=self.pk).update(sign_in_generation=F("sign_in_generation") + 1)
+            self.refresh_from_db(fields=["sign_in_generation"])
+            return self._delete_tokens()
+
+    def _delete_tokens(self) -> int:
+        deleted: int = AuthToken.objects.filter(user=self).delete()[0]
+        return deleted
+
+    def _has_new_password(self, before: "User", named: Any) -> bool:
+        # Django saves the password alone, and forgets its text, where it hashes the same one anew.
+        is_same_rehashed = getattr(self, "_password", None) is None and set(named or ()) == {
+            "password"
+        }
+        if is_same_rehashed and self.has_usable_password():
+            return False
+        return before.password != self.password
+
+    def _get_session_auth_hash(self, secret: Any = None) -> str:
+        # Of generation 0 it is Django's own, so that an upgrade ends no session.
+        plain: str = super()._get_session_auth_hash(secret)  # type: ignore[misc]
+        if not self.sign_in_generation:
+            return plain
+        value = f"{self.sign_in_generation} {plain}"
+        return salted_hmac(_SESSION_SALT, value, secret=secret, algorithm="sha256").hexdigest()
 
 
 class Grant(models.Model):

@@ -1,8 +1,19 @@
-"""Coming in and going out."""
+"""Coming in and going out, and one's own account."""
 
+from django.contrib import messages
+from django.contrib.auth import logout, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
 
-from accounts_app.forms import SignInForm
+from accounts_app.forms import OwnPasswordForm, SignInForm
+from accounts_app.models import User
+from accounts_app.services.passwords import change_own_password, sign_out_everywhere
+from accounts_app.services.tokens import revoke_token, tokens_of
 
 
 class SignIn(LoginView):
@@ -15,3 +26,48 @@ class SignIn(LoginView):
 
 class SignOut(LogoutView):
     """Ends the session, by POST alone."""
+
+
+@sensitive_post_parameters()
+@never_cache
+@login_required
+def account(request: HttpRequest) -> HttpResponse:
+    """One's own account: a form for another password, the way out of all sessions, tokens."""
+    person = _person(request)
+    form = OwnPasswordForm(request, person, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        change_own_password(person, form.cleaned_data["new_password1"])
+        update_session_auth_hash(request, person)
+        messages.success(
+            request,
+            "Your password is changed. Your other sessions have ended, your tokens are revoked.",
+        )
+        return redirect("accounts:account")
+    shown = {"form": form, "tokens": tokens_of(person), "roles": person.groups.order_by("name")}
+    return render(request, "accounts_app/account.html", shown)
+
+
+@login_required
+@require_POST
+def sign_out_all(request: HttpRequest) -> HttpResponse:
+    """End all sessions, this one included, and revoke all tokens."""
+    sign_out_everywhere(_person(request))
+    logout(request)
+    messages.success(request, "You are signed out everywhere, and your tokens are revoked.")
+    return redirect("accounts:sign-in")
+
+
+@login_required
+@require_POST
+def revoke(request: HttpRequest, key: str) -> HttpResponse:
+    """Revoke one of one's own tokens."""
+    person = _person(request)
+    token = get_object_or_404(tokens_of(person), token_key=key)
+    revoke_token(token, by=person)
+    messages.success(request, f"The token {key[:8]}… is revoked.")
+    return redirect("accounts:account")
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101  (login_required)
+    return request.user

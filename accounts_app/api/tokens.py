@@ -16,13 +16,13 @@ from rest_framework.response import Response
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from accounts_app import audit
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.problems import problem
 from accounts_app.api.schema import problems
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.serializers import CredentialsSerializer, TokenSerializer
+from accounts_app.services.tokens import issue_token, revoke_token
 
 log = logging.getLogger(__name__)
 
@@ -98,12 +98,11 @@ class TokensView(ApiView):
                 headers={"Retry-After": str(math.ceil(wait.total_seconds()))},
             )
         if not isinstance(user, User):
-            return problem(
-                401, "User name and password do not match.", headers={"WWW-Authenticate": "Bearer"}
-            )
-        token, text = AuthToken.objects.create(user=user)
-        audit.record(user, "create", "token", token.token_key)
-        return Response(TokenSerializer({"token": text, "expiry": token.expiry}).data, status=201)
+            return _refused()
+        issued = issue_token(user)
+        if issued is None:
+            return _refused()
+        return Response(TokenSerializer(issued).data, status=201)
 
     @extend_schema(
         operation_id="tokens_revoke",
@@ -118,6 +117,10 @@ class TokensView(ApiView):
             raise ConflictingRequest(
                 {"": "You are signed in by a session, which has no token: sign out on the page."}
             )
-        audit.record(signed_in(request), "revoke", "token", token.token_key)
-        token.delete()
+        revoke_token(token, by=signed_in(request))
         return Response(status=204)
+
+
+def _refused() -> Response:
+    sentence = "User name and password do not match."
+    return problem(401, sentence, headers={"WWW-Authenticate": "Bearer"})

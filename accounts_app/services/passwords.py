@@ -1,0 +1,22 @@
+"""What people do with their own sign-in: a new password, and an end to all sessions."""
+
+from django.db import transaction
+
+from accounts_app import audit
+from accounts_app.models import User
+
+
+def change_own_password(user: User, password: str) -> None:
+    """Set a password that has been validated; all sessions and tokens of the user end."""
+    with transaction.atomic():
+        user.set_password(password)
+        user.save()
+        audit.record(user, "change password", "user", user.get_username())
+
+
+def sign_out_everywhere(user: User) -> None:
+    """End all sessions and delete all tokens of the user."""
+    with transaction.atomic():
+        token_count = user.sign_out_everywhere()
+        detail = {"tokens": token_count}
+        audit.record(user, "sign out everywhere", "user", user.get_username(), detail)

@@ -1,0 +1,48 @@
+"""Tokens for programs: issued, listed and revoked."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from knox.models import AuthToken
+
+from accounts_app import audit
+from accounts_app.models import User
+
+
+class IssuedToken(NamedTuple):
+    """A new token: its text, which only its holder knows from now on, and when it expires."""
+
+    token: str
+    expiry: datetime | None
+
+
+def issue_token(user: User) -> IssuedToken | None:
+    """Create a token for a user who has just given the password.
+
+    Return None if sessions and tokens of the user have been ended since the user was read: the
+    password that was given may be the old one.
+    """
+    with transaction.atomic():
+        present = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()
+        if present is None or present.sign_in_generation != user.sign_in_generation:
+            return None
+        token, text = AuthToken.objects.create(user=present)
+        audit.record(present, "create", "token", token.token_key)
+    return IssuedToken(text, token.expiry)
+
+
+def revoke_token(token: AuthToken, *, by: User) -> None:
+    """Delete the token: it opens nothing any more."""
+    with transaction.atomic():
+        audit.record(by, "revoke", "token", token.token_key)
+        token.delete()
+
+
+def tokens_of(user: User) -> "QuerySet[AuthToken]":
+    """Return the user's tokens that have not expired, newest first."""
+    valid = Q(expiry__isnull=True) | Q(expiry__gt=timezone.now())
+    tokens: QuerySet[AuthToken] = AuthToken.objects.filter(valid, user=user).order_by("-created")
+    return tokens

@@ -1,0 +1,233 @@
+"""Sessions and tokens end when their person says so, and none that has ended opens anything."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.management import call_command
+from django.test import Client
+from knox.models import AuthToken
+
+from accounts_app.api import tokens
+from accounts_app.models import User
+from accounts_app.policy import Role
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+TOKENS = "/api/v1/tokens/"
+ASSETS = "/api/v1/assets/"
+OLD, NEW = "correct horse battery", "staple-and-paper-clip"
+
+
+@pytest.fixture(autouse=True)
+def cheap_hashes(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+        "django.contrib.auth.hashers.ScryptPasswordHasher",
+    ]
+
+
+@pytest.fixture
+def vera() -> User:
+    return cast.person("vera", Role.VIEWER, password=OLD)
+
+
+@pytest.fixture
+def token(vera: User) -> str:
+    """A token of Vera's, which opens the API."""
+    text: str = AuthToken.objects.create(user=vera)[1]
+    assert opens(text)
+    return text
+
+
+@pytest.fixture
+def browser(vera: User) -> Client:
+    return signed_in("vera", OLD)
+
+
+def signed_in(name: str, password: str) -> Client:
+    client = Client()
+    answer = client.post("/sign-in/", {"username": name, "password": password})
+    assert answer.status_code == 302
+    return client
+
+
+def opens(token: str) -> bool:
+    answer = Client().get(ASSETS, HTTP_AUTHORIZATION=f"Bearer {token}")
+    assert answer.status_code in (200, 401)
+    return answer.status_code == 200
+
+
+def is_signed_in(client: Client) -> bool:
+    return client.get("/assets/").status_code == 200
+
+
+def change_form(old: str = OLD, new: str = NEW, again: str | None = None) -> dict[str, str]:
+    repeated = new if again is None else again
+    return {"old_password": old, "new_password1": new, "new_password2": repeated}
+
+
+def test_an_admin_who_sets_a_password_ends_sessions_and_tokens(
+    vera: User, token: str, browser: Client
+) -> None:
+    cast.person("ada", password=OLD, is_superuser=True, is_staff=True)
+    address = f"/admin/accounts_app/user/{vera.pk}/password/"
+    form = {"usable_password": "true", "password1": NEW, "password2": NEW, "set-password": "1"}
+    assert signed_in("ada", OLD).post(address, form).status_code == 302
+    assert not opens(token)
+    assert not is_signed_in(browser)
+
+
+def test_a_password_that_is_disabled_ends_sessions_and_tokens(
+    vera: User, token: str, browser: Client
+) -> None:
+    vera.set_unusable_password()
+    vera.save()
+    assert not opens(token)
+    assert not is_signed_in(browser)
+
+
+def test_the_command_that_changes_a_password_ends_tokens(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda *_, **__: NEW)
+    call_command("changepassword", "vera")
+    assert not opens(token)
+
+
+def test_a_deactivated_account_has_no_session_and_no_token_when_it_comes_back(
+    vera: User, token: str, browser: Client
+) -> None:
+    vera.is_active = False
+    vera.save()
+    assert not opens(token)
+    vera.is_active = True
+    vera.save()
+    assert not opens(token)
+    assert not is_signed_in(browser)
+
+
+def test_an_account_that_was_read_before_it_was_signed_out_does_not_bring_sessions_back(
+    vera: User, browser: Client
+) -> None:
+    read_before = User.objects.get(username="vera")
+    vera.sign_out_everywhere()
+    read_before.email = "vera@localhost"
+    read_before.save()
+    assert not is_signed_in(browser)
+
+
+def test_a_password_that_is_hashed_anew_ends_nothing(token: str, settings: Any) -> None:
+    settings.PASSWORD_HASHERS = settings.PASSWORD_HASHERS[::-1]
+    signed_in("vera", OLD)
+    assert User.objects.get(username="vera").password.startswith("scrypt")
+    assert opens(token)
+
+
+def test_other_changes_of_an_account_end_nothing(vera: User, token: str, browser: Client) -> None:
+    vera.email = "vera@localhost"
+    vera.save()
+    vera.save(update_fields=["email"])
+    assert opens(token)
+    assert is_signed_in(browser)
+
+
+def test_a_token_that_is_asked_for_while_the_password_changes_is_not_given(
+    vera: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change_meanwhile(**credentials: Any) -> Any:
+        user = authenticate(**credentials)
+        changed = User.objects.get(username="vera")
+        changed.set_password(NEW)
+        changed.save()
+        return user
+
+    monkeypatch.setattr(tokens, "authenticate", change_meanwhile)
+    body = {"username": "vera", "password": OLD}
+    answer = Client().post(TOKENS, body, content_type="application/json")
+    assert answer.status_code == 401
+    assert not AuthToken.objects.exists()
+
+
+def test_everybody_changes_their_own_password(token: str, browser: Client) -> None:
+    elsewhere = signed_in("vera", OLD)
+    answer = browser.post("/account/", change_form(), follow=True)
+    assert "Your password is changed" in answer.content.decode()
+    assert is_signed_in(browser)
+    assert not is_signed_in(elsewhere)
+    assert not opens(token)
+    signed_in("vera", NEW)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (change_form(old="wrong"), "old password"),
+        (change_form(new="12345678"), "entirely numeric"),
+        (change_form(new="password123"), "too common"),
+        (change_form(again="other"), "match"),
+        ({}, "required"),
+    ],
+    ids=["old", "numeric", "common", "again", "empty"],
+)
+def test_a_change_of_password_that_is_refused_ends_nothing(
+    token: str, browser: Client, form: dict[str, str], said: str
+) -> None:
+    answer = browser.post("/account/", form)
+    assert said in answer.content.decode()
+    assert opens(token)
+    signed_in("vera", OLD)
+
+
+def test_a_person_signs_out_everywhere(token: str, browser: Client) -> None:
+    elsewhere = signed_in("vera", OLD)
+    assert browser.get("/account/sign-out-everywhere/").status_code == 405
+    assert browser.post("/account/sign-out-everywhere/").status_code == 302
+    assert not is_signed_in(browser)
+    assert not is_signed_in(elsewhere)
+    assert not opens(token)
+
+
+def test_the_page_lists_and_revokes_own_tokens_alone(
+    vera: User, token: str, browser: Client
+) -> None:
+    kept = AuthToken.objects.create(user=vera)[1]
+    AuthToken.objects.create(user=vera, expiry=-timedelta(days=1))
+    olga = cast.person("olga", Role.OPERATOR)
+    of_olga, text_of_olga = AuthToken.objects.create(user=olga)
+    text = browser.get("/account/").content.decode()
+    assert text.count("/revoke/") == 2
+    assert of_olga.token_key not in text
+    assert token not in text
+    named = AuthToken.objects.get(token_key=token[:15])
+    assert browser.post(f"/account/tokens/{named.token_key}/revoke/").status_code == 302
+    assert browser.post(f"/account/tokens/{of_olga.token_key}/revoke/").status_code == 404
+    assert (opens(token), opens(kept), opens(text_of_olga)) == (False, True, True)
+
+
+def test_the_page_of_an_account_is_for_whoever_is_signed_in(browser: Client) -> None:
+    assert browser.get("/account/").status_code == 200
+    assert '/account/"' in browser.get("/assets/").content.decode()
+    for address in ("/account/", "/account/sign-out-everywhere/", "/account/tokens/abc/revoke/"):
+        answer = Client().post(address)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/sign-in/"), address
+
+
+def test_pages_of_an_account_refuse_forms_of_other_sites(vera: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(vera, backend="django.contrib.auth.backends.ModelBackend")
+    for address in ("/account/", "/account/sign-out-everywhere/"):
+        assert client.post(address, change_form()).status_code == 403
+
+
+def test_a_session_from_before_the_upgrade_stays(vera: User) -> None:
+    """Its check is of the password alone, as Django's own model computes it."""
+    django_own = AbstractBaseUser._get_session_auth_hash(vera)  # type: ignore[attr-defined]
+    assert vera.get_session_auth_hash() == django_own
+    vera.sign_out_everywhere()
+    assert vera.get_session_auth_hash() != django_own
