@@ -1,19 +1,22 @@
 """Admin for people and the audit trail, and the base of all other admins: the policy decides."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from django.contrib import admin
+from axes.admin import AccessAttemptAdmin, AccessLogAdmin
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from knox.models import AuthToken
 
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
-from accounts_app.policy import Action, may
+from accounts_app.policy import Action, Role, may
+from accounts_app.services.sign_in_limits import unlock
 from slicewise.masking import masked_json, masked_text
 
 _Row = TypeVar("_Row", bound=Model)
@@ -100,6 +103,12 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
         return super().log_deletions(request, queryset)
 
 
+def acting(request: HttpRequest) -> User:
+    """Return the user of a request that the admin site has let in."""
+    assert isinstance(request.user, User)  # noqa: S101  (AdminSite.has_permission)
+    return request.user
+
+
 def _record(
     request: HttpRequest, action: str, obj: Model, detail: dict[str, Any] | None = None
 ) -> None:
@@ -107,8 +116,7 @@ def _record(
         audit.record(request.user, action, obj._meta.model_name or "", str(obj), detail)
 
 
-admin.site.unregister(Group)
-admin.site.unregister(AuthToken)
+admin.site.unregister([Group, AuthToken, AccessAttempt, AccessLog, AccessFailureLog])
 
 
 @admin.register(User)
@@ -118,17 +126,82 @@ class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
     list_display = ("username", "email", "roles", "is_active", "is_superuser", "last_login")
     list_filter = ("groups", "is_active", "is_superuser")
 
+    actions = ("unlock",)
+
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("groups")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Sequence[Any]:
+        fields = super().get_readonly_fields(request, obj)
+        # The role admin gives every role, and no more: it could raise itself otherwise.
+        raising = () if _is_superuser(request) else ("is_superuser", "user_permissions")
+        return [*fields, *raising]
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
 
     @admin.display
     def roles(self, user: User) -> str:
         return ", ".join(group.name for group in user.groups.all())
 
+    @admin.action(description="Unlock sign-in", permissions=["change"])
+    def unlock(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        for user in users:
+            unlock(user, by=acting(request))
+            messages.success(request, f"{user} can sign in again.")
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return isinstance(request.user, User) and request.user.is_superuser
+
+
+def _may_touch(request: HttpRequest, user: User | None) -> bool:
+    """Whether an account may be changed by this one: that of a superuser by superusers alone."""
+    return _is_superuser(request) or user is None or not user.is_superuser
+
 
 @admin.register(Group)
 class RolesAdmin(AdministeredAdmin[Group], GroupAdmin):
-    """Roles, and groups of one's own."""
+    """Roles, and groups of one's own. A group that stands for a role keeps its name."""
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Sequence[Any]:
+        fields = super().get_readonly_fields(request, obj)
+        return [*fields, "name"] if _is_role(obj) else fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and not _is_role(obj)
+
+
+def _is_role(group: Group | None) -> bool:
+    return group is not None and group.name in set(Role)
+
+
+@admin.register(AccessAttempt)
+class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore[misc]
+    """Failed sign-ins that count at present: whoever deletes one lets the person try again."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(AccessLog)
+class AccessLogsAdmin(AdministeredAdmin[Any], AccessLogAdmin):  # type: ignore[misc]
+    """From which addresses people have signed in, to look at."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
 
 
 @admin.register(AuthToken)

@@ -99,6 +99,11 @@ def require(user: type_of_user, action: Action) -> None:
         )
 
 
+def opens_admin(user: type_of_user) -> bool:
+    """Whether the user may open the admin site: the staff, to look, and the role admin."""
+    return user.is_active and (user.is_staff or may(user, Action.ADMINISTER))
+
+
 def reach(user: type_of_user, action: Action) -> Reach:
     """The assets on which the user may do this, by role or by grant: at most two statements."""
     if may(user, action):

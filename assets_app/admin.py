@@ -8,9 +8,15 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import AdministeredAdmin, ReadOnlyAdmin, ReadOnlyInline, masked_column
+from accounts_app.admin import (
+    AdministeredAdmin,
+    ReadOnlyAdmin,
+    ReadOnlyInline,
+    acting,
+    masked_column,
+)
 from accounts_app.errors import InvalidRequest
-from accounts_app.models import Grant, User
+from accounts_app.models import Grant
 from accounts_app.policy import Action, may
 from assets_app.catalogue.services import set_paused
 from assets_app.execution.control import cancel_run
@@ -24,13 +30,6 @@ from assets_app.models import (
     RunAttempt,
 )
 from slicewise.masking import masked_uri
-
-
-def acting(request: HttpRequest) -> User:
-    """The user of an action; the admin lets nobody else in."""
-    if not isinstance(request.user, User):
-        raise TypeError("The admin is for people who are signed in.")
-    return request.user
 
 
 @admin.register(Asset)

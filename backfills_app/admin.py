@@ -5,10 +5,9 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, masked_column
+from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, acting, masked_column
 from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action, reach
-from assets_app.admin import acting
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
 from slicewise.masking import masked_text

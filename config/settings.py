@@ -94,7 +94,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "config.admin_app.Admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.humanize",
@@ -155,6 +155,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "accounts_app.context_processors.navigation",
             ],
         },
     },

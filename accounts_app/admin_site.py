@@ -1,0 +1,42 @@
+"""The admin site: the policy says who opens it."""
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts_app.models import User
+from accounts_app.policy import opens_admin
+
+
+class AdminSignInForm(AdminAuthenticationForm):
+    """The sign-in form of the admin site, for whoever may open it."""
+
+    def confirm_login_allowed(self, user: AbstractBaseUser) -> None:
+        # Not AdminAuthenticationForm's check, which asks for `is_staff` alone.
+        AuthenticationForm.confirm_login_allowed(self, user)
+        if not (isinstance(user, User) and opens_admin(user)):
+            raise ValidationError(
+                self.error_messages["invalid_login"],
+                code="invalid_login",
+                params={"username": self.username_field.verbose_name},
+            )
+
+
+class SlicewiseAdminSite(AdminSite):
+    """Opened by the staff and by the role admin; passwords are changed on the account's page."""
+
+    login_form = AdminSignInForm
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return opens_admin(request.user)
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return redirect("accounts:account")
