@@ -1,7 +1,7 @@
 """Admin for people and the audit trail, and the base of all other admins: the policy decides."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from axes.admin import AccessAttemptAdmin, AccessLogAdmin
@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from knox.models import AuthToken
 
 from accounts_app import audit
+from accounts_app.form_changes import changes_of, values_of
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Action, Role, may
 from accounts_app.services.sign_in_limits import unlock
@@ -21,6 +22,7 @@ from slicewise.masking import masked_json, masked_text
 
 _Row = TypeVar("_Row", bound=Model)
 _Parent = TypeVar("_Parent", bound=Model)
+_DETAIL = "slicewise.audit_detail"
 
 
 def masked_column(name: str) -> Callable[[Any, Any], str]:
@@ -89,31 +91,42 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
     def has_delete_permission(self, request: HttpRequest, obj: _Row | None = None) -> bool:
         return may(request.user, Action.ADMINISTER)
 
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        detail = {"set": values_of(form)} if add else {"changed": changes_of(form)}
+        # The entry is written by the calls that follow, which are not given the form.
+        request.META[_DETAIL] = detail
+        return super().construct_change_message(request, form, formsets, add)
+
     def log_addition(self, request: HttpRequest, obj: _Row, message: Any) -> Any:
-        _record(request, "create", obj)
+        self._record(request, "create", obj, request.META.get(_DETAIL))
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: _Row, message: Any) -> Any:
-        _record(request, "change", obj, {"changed": message})
+        self._record(request, "change", obj, request.META.get(_DETAIL))
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         for obj in queryset:
-            _record(request, "delete", obj)
+            self._record(request, "delete", obj)
         return super().log_deletions(request, queryset)
+
+    def audit_subject(self, obj: _Row) -> str:
+        """Return how entries of the audit trail name the row."""
+        return str(obj)
+
+    def _record(
+        self, request: HttpRequest, action: str, obj: _Row, detail: dict[str, Any] | None = None
+    ) -> None:
+        kind = obj._meta.model_name or ""
+        audit.record(acting(request), action, kind, self.audit_subject(obj), detail)
 
 
 def acting(request: HttpRequest) -> User:
     """Return the user of a request that the admin site has let in."""
     assert isinstance(request.user, User)  # noqa: S101  (AdminSite.has_permission)
     return request.user
-
-
-def _record(
-    request: HttpRequest, action: str, obj: Model, detail: dict[str, Any] | None = None
-) -> None:
-    if isinstance(request.user, User):
-        audit.record(request.user, action, obj._meta.model_name or "", str(obj), detail)
 
 
 admin.site.unregister([Group, AuthToken, AccessAttempt, AccessLog, AccessFailureLog])
@@ -131,11 +144,11 @@ class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("groups")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Sequence[Any]:
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
         # The role admin gives every role, and no more: it could raise itself otherwise.
         raising = () if _is_superuser(request) else ("is_superuser", "user_permissions")
-        return [*fields, *raising]
+        return (*fields, *raising)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         return super().has_change_permission(request, obj) and _may_touch(request, obj)
@@ -167,9 +180,11 @@ def _may_touch(request: HttpRequest, user: User | None) -> bool:
 class RolesAdmin(AdministeredAdmin[Group], GroupAdmin):
     """Roles, and groups of one's own. A group that stands for a role keeps its name."""
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Sequence[Any]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Group | None = None
+    ) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
-        return [*fields, "name"] if _is_role(obj) else fields
+        return (*fields, "name") if _is_role(obj) else tuple(fields)
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return super().has_delete_permission(request, obj) and not _is_role(obj)
@@ -182,6 +197,9 @@ def _is_role(group: Group | None) -> bool:
 @admin.register(AccessAttempt)
 class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore[misc]
     """Failed sign-ins that count at present: whoever deletes one lets the person try again."""
+
+    def audit_subject(self, obj: Any) -> str:
+        return f"{obj.username} from {obj.ip_address}"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -213,6 +231,9 @@ class TokenAdmin(AdministeredAdmin[Any]):
     list_filter = ("created",)
     search_fields = ("user__username", "token_key")
     fields = readonly_fields = ("token_key", "user", "created", "expiry")
+
+    def audit_subject(self, obj: Any) -> str:
+        return f"{obj.token_key} of {obj.user}"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

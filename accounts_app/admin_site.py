@@ -5,9 +5,8 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.shortcuts import redirect
 
 from accounts_app.models import User
@@ -17,7 +16,7 @@ from accounts_app.policy import opens_admin
 class AdminSignInForm(AdminAuthenticationForm):
     """The sign-in form of the admin site, for whoever may open it."""
 
-    def confirm_login_allowed(self, user: AbstractBaseUser) -> None:
+    def confirm_login_allowed(self, user: Any) -> None:
         # Not AdminAuthenticationForm's check, which asks for `is_staff` alone.
         AuthenticationForm.confirm_login_allowed(self, user)
         if not (isinstance(user, User) and opens_admin(user)):
@@ -38,5 +37,5 @@ class SlicewiseAdminSite(AdminSite):
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> Any:
         return redirect("accounts:account")

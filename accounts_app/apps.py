@@ -1,3 +1,4 @@
+from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig
@@ -10,6 +11,7 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(create_roles, sender=self, dispatch_uid="accounts_app.create_roles")
+        import_module("accounts_app.receivers")
 
 
 def create_roles(*, using: str, **_: Any) -> None:

@@ -1,31 +1,72 @@
 """Writes the audit trail; called by services, inside the transaction of what they did."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from accounts_app.models import AuditEntry, User
 
-# Set per request by the middleware; commands and tasks have no address.
-origin: ContextVar[str | None] = ContextVar("origin", default=None)
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A request: from which address it came, and who sent it, asked when an entry needs it."""
+
+    address: str | None
+    find_user: Callable[[], object]
+
+
+# Set per request by the middleware; commands and tasks have none.
+_origin: ContextVar[Origin | None] = ContextVar("origin", default=None)
+
+
+@contextmanager
+def request_from(address: str | None, find_user: Callable[[], object]) -> Iterator[None]:
+    """Let entries that are written meanwhile say that they come from this request."""
+    token = _origin.set(Origin(address, find_user))
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+def is_in_request() -> bool:
+    """Whether a request is being answered."""
+    return _origin.get() is not None
+
+
+def requester() -> User | None:
+    """Return who sent the request that is being answered, if anybody who is signed in."""
+    origin = _origin.get()
+    user = origin.find_user() if origin else None
+    return user if isinstance(user, User) else None
+
+
+def _address() -> str | None:
+    origin = _origin.get()
+    return origin.address if origin else None
 
 
 def record(
-    user: User,
+    user: User | None,
     action: str,
     subject_type: str,
     subject: str,
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Leave an entry: who did what to which subject, with details that JSON can hold."""
+    """Leave an entry: who did what to which subject, with details that JSON can hold.
+
+    No user stands for a person who is not signed in, and for a command of Django's.
+    """
     AuditEntry.objects.create(
-        actor=user if user.pk else None,
-        actor_name=user.get_username(),
+        actor=user if user and user.pk else None,
+        actor_name=user.get_username() if user else "",
         action=action,
         subject_type=subject_type,
         subject=subject[:300],
         detail=dict(detail or {}),
-        address=origin.get(),
+        address=_address(),
     )
 
 
@@ -42,7 +83,7 @@ def record_each(
                 subject_type=subject_type,
                 subject=subject[:300],
                 detail=dict(detail),
-                address=origin.get(),
+                address=_address(),
             )
             for subject, detail in details.items()
         ),

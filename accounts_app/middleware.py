@@ -17,20 +17,15 @@ _API = "/api/"
 
 
 class AuditOriginMiddleware:
-    """Keeps the client's address for the entries that are written while a request is answered.
-
-    The address is the one that sign-in attempts are counted by, so a proxy is told apart once.
-    """
+    """Keeps who asks, and from where, for the entries that are written while it is answered."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        token = audit.origin.set(get_client_ip_address(request) or None)
-        try:
+        address = get_client_ip_address(request) or None
+        with audit.request_from(address, lambda: request.user):
             return self.get_response(request)
-        finally:
-            audit.origin.reset(token)
 
 
 class StorableAddressMiddleware:

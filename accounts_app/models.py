@@ -11,7 +11,10 @@ from django.db.models import F, Q
 from django.utils.crypto import salted_hmac
 from knox.models import AuthToken
 
+from accounts_app.signals import sign_ins_ended
+
 _SESSION_SALT = "accounts_app.models.User.session"
+_WATCHED = frozenset({"password", "is_active"})
 
 
 class User(AbstractUser):
@@ -26,39 +29,43 @@ class User(AbstractUser):
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save, and end sessions and tokens with a new password and with deactivation."""
         named = kwargs.get("update_fields")
-        if self._state.adding or not (named is None or {"password", "is_active"} & set(named)):
+        watched = set(_WATCHED if named is None else _WATCHED & set(named))
+        if self._state.adding or not watched:
             super().save(*args, **kwargs)
             return
         with transaction.atomic():
             before = User.objects.select_for_update().get(pk=self.pk)
-            is_ending = self._has_new_password(before, named) or before.is_active > self.is_active
+            cause = self._cause_to_end(before, watched)
             # From the row, not from this object: the object may have been read long ago.
-            self.sign_in_generation = before.sign_in_generation + is_ending
+            self.sign_in_generation = before.sign_in_generation + bool(cause)
             if named is not None:
                 kwargs["update_fields"] = {*named, "sign_in_generation"}
             super().save(*args, **kwargs)
-            if is_ending:
-                self._delete_tokens()
+            if cause:
+                self._delete_tokens(cause)
 
-    def sign_out_everywhere(self) -> int:
-        """End all sessions and delete all tokens. Return the number of tokens."""
+    def sign_out_everywhere(self) -> None:
+        """End all sessions and delete all tokens."""
         with transaction.atomic():
             User.objects.filter(pk=self.pk).update(sign_in_generation=F("sign_in_generation") + 1)
             self.refresh_from_db(fields=["sign_in_generation"])
-            return self._delete_tokens()
+            self._delete_tokens("sign out everywhere")
 
-    def _delete_tokens(self) -> int:
-        deleted: int = AuthToken.objects.filter(user=self).delete()[0]
-        return deleted
+    def _delete_tokens(self, cause: str) -> None:
+        token_count, _ = AuthToken.objects.filter(user=self).delete()
+        sign_ins_ended.send(User, user=self, cause=cause, tokens=token_count)
 
-    def _has_new_password(self, before: "User", named: Any) -> bool:
+    def _cause_to_end(self, before: "User", saved: set[str]) -> str:
+        if "is_active" in saved and before.is_active and not self.is_active:
+            return "deactivation"
+        # Who had no password had no way to get a session or a token.
+        is_new = before.has_usable_password() and before.password != self.password
+        return "new password" if is_new and not self._is_rehashed(saved) else ""
+
+    def _is_rehashed(self, saved: set[str]) -> bool:
         # Django saves the password alone, and forgets its text, where it hashes the same one anew.
-        is_same_rehashed = getattr(self, "_password", None) is None and set(named or ()) == {
-            "password"
-        }
-        if is_same_rehashed and self.has_usable_password():
-            return False
-        return before.password != self.password
+        text = getattr(self, "_password", None)
+        return saved == {"password"} and text is None and self.has_usable_password()
 
     def _get_session_auth_hash(self, secret: Any = None) -> str:
         # Of generation 0 it is Django's own, so that an upgrade ends no session.
@@ -139,11 +146,18 @@ class Grant(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One write by somebody: who, what, to what, when, from where. Never changed or deleted."""
+    """One write by somebody: who, what, to what, when, from where.
+
+    The database refuses to change or delete one (migration 0004).
+    """
 
     at = models.DateTimeField(auto_now_add=True)
+    # The database sets it to null once the account is gone, and refuses any other change.
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="audit_entries"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.DO_NOTHING,
+        related_name="audit_entries",
     )
     # The name outlives the account.
     actor_name = models.CharField(max_length=150)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from accounts_app.forms import OwnPasswordForm, SignInForm
 from accounts_app.models import User
-from accounts_app.services.passwords import change_own_password, sign_out_everywhere
+from accounts_app.services.passwords import change_own_password
 from accounts_app.services.tokens import revoke_token, tokens_of
 
 
@@ -51,7 +51,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def sign_out_all(request: HttpRequest) -> HttpResponse:
     """End all sessions, this one included, and revoke all tokens."""
-    sign_out_everywhere(_person(request))
+    _person(request).sign_out_everywhere()
     logout(request)
     messages.success(request, "You are signed out everywhere, and your tokens are revoked.")
     return redirect("accounts:sign-in")

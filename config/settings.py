@@ -204,7 +204,7 @@ WHITENOISE_USE_FINDERS = True
 
 # ---------------------------------------------------------------- who may come in
 AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",
+    "accounts_app.backends.SignInLimits",
     "django.contrib.auth.backends.ModelBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
@@ -223,6 +223,8 @@ AXES_FAILURE_LIMIT = env.int("SIGN_IN_ATTEMPTS", default=10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+# An attempt that is refused untried does not count: the wait that was told stays true.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_VERBOSE = False
 
 # Cookies travel over TLS alone once the site says that it is behind it; loopback has none.

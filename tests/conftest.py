@@ -11,6 +11,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 import pytest
+from django.db.backends.base.operations import BaseDatabaseOperations
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -80,6 +81,22 @@ def gateways_heard_of(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     if is_marked or {"db", "transactional_db"} & set(request.fixturenames):
         for module in ("assets_app.execution.dispatch", "backfills_app.services.estimates"):
             monkeypatch.setattr(f"{module}.GATEWAY_SILENCE", timedelta(seconds=50))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def flushes_as_owner() -> Iterator[None]:
+    """Between tests Django truncates all tables; the audit trail lets its owner alone do so."""
+    table, trigger = "accounts_app_auditentry", "audit_trail_stays"
+    flush = BaseDatabaseOperations.execute_sql_flush
+
+    def flush_as_owner(self: BaseDatabaseOperations, sql_list: list[str]) -> None:
+        before = f"ALTER TABLE {table} DISABLE TRIGGER {trigger}"
+        after = f"ALTER TABLE {table} ENABLE TRIGGER {trigger}"
+        flush(self, [before, *sql_list, after])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush_as_owner)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What people do with their own sign-in: a new password, and an end to all sessions."""
+"""What people do with their own sign-in."""
 
 from django.db import transaction
 
@@ -12,11 +12,3 @@ def change_own_password(user: User, password: str) -> None:
         user.set_password(password)
         user.save()
         audit.record(user, "change password", "user", user.get_username())
-
-
-def sign_out_everywhere(user: User) -> None:
-    """End all sessions and delete all tokens of the user."""
-    with transaction.atomic():
-        token_count = user.sign_out_everywhere()
-        detail = {"tokens": token_count}
-        audit.record(user, "sign out everywhere", "user", user.get_username(), detail)
