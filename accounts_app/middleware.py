@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Callable
 
-from axes.helpers import get_client_ip_address
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts_app import audit
+from accounts_app.addresses import client_address
 from accounts_app.storable import is_storable
 
 log = logging.getLogger(__name__)
@@ -23,8 +23,7 @@ class AuditOriginMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        address = get_client_ip_address(request) or None
-        with audit.request_from(address, lambda: request.user):
+        with audit.request_from(client_address(request), lambda: request.user):
             return self.get_response(request)
 
 

@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
 from config.bounds import above_zero
+from config.networks import networks
 from config.pairs import pairs
 from config.redis_urls import cache_url
 
@@ -219,6 +220,9 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
+# The proxies that may say from where a request comes; of others the header is not believed.
+TRUSTED_PROXIES = networks("TRUSTED_PROXIES", env.list("TRUSTED_PROXIES", default=[]))
+AXES_CLIENT_IP_CALLABLE = "accounts_app.addresses.limited_address"
 AXES_FAILURE_LIMIT = env.int("SIGN_IN_ATTEMPTS", default=10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

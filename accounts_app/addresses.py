@@ -1,0 +1,61 @@
+"""From which address a request comes: the client's, also where proxies stand before the server."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from django.conf import settings
+from django.http import HttpRequest
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+# A line of a provider, or a host in a data center, has a network of this length to itself.
+_IPV6_PREFIX = 64
+
+
+def client_address(request: HttpRequest, trusted: Sequence[Network] | None = None) -> str | None:
+    """Return the client's address, or None where the peer has none, as on a socket of the host.
+
+    A proxy adds the address that it heard from to ``X-Forwarded-For``, on the right. The first one
+    from the right that is not a trusted proxy is the client. What stands left of it, or of anything
+    that is no address, may have been written by anybody.
+    """
+    proxies = settings.TRUSTED_PROXIES if trusted is None else trusted
+    found = _read(request.META.get("REMOTE_ADDR", ""))
+    hops = request.headers.get("X-Forwarded-For", "").split(",")
+    while found is not None and hops and _is_within(found, proxies):
+        before = _read(hops.pop())
+        if before is None:
+            break
+        found = before
+    return None if found is None else str(found)
+
+
+def limited_address(request: HttpRequest) -> str | None:
+    """Return the address that sign-in attempts are counted by: of IPv6 the network's first one."""
+    address = _read(client_address(request) or "")
+    if isinstance(address, IPv6Address):
+        network = IPv6Network((address, _IPV6_PREFIX), strict=False)
+        return str(network.network_address)
+    return None if address is None else str(address)
+
+
+def _is_within(address: Address, proxies: Sequence[Network]) -> bool:
+    return any(address in network for network in proxies)
+
+
+def _read(text: str) -> Address | None:
+    """Return the address of ``192.0.2.7``, ``192.0.2.7:80``, ``2001:db8::7``, ``[2001:db8::7]:80``.
+
+    The name of an interface (``%eth0``) is left out: it means something on the proxy alone.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
