@@ -9,11 +9,12 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.shortcuts import redirect
 
+from accounts_app.forms import BoundedSignInForm
 from accounts_app.models import User
 from accounts_app.policy import opens_admin
 
 
-class AdminSignInForm(AdminAuthenticationForm):
+class AdminSignInForm(BoundedSignInForm, AdminAuthenticationForm):
     """The sign-in form of the admin site, for whoever may open it."""
 
     def confirm_login_allowed(self, user: Any) -> None:

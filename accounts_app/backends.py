@@ -6,6 +6,9 @@ from axes.backends import AxesStandaloneBackend
 from axes.exceptions import AxesBackendPermissionDenied
 from django.http import HttpRequest
 
+from accounts_app.addresses import limited_address
+from accounts_app.services.sign_in_limits import seconds_to_wait
+
 
 class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
     """Refuses an attempt beyond the limits before a password is hashed; lets nobody in itself."""
@@ -17,9 +20,11 @@ class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
         password: str | None = None,
         **more: Any,
     ) -> None:
-        try:
-            super().authenticate(request, username, password, **more)
-        except AxesBackendPermissionDenied:
-            # So that whoever hears of the failure knows that no password was tried.
+        wait = 0 if request is None else seconds_to_wait(username, limited_address(request))
+        if wait:
+            # The first is read by axes' middleware, the second by the trail, the third is told.
+            request.axes_locked_out = True  # type: ignore[union-attr]
             request.sign_in_refused = True  # type: ignore[union-attr]
-            raise
+            request.sign_in_wait = wait  # type: ignore[union-attr]
+            raise AxesBackendPermissionDenied("There were too many attempts.")
+        super().authenticate(request, username, password, **more)

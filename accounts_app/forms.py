@@ -5,12 +5,22 @@ from typing import Any
 from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
 
-class SignInForm(AuthenticationForm):
-    """User name and password, looking like the other forms."""
+class BoundedSignInForm(AuthenticationForm):
+    """User name and password; no name that is longer than any can be, which no row would hold."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        longest = self.username_field.max_length or 0
+        self.fields["username"].validators.append(MaxLengthValidator(longest))
+
+
+class SignInForm(BoundedSignInForm):
+    """The same, looking like the other forms."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

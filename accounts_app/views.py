@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 from accounts_app.forms import OwnPasswordForm, SignInForm
 from accounts_app.models import User
 from accounts_app.services.passwords import change_own_password
+from accounts_app.services.sign_in_limits import seconds_told, too_many_attempts
 from accounts_app.services.tokens import revoke_token, tokens_of
 
 
@@ -26,6 +27,15 @@ class SignIn(LoginView):
 
 class SignOut(LogoutView):
     """Ends the session, by POST alone."""
+
+
+def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
+    """The answer of any page to an attempt beyond the limits: axes' middleware asks for it."""
+    wait = seconds_told(request)
+    shown = {"sentence": too_many_attempts(wait), "back": request.get_full_path()}
+    answer = render(request, "accounts_app/sign_in_refused.html", shown, status=429)
+    answer["Retry-After"] = str(wait)
+    return answer
 
 
 @sensitive_post_parameters()

@@ -224,7 +224,10 @@ LOGOUT_REDIRECT_URL = LOGIN_URL
 TRUSTED_PROXIES = networks("TRUSTED_PROXIES", env.list("TRUSTED_PROXIES", default=[]))
 AXES_CLIENT_IP_CALLABLE = "accounts_app.addresses.limited_address"
 AXES_FAILURE_LIMIT = env.int("SIGN_IN_ATTEMPTS", default=10)
+SIGN_IN_NAMES_PER_ADDRESS = env.int("SIGN_IN_NAMES_PER_ADDRESS", default=20)
+SIGN_IN_ATTEMPTS_PER_NAME = env.int("SIGN_IN_ATTEMPTS_PER_NAME", default=30)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_CALLABLE = "accounts_app.views.sign_in_refused"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 # An attempt that is refused untried does not count: the wait that was told stays true.

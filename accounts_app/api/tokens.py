@@ -1,11 +1,9 @@
 """Tokens for programs: given for a user name and a password, revoked by whoever holds them."""
 
 import logging
-import math
 from typing import Any
 
 from axes.helpers import get_client_ip_address
-from django.conf import settings
 from django.contrib.auth import authenticate
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from knox.models import AuthToken
@@ -22,6 +20,11 @@ from accounts_app.api.schema import problems
 from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.serializers import CredentialsSerializer, TokenSerializer
+from accounts_app.services.sign_in_limits import (
+    forget_failures,
+    seconds_told,
+    too_many_attempts,
+)
 from accounts_app.services.tokens import issue_token, revoke_token
 
 log = logging.getLogger(__name__)
@@ -91,17 +94,15 @@ class TokensView(ApiView):
         if getattr(request._request, "axes_locked_out", False):
             # The answer is ours; otherwise axes' middleware puts a page in its place.
             request._request.axes_locked_out = False  # type: ignore[attr-defined]
-            wait = settings.AXES_COOLOFF_TIME
-            return problem(
-                429,
-                f"Too many attempts: wait {wait}.",
-                headers={"Retry-After": str(math.ceil(wait.total_seconds()))},
-            )
+            wait = seconds_told(request._request)
+            sentence = f"Too many attempts. {too_many_attempts(wait)}"
+            return problem(429, sentence, headers={"Retry-After": str(wait)})
         if not isinstance(user, User):
             return _refused()
         issued = issue_token(user)
         if issued is None:
             return _refused()
+        forget_failures(request._request, user)
         return Response(TokenSerializer(issued).data, status=201)
 
     @extend_schema(

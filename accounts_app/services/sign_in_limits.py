@@ -1,10 +1,62 @@
-"""Limits on sign-in attempts: what is counted is kept by django-axes, in the database."""
+"""Limits on sign-in attempts, the same for page, admin site and API.
 
-from axes.models import AccessAttempt
+django-axes keeps failures in the database, by name and address, until 15 minutes have passed
+without another one. A name is locked for an address; an address that tries many names is slowed,
+and so is a name that is tried from many addresses, but not where its owner has signed in before.
+"""
+
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any
+
+from axes.handlers.proxy import AxesProxyHandler
+from axes.models import AccessAttempt, AccessLog
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Count, Max, Q, Sum
+from django.http import HttpRequest
+from django.utils import timezone
 
 from accounts_app import audit
 from accounts_app.models import User
+
+# Between two attempts of what is slowed.
+PAUSE = timedelta(minutes=1)
+# How long an address where somebody has signed in is known as theirs.
+KNOWN_FOR = timedelta(days=90)
+
+
+def seconds_to_wait(name: str | None, address: str | None) -> int:
+    """Return after how many seconds this name may be tried from this address; 0 for now."""
+    now = timezone.now()
+    counts = _failures(name, address, now)
+    if (counts["of_pair"] or 0) >= settings.AXES_FAILURE_LIMIT:
+        return _rest(counts["pair_at"] + settings.AXES_COOLOFF_TIME, now)
+    ends = []
+    if counts["names"] >= settings.SIGN_IN_NAMES_PER_ADDRESS:
+        ends.append(counts["address_at"] + PAUSE)
+    if (counts["of_name"] or 0) >= settings.SIGN_IN_ATTEMPTS_PER_NAME:
+        ends.append(counts["name_at"] + PAUSE)
+    if not ends or _is_known(name, address, now):
+        return 0
+    return _rest(max(ends), now)
+
+
+def seconds_told(request: HttpRequest) -> int:
+    """Return the wait that a refused request is told: the whole one where it has just locked."""
+    wait: int = getattr(request, "sign_in_wait", int(settings.AXES_COOLOFF_TIME.total_seconds()))
+    return wait
+
+
+def too_many_attempts(wait: int) -> str:
+    """Say in a sentence when to try again."""
+    minutes = ceil(wait / 60)
+    return f"Try again in {minutes} minute{'' if minutes == 1 else 's'}."
+
+
+def forget_failures(request: HttpRequest, user: User) -> None:
+    """Note that the user has given the right password where no session begins."""
+    AxesProxyHandler.user_logged_in(User, request=request, user=user)
 
 
 def unlock(user: User, *, by: User) -> None:
@@ -12,3 +64,27 @@ def unlock(user: User, *, by: User) -> None:
     with transaction.atomic():
         AccessAttempt.objects.filter(username=user.get_username()).delete()
         audit.record(by, "unlock", "user", user.get_username())
+
+
+def _failures(name: str | None, address: str | None, now: datetime) -> dict[str, Any]:
+    of_name, of_address = Q(username=name), Q(ip_address=address)
+    recent = AccessAttempt.objects.filter(attempt_time__gt=now - settings.AXES_COOLOFF_TIME)
+    counts: dict[str, Any] = recent.filter(of_name | of_address).aggregate(
+        of_pair=Sum("failures_since_start", filter=of_name & of_address),
+        pair_at=Max("attempt_time", filter=of_name & of_address),
+        of_name=Sum("failures_since_start", filter=of_name),
+        name_at=Max("attempt_time", filter=of_name),
+        names=Count("username", filter=of_address, distinct=True),
+        address_at=Max("attempt_time", filter=of_address),
+    )
+    return counts
+
+
+def _is_known(name: str | None, address: str | None, now: datetime) -> bool:
+    known = AccessLog.objects.filter(attempt_time__gt=now - KNOWN_FOR)
+    found: bool = known.filter(username=name, ip_address=address).exists()
+    return found
+
+
+def _rest(end: datetime, now: datetime) -> int:
+    return max(0, ceil((end - now).total_seconds()))
