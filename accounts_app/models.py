@@ -35,6 +35,9 @@ class User(AbstractUser):
             return
         with transaction.atomic():
             before = User.objects.select_for_update().get(pk=self.pk)
+            if self._is_rehashed(watched) and before.sign_in_generation != self.sign_in_generation:
+                # The password has changed since this object was read: the old one stays away.
+                return
             cause = self._cause_to_end(before, watched)
             # From the row, not from this object: the object may have been read long ago.
             self.sign_in_generation = before.sign_in_generation + bool(cause)

@@ -10,5 +10,6 @@ def change_own_password(user: User, password: str) -> None:
     """Set a password that has been validated; all sessions and tokens of the user end."""
     with transaction.atomic():
         user.set_password(password)
-        user.save()
+        # Alone: an admin may have deactivated the account meanwhile.
+        user.save(update_fields=["password"])
         audit.record(user, "change password", "user", user.get_username())

@@ -15,6 +15,7 @@ from knox.models import AuthToken
 from accounts_app.api import tokens
 from accounts_app.models import User
 from accounts_app.policy import Role
+from accounts_app.services.passwords import change_own_password
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -126,6 +127,27 @@ def test_a_password_that_is_hashed_anew_ends_nothing(token: str, settings: Any) 
     signed_in("vera", OLD)
     assert User.objects.get(username="vera").password.startswith("scrypt")
     assert opens(token)
+
+
+def test_hashing_the_old_password_anew_does_not_bring_it_back(vera: User, settings: Any) -> None:
+    settings.PASSWORD_HASHERS = settings.PASSWORD_HASHERS[::-1]
+    signing_in = User.objects.get(username="vera")
+    vera.set_password(NEW)
+    vera.save()
+    # It compares with the old hash, which it has read before, and stores a better one of it.
+    assert signing_in.check_password(OLD)
+    vera.refresh_from_db()
+    assert vera.check_password(NEW)
+    assert signing_in.sign_in_generation < vera.sign_in_generation
+
+
+def test_whoever_changes_their_password_while_they_are_deactivated_stays_so(vera: User) -> None:
+    changing = User.objects.get(username="vera")
+    vera.is_active = False
+    vera.save()
+    change_own_password(changing, NEW)
+    vera.refresh_from_db()
+    assert not vera.is_active
 
 
 def test_other_changes_of_an_account_end_nothing(vera: User, token: str, browser: Client) -> None:
