@@ -1,4 +1,4 @@
-"""From which address a request comes: the client's, also where proxies stand before the server."""
+"""The address of the client that sent a request, also behind proxies."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -15,9 +15,9 @@ _IPV6_PREFIX = 64
 def client_address(request: HttpRequest, trusted: Sequence[Network] | None = None) -> str | None:
     """Return the client's address, or None where the peer has none, as on a socket of the host.
 
-    A proxy adds the address that it heard from to ``X-Forwarded-For``, on the right. The first one
-    from the right that is not a trusted proxy is the client. What stands left of it, or of anything
-    that is no address, may have been written by anybody.
+    Each proxy appends the address of its peer to ``X-Forwarded-For``. The first address from the
+    right that is no trusted proxy is the client. Any client can write the text left of that
+    address, or left of text that is no address.
     """
     proxies = settings.TRUSTED_PROXIES if trusted is None else trusted
     found = _read(request.META.get("REMOTE_ADDR", ""))
@@ -31,7 +31,7 @@ def client_address(request: HttpRequest, trusted: Sequence[Network] | None = Non
 
 
 def limited_address(request: HttpRequest) -> str | None:
-    """Return the address that sign-in attempts are counted by: of IPv6 the network's first one."""
+    """Return the address for limits on sign-ins: of an IPv6 address the base of its network."""
     address = _read(client_address(request) or "")
     if isinstance(address, IPv6Address):
         network = IPv6Network((address, _IPV6_PREFIX), strict=False)

@@ -172,13 +172,13 @@ def _is_superuser(request: HttpRequest) -> bool:
 
 
 def _may_touch(request: HttpRequest, user: User | None) -> bool:
-    """Whether an account may be changed by this one: that of a superuser by superusers alone."""
+    """Return whether the requester may change the account: only superusers change superusers."""
     return _is_superuser(request) or user is None or not user.is_superuser
 
 
 @admin.register(Group)
 class RolesAdmin(AdministeredAdmin[Group], GroupAdmin):
-    """Roles, and groups of one's own. A group that stands for a role keeps its name."""
+    """Roles and other groups. A group that stands for a role keeps its name."""
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Group | None = None
@@ -196,7 +196,7 @@ def _is_role(group: Group | None) -> bool:
 
 @admin.register(AccessAttempt)
 class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore[misc]
-    """Failed sign-ins that count at present: whoever deletes one lets the person try again."""
+    """Failed sign-ins that count at present. To delete an attempt allows new attempts."""
 
     def audit_subject(self, obj: Any) -> str:
         return f"{obj.username} from {obj.ip_address}"

@@ -15,7 +15,7 @@ from accounts_app.policy import opens_admin
 
 
 class AdminSignInForm(BoundedSignInForm, AdminAuthenticationForm):
-    """The sign-in form of the admin site, for whoever may open it."""
+    """The sign-in form of the admin site, for users who may open the site."""
 
     def confirm_login_allowed(self, user: Any) -> None:
         # Not AdminAuthenticationForm's check, which asks for `is_staff` alone.

@@ -11,7 +11,7 @@ from accounts_app.models import AuditEntry, User
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A request: from which address it came, and who sent it, asked when an entry needs it."""
+    """A request: the client's address, and a function that returns the user."""
 
     address: str | None
     find_user: Callable[[], object]
@@ -32,12 +32,12 @@ def request_from(address: str | None, find_user: Callable[[], object]) -> Iterat
 
 
 def is_in_request() -> bool:
-    """Whether a request is being answered."""
+    """Return whether a request is being answered."""
     return _origin.get() is not None
 
 
 def requester() -> User | None:
-    """Return who sent the request that is being answered, if anybody who is signed in."""
+    """Return the signed-in user who sent the present request, or None."""
     origin = _origin.get()
     user = origin.find_user() if origin else None
     return user if isinstance(user, User) else None

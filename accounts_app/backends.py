@@ -1,4 +1,4 @@
-"""The first thing that is asked about a sign-in, by page, admin site and API alike."""
+"""The first authentication backend, which sets limits for pages, admin site and API."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from accounts_app.services.sign_in_limits import seconds_to_wait
 
 
 class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
-    """Refuses an attempt beyond the limits before a password is hashed; lets nobody in itself."""
+    """Refuses an attempt beyond the limits before a password is hashed; authenticates no user."""
 
     def authenticate(
         self,
@@ -22,7 +22,7 @@ class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
     ) -> None:
         wait = 0 if request is None else seconds_to_wait(username, limited_address(request))
         if wait:
-            # The first is read by axes' middleware, the second by the trail, the third is told.
+            # For axes' middleware, for the audit trail, and for the header Retry-After.
             request.axes_locked_out = True  # type: ignore[union-attr]
             request.sign_in_refused = True  # type: ignore[union-attr]
             request.sign_in_wait = wait  # type: ignore[union-attr]

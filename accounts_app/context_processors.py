@@ -1,4 +1,4 @@
-"""What the frame of every page needs to know of whoever looks at it."""
+"""Values for the navigation of every page."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ from accounts_app.policy import opens_admin
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """Return whether the admin site is among the links; asked only by pages that have links."""
+    """Return whether the user may open the admin site; computed only by pages that show links."""
     return {"opens_admin": SimpleLazyObject(lambda: opens_admin(request.user))}

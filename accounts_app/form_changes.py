@@ -1,17 +1,17 @@
-"""What a form changes, in values that JSON holds: for the audit trail."""
+"""Changes that a form makes, as JSON values for the audit trail."""
 
 from typing import Any
 
 from django import forms
 from django.db.models import Model
 
-PASSWORD_CHANGED = "set anew"  # noqa: S105  (the word that stands for one)
+PASSWORD_CHANGED = "set anew"  # noqa: S105  (no password)
 
 
 def changes_of(form: forms.BaseForm) -> dict[str, Any]:
     """Return each field that a valid form changes, with its value before and after.
 
-    Of a password nothing is returned but that it changed.
+    For a password return only that it changed.
     """
     changes: dict[str, Any] = {}
     for name in form.changed_data:

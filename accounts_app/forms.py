@@ -1,4 +1,4 @@
-"""What people type to come in, and to change how they come in."""
+"""Forms for signing in and for a new password."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_variables
 
 
 class BoundedSignInForm(AuthenticationForm):
-    """User name and password; no name that is longer than any can be, which no row would hold."""
+    """User name and password. The name is at most as long as the column of user names."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -20,7 +20,7 @@ class BoundedSignInForm(AuthenticationForm):
 
 
 class SignInForm(BoundedSignInForm):
-    """The same, looking like the other forms."""
+    """The same in the style of the other forms."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -36,14 +36,14 @@ class OwnPasswordForm(PasswordChangeForm):
         self._request = request
         for field in self.fields.values():
             field.widget.attrs["class"] = "form-control"
-        # The page has other things on it; whoever opens it is not led into the form.
+        # The page shows more than the form, so that the form does not take the focus.
         del self.fields["old_password"].widget.attrs["autofocus"]
         self.fields["new_password2"].label = "New password, again"
         self.fields["new_password2"].help_text = ""
 
     @sensitive_variables()
     def clean_old_password(self) -> str:
-        """Check it as a sign-in does, under the same limits: a session may have been left open."""
+        """Check the password under the limits of a sign-in: a session may have been left open."""
         password: str = self.cleaned_data["old_password"]
         name = self.user.get_username()
         if authenticate(self._request, username=name, password=password) is None:

@@ -23,7 +23,7 @@ class User(AbstractUser):
     A new password, deactivation and "sign out everywhere" end all sessions and delete all tokens.
     """
 
-    # How often that has happened. Sessions keep a digest of it: no older one is valid again.
+    # The number of these events. Sessions hold a digest of the number, and end when it grows.
     sign_in_generation = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
@@ -36,7 +36,7 @@ class User(AbstractUser):
         with transaction.atomic():
             before = User.objects.select_for_update().get(pk=self.pk)
             if self._is_rehashed(watched) and before.sign_in_generation != self.sign_in_generation:
-                # The password has changed since this object was read: the old one stays away.
+                # The password has changed since this object was read: keep the new password.
                 return
             cause = self._cause_to_end(before, watched)
             # From the row, not from this object: the object may have been read long ago.
@@ -61,12 +61,12 @@ class User(AbstractUser):
     def _cause_to_end(self, before: "User", saved: set[str]) -> str:
         if "is_active" in saved and before.is_active and not self.is_active:
             return "deactivation"
-        # Who had no password had no way to get a session or a token.
+        # An account without a password has neither sessions nor tokens.
         is_new = before.has_usable_password() and before.password != self.password
         return "new password" if is_new and not self._is_rehashed(saved) else ""
 
     def _is_rehashed(self, saved: set[str]) -> bool:
-        # Django saves the password alone, and forgets its text, where it hashes the same one anew.
+        # To hash the same password anew, Django saves only that column and clears the text.
         text = getattr(self, "_password", None)
         return saved == {"password"} and text is None and self.has_usable_password()
 
@@ -151,7 +151,7 @@ class Grant(models.Model):
 class AuditEntry(models.Model):
     """One write by somebody: who, what, to what, when, from where.
 
-    The database refuses to change or delete one (migration 0004).
+    The database refuses to change or delete entries (migration 0004).
     """
 
     at = models.DateTimeField(auto_now_add=True)

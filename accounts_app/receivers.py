@@ -1,4 +1,4 @@
-"""Sign-ins, failures, sign-outs and their ends go on record, whichever door was used."""
+"""Records sign-ins, failed sign-ins and sign-outs, by page, admin site and API alike."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from accounts_app import audit
 from accounts_app.models import User
 from accounts_app.signals import sign_ins_ended
 
-# A name that nobody has may be a password in the wrong field: the trail is for ever.
+# An unknown name may be a password in the wrong field, and entries are permanent.
 NO_SUCH_USER = "(no such user)"
 
 
 @receiver(user_logged_in, dispatch_uid="accounts_app.record_sign_in")
 def record_sign_in(user: User, **_: Any) -> None:
-    """Record that a person has signed in. A session that no request asked for is no sign-in."""
+    """Record a sign-in by a request. Sessions that code creates are no sign-ins."""
     if audit.is_in_request():
         audit.record(user, "sign in", "user", user.get_username())
 
@@ -32,9 +32,9 @@ def record_sign_out(user: User | None, **_: Any) -> None:
 def record_failure(
     credentials: dict[str, Any], request: HttpRequest | None = None, **_: Any
 ) -> None:
-    """Record a failed sign-in, and that it was the one that locks the account at this address.
+    """Record a failed sign-in, and the lockout that follows the last allowed failure.
 
-    An attempt that was refused untried is not recorded: anybody could fill the trail.
+    Attempts during a lockout are not recorded: a stranger could fill the table.
     """
     if not audit.is_in_request() or getattr(request, "sign_in_refused", False):
         return

@@ -1,4 +1,4 @@
-"""What accounts tell the rest of the app."""
+"""Signals of accounts."""
 
 from django.dispatch import Signal
 

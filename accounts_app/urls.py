@@ -1,4 +1,4 @@
-"""Pages of signing in and out, and of one's own account."""
+"""Addresses of the pages for signing in, signing out and the user's account."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Coming in and going out, and one's own account."""
+"""Pages for signing in, signing out and the user's account."""
 
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
@@ -30,7 +30,7 @@ class SignOut(LogoutView):
 
 
 def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
-    """The answer of any page to an attempt beyond the limits: axes' middleware asks for it."""
+    """Return the answer of all pages to an attempt beyond the limits (AXES_LOCKOUT_CALLABLE)."""
     wait = seconds_told(request)
     shown = {"sentence": too_many_attempts(wait), "back": request.get_full_path()}
     answer = render(request, "accounts_app/sign_in_refused.html", shown, status=429)
@@ -42,7 +42,7 @@ def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
 @never_cache
 @login_required
 def account(request: HttpRequest) -> HttpResponse:
-    """One's own account: a form for another password, the way out of all sessions, tokens."""
+    """Show the user's account and tokens, and change the password."""
     person = _person(request)
     form = OwnPasswordForm(request, person, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -60,7 +60,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def sign_out_all(request: HttpRequest) -> HttpResponse:
-    """End all sessions, this one included, and revoke all tokens."""
+    """End all sessions, including the present session, and revoke all tokens."""
     _person(request).sign_out_everywhere()
     logout(request)
     messages.success(request, "You are signed out everywhere, and your tokens are revoked.")
@@ -70,7 +70,7 @@ def sign_out_all(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: HttpRequest, key: str) -> HttpResponse:
-    """Revoke one of one's own tokens."""
+    """Revoke a token of the user."""
     person = _person(request)
     token = get_object_or_404(tokens_of(person), token_key=key)
     revoke_token(token, by=person)

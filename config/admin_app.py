@@ -1,4 +1,4 @@
-"""Django's admin with a site of our own: whoever has the role admin opens it."""
+"""Django's admin with Slicewise's own site, which the role admin opens."""
 
 from __future__ import annotations
 

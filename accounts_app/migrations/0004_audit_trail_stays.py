@@ -1,7 +1,7 @@
 """The database refuses to change, delete or empty the audit trail.
 
-One change is let through: the reference to an account that is gone becomes null, which the
-database does by itself. Whoever owns the table can disable the triggers, to prune it.
+The triggers allow one change: the database sets the reference to a deleted account to null. The
+owner of the table can disable the triggers, to delete old entries.
 """
 
 import django.db.models.deletion

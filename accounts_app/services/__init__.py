@@ -1,1 +1,1 @@
-"""What is done with accounts: passwords, sessions, tokens."""
+"""Operations on accounts: passwords, tokens, limits on sign-ins."""

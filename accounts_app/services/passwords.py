@@ -1,4 +1,4 @@
-"""What people do with their own sign-in."""
+"""Changes of passwords by their owners."""
 
 from django.db import transaction
 

@@ -20,9 +20,9 @@ from django.utils import timezone
 from accounts_app import audit
 from accounts_app.models import User
 
-# Between two attempts of what is slowed.
+# Between two attempts for a slowed name, or from a slowed address.
 PAUSE = timedelta(minutes=1)
-# How long an address where somebody has signed in is known as theirs.
+# How long after a sign-in the address is known for the name.
 KNOWN_FOR = timedelta(days=90)
 
 
@@ -43,7 +43,7 @@ def seconds_to_wait(name: str | None, address: str | None) -> int:
 
 
 def seconds_told(request: HttpRequest) -> int:
-    """Return the wait that a refused request is told: the whole one where it has just locked."""
+    """Return the seconds for Retry-After: the full lockout for the failure that locks."""
     wait: int = getattr(request, "sign_in_wait", int(settings.AXES_COOLOFF_TIME.total_seconds()))
     return wait
 
@@ -55,7 +55,7 @@ def too_many_attempts(wait: int) -> str:
 
 
 def forget_failures(request: HttpRequest, user: User) -> None:
-    """Note that the user has given the right password where no session begins."""
+    """Reset the count of failures after the right password, where no session begins."""
     AxesProxyHandler.user_logged_in(User, request=request, user=user)
 
 

@@ -13,7 +13,7 @@ from accounts_app.models import User
 
 
 class IssuedToken(NamedTuple):
-    """A new token: its text, which only its holder knows from now on, and when it expires."""
+    """A new token: its text, which is not stored, and its expiry."""
 
     token: str
     expiry: datetime | None
@@ -22,8 +22,8 @@ class IssuedToken(NamedTuple):
 def issue_token(user: User) -> IssuedToken | None:
     """Create a token for a user who has just given the password.
 
-    Return None if sessions and tokens of the user have been ended since the user was read: the
-    password that was given may be the old one.
+    Return None if sessions and tokens have ended since the user was read: the password may be the
+    old password by now.
     """
     with transaction.atomic():
         present = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()

@@ -47,7 +47,7 @@ def address(peer: str, header: str | None, trusted: list[str] | None = None) -> 
         # Nothing is believed of a peer that is no proxy.
         ("198.51.100.4", CLIENT, "198.51.100.4"),
         ("198.51.100.4", f"{CLIENT}, 10.0.0.2", "198.51.100.4"),
-        # IPv6, with and without ports, and IPv4 in its clothes.
+        # IPv6, with and without ports, and IPv4 written as IPv6.
         ("2001:db8:ffff::1", "2001:db8:1::7", "2001:db8:1::7"),
         ("2001:db8:ffff::1", "2001:DB8:1:0:0:0:0:7", "2001:db8:1::7"),
         ("2001:db8:ffff::1", "[2001:db8:1::7]:4711", "2001:db8:1::7"),
