@@ -1,5 +1,7 @@
 """When assets are written: the schedule of each producer, and what came of its ticks."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models.functions import Now
 
@@ -55,6 +57,12 @@ class Schedule(models.Model):
         return (
             self.rule is not None and not self.by_time and bool(time_terms(self.rule["schedule"]))
         )
+
+    def has_tick_to_handle(self, now: datetime) -> bool:
+        """Whether a tick has come that is not handled: it is about to be, or has failed and waits
+        for its next attempt.
+        """
+        return self.next_at is not None and (self.next_at <= now or self.next_at == self.retry_at)
 
 
 class Outbox(models.Model):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 import slicewise
 from assets_app.execution.claims import claim_all
@@ -39,7 +39,9 @@ def queue_again(now: datetime) -> int:
         return 0
     # Whoever handles the ticks of a schedule takes what waits for them.
     ticking = Schedule.objects.filter(
-        producer=OuterRef("asset__producer"), next_at__lte=now, by_time=False
+        Q(next_at__lte=now) | Q(next_at=F("retry_at")),  # as `has_tick_to_handle` says
+        producer=OuterRef("asset__producer"),
+        by_time=False,
     )
     return _queue_released((looks[0], put_off.filter(~Exists(ticking))), now)
 

@@ -17,7 +17,7 @@ from assets_app.scheduling.failures import forget_failures, record_failures
 from assets_app.scheduling.judging import judge_rows, queue_verdicts, taken_by_schedule
 from assets_app.scheduling.readiness import Verdict
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
-from assets_app.scheduling.slices import LOOK_AGAIN, SlicesLocked, mark_due_later, refuse_locked
+from assets_app.scheduling.slices import SlicesLocked, mark_due_later, refuse_locked
 from assets_app.scheduling.tick_terms import MOMENT, Ticks, TickTerms
 from slicewise.rows import PartitionRow, partition_rows
 
@@ -55,9 +55,7 @@ def _handle(schedule_id: int, now: datetime) -> bool:
         _tick(schedule, taken_by_schedule(asset), _until(schedule, asset, now))
     if outcome.error is None:
         forget_failures([schedule])
-    elif isinstance(outcome.error, SlicesLocked):
-        Schedule.objects.filter(pk=schedule.pk).update(next_at=now + LOOK_AGAIN)
-    else:
+    elif not isinstance(outcome.error, SlicesLocked):  # else the next beat looks again
         record_failures({schedule.pk: outcome.error}, now, is_tick=True)
     nudge_dispatch()
     return outcome.error is None
@@ -117,7 +115,7 @@ def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
     refuse_locked(asset, rows)
     most = settings.MAX_PARTITIONS_PER_TICK
     # Looked at in a moment, in transactions with less to do.
-    mark_due_later(asset, rows[most:], since)
+    _look_later(asset, rows[most:], terms)
     verdicts = [
         # A tick does not try again what assets alone have made due before.
         verdict if verdict.is_due_by_tick or verdict.row.key in released
@@ -128,11 +126,20 @@ def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
     result = _result(schedule, ticks, verdicts)
     if result.wanted:
         number_ticks([result])
-    queued = queue_verdicts(schedule, asset, verdicts, terms, tick_id=result.pk)
+    queued = queue_verdicts(schedule, asset, verdicts, now, terms, tick_id=result.pk)
     result.in_flight = len(queued.held)
     record_ticks([result])
     next_at = next_tick(schedule.rule, ticks.last)
     Schedule.objects.filter(pk=schedule.pk).update(handled_until=ticks.last, next_at=next_at)
+
+
+def _look_later(asset: Asset, rows: Sequence[PartitionRow], terms: TickTerms) -> None:
+    """Have partitions judged again by the ticks that are looked at for them now."""
+    by_moment: dict[datetime | None, list[PartitionRow]] = {}
+    for row in rows:
+        by_moment.setdefault(terms.since_of(row.key), []).append(row)
+    for since, some in by_moment.items():
+        mark_due_later(asset, some, since)
 
 
 def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Verdict]) -> TickResult:

@@ -393,7 +393,7 @@ def queue_due(
     mark_due_later(touched.asset, early)
     terms = tick_terms(touched.schedule, now, since=since, since_by_key=since_by_key)
     verdicts = judge_rows(touched.asset, rows, made, now, terms)
-    return len(queue_verdicts(touched.schedule, touched.asset, verdicts, terms).claimed)
+    return len(queue_verdicts(touched.schedule, touched.asset, verdicts, now, terms).claimed)
 
 
 def judge_rows(
@@ -421,6 +421,7 @@ def queue_verdicts(
     schedule: Schedule,
     asset: Asset,
     verdicts: Sequence[Verdict],
+    now: datetime,
     terms: TickTerms | None,
     *,
     tick_id: int | None = None,
@@ -440,7 +441,7 @@ def queue_verdicts(
         mark_due_again(held)
         return Queued(claimed, held)
     since = {row.key: moment for row in by_tick if (moment := terms.since_of(row.key)) is not None}
-    mark_due_again(held, terms.now, since, terms.last_tick)
+    mark_due_again(held, now, since, terms.last_tick)
     waiting = [v.row for v in verdicts if v.waits_for_tick and v.row.end is not None]
     if next_at := terms.next_at:
         mark_due_later(asset, waiting, next_at)

@@ -149,12 +149,13 @@ def tick_terms(
 ) -> TickTerms | None:
     """Return the times in a schedule that joins some; None for any other schedule.
 
-    A tick that is about to be handled is still to come: who handles it says what it makes.
+    A tick that is not handled yet is still to come: who handles it says what it makes.
     """
     if not schedule.joins_times or schedule.rule is None:
         return None
-    if schedule.next_at is not None and schedule.next_at <= now:
-        now = schedule.next_at - MOMENT
+    if schedule.has_tick_to_handle(now):
+        first = next_tick(schedule.rule, schedule.handled_until)
+        now = now if first is None else min(now, first - MOMENT)
     return TickTerms(
         rule=schedule.rule,
         began_at=schedule.began_at,

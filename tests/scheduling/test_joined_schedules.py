@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
@@ -29,6 +30,7 @@ from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.missed import Missed, missed_by
 from assets_app.scheduling.progress import progress_of
+from assets_app.scheduling.slices import SlicesLocked
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import (
     PartitionAtRuntime,
@@ -658,6 +660,43 @@ def test_what_is_judged_before_its_tick_is_handled_is_made_by_that_tick(
     fail(run, gateway)
     look(at(2024, 7, 3, 1))
     assert waiting(both) == [], "one tick makes it once"
+
+
+def test_what_is_put_off_until_a_tick_that_fails_waits_for_its_next_attempt(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
+    with monkeypatch.context() as patched:
+        patched.setattr(joined_ticks, "judge_rows", Mock(side_effect=RuntimeError("no")))
+        handle_ticks(at(2024, 7, 3))
+    assert queue_again(at(2024, 7, 3, 0, 0, 30)) == 0
+    assert waiting(both) == []
+    look(at(2024, 7, 3, 0, 5))
+    (run,) = Run.objects.filter(asset=both)
+    assert run.tick is not None
+
+
+def test_a_slice_that_is_locked_at_its_tick_is_looked_at_by_the_next_beat(
+    alice: User, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = asset("up", DAILY)
+    both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
+    look(at(2024, 7, 2, 1))
+    write(up, "2024-07-01", gateway, alice)
+    Materialization.objects.update(created_at=at(2024, 7, 2, 23, 59, 59))
+    with monkeypatch.context() as patched:
+        patched.setattr(joined_ticks, "refuse_locked", Mock(side_effect=SlicesLocked("locked")))
+        handle_ticks(at(2024, 7, 3))
+        while judge_outbox(at(2024, 7, 3, 0, 0, 1)):
+            pass
+        while queue_again(at(2024, 7, 3, 0, 0, 1)):
+            pass
+    assert waiting(both) == []
+    look(at(2024, 7, 3, 0, 0, 1))
+    (run,) = Run.objects.filter(asset=both)
+    assert run.tick is not None
 
 
 def test_a_run_that_was_asked_for_after_the_tick_is_the_one_that_the_tick_asks_for(
