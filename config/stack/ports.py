@@ -11,6 +11,7 @@ from config.stack.errors import StackError
 
 HOST = "127.0.0.1"
 _BELOW_CONNECTIONS = range(15_000, 32_000)
+_TRIED = 20
 
 
 def is_free(port: int) -> bool:
@@ -56,8 +57,7 @@ def claim(wanted: int | None = None) -> Claim:
     Granian listens a minute after its port was chosen, beside any other that listens there: both
     would get a part of the requests, and neither an error.
     """
-    while True:
-        port = pick(1)[0] if wanted is None else wanted
+    for port in [*([] if wanted is None else [wanted]), *pick(_TRIED)]:
         # A name in the machine's memory: whoever ends, however, has it no more.
         holder = socket.socket(socket.AF_UNIX)
         try:
@@ -68,7 +68,7 @@ def claim(wanted: int | None = None) -> Claim:
             if is_free(port):
                 return Claim(port, holder)
             holder.close()
-        wanted = None
+    raise StackError("No port can be claimed: sockets with abstract names are refused here.")
 
 
 def accepts(port: int) -> bool:
