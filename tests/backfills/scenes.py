@@ -14,10 +14,11 @@ from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
 from assets_app.execution.waiting import wake_waiting
-from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
+from assets_app.models import Asset, AssetDependency, Gateway, Producer, Run, RunState
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
+from partitions_app.models import PartitionDefinition
 from tests.cast import asset, outlet_of, together
 
 Mappings = Mapping[str, slicewise.PartitionMapping | None]
@@ -50,6 +51,21 @@ def following(
                 mapping=mapping.to_json() if mapping else None,
             )
     return made[0]
+
+
+def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> None:
+    """Cut what a function makes otherwise from now on, as if a sync had said so."""
+    spec = None if definition is None else definition.to_json()
+    producer = Producer.objects.get(name=name)
+    version = producer.current_version
+    assert version is not None
+    version.pk, version.digest = None, f"{version.pk:064}"
+    version.definition = {**version.definition, "partition": spec}
+    version.save()
+    producer.current_version = version
+    producer.save()
+    row = None if spec is None else PartitionDefinition.of(spec)
+    Asset.objects.filter(producer=producer).update(partition_definition=row)
 
 
 def ask(user: User, name: str, **fields: Any) -> Backfill:

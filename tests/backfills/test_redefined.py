@@ -22,7 +22,6 @@ from assets_app.models import (
     AssetPartition,
     FrozenUpstream,
     Gateway,
-    Producer,
     Run,
     RunState,
 )
@@ -33,7 +32,15 @@ from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
 from slicewise import Keys
-from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, state_of
+from tests.backfills.scenes import (
+    ask,
+    drive,
+    failing_keys,
+    following,
+    outcomes,
+    redefine,
+    state_of,
+)
 from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_attempts import publish
 from tests.execution.test_past import made
@@ -46,21 +53,6 @@ MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="201
 MORE_AIRPORTS = slicewise.PartitionBySequence(["EWR", "JFK", "LGA", "TEB"])
 DAY_BY_MORE_AIRPORTS = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": MORE_AIRPORTS})
 SHOPS = slicewise.PartitionAtRuntime("shop")
-
-
-def redefine(name: str, definition: slicewise.PartitionDefinition | None) -> None:
-    """The asset is cut otherwise from now on, as if a sync had said so."""
-    spec = None if definition is None else definition.to_json()
-    producer = Producer.objects.get(name=name)
-    version = producer.current_version
-    assert version is not None
-    version.pk, version.digest = None, f"{version.pk:064}"
-    version.definition = {**version.definition, "partition": spec}
-    version.save()
-    producer.current_version = version
-    producer.save()
-    row = None if spec is None else PartitionDefinition.of(spec)
-    Asset.objects.filter(name=name).update(partition_definition=row)
 
 
 def lacking_input(attempt: Attempt) -> bool:
