@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import slicewise
 from slicewise.mapping import WindowMapping
@@ -31,9 +31,14 @@ def nonexistent_text(nonexistent: Nonexistent) -> str:
     """``5 do not exist: 2024-01-01 to 2024-01-05``; empty where there is nothing of it."""
     if not nonexistent:
         return ""
-    count, first, last = nonexistent.partitions, nonexistent.first, nonexistent.last
-    verb = "does not exist" if count == 1 else "do not exist"
-    return f"{count:,} {verb}: {first}" + (f" to {last}" if last != first else "")
+    return _counted(nonexistent.partitions, "not exist", nonexistent.first, nonexistent.last)
+
+
+def _counted(count: int, what: str, first: str, last: str) -> str:
+    verb = "does" if count == 1 else "do"
+    ends = f"{first} to {last}" if last != first else first
+    # What is not partitioned has no key.
+    return f"{count:,} {verb} {what}" + (f": {ends}" if ends else "")
 
 
 def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
@@ -47,25 +52,46 @@ def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
     }
 
 
+class RemovedPartitions(NamedTuple):
+    """The number of partitions that a definition does not have any more, and the key texts of the
+    first and the last.
+    """
+
+    partitions: int
+    first: str
+    last: str
+
+    @property
+    def text(self) -> str:
+        """``14 do not exist any more: 2024-01-01|north to 2024-01-14|north``."""
+        return _counted(self.partitions, "not exist any more", self.first, self.last)
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamGap:
     """Partitions of one upstream asset that are needed and do not exist, and the number of those
     that it excludes, which are not needed.
+
+    ``removed`` are those that its definition had when a backfill froze it and does not have any
+    more. ``is_outdated`` says that the definition which was frozen is not the one in force.
     """
 
     asset: str
     nonexistent: Nonexistent
     excluded: int
+    removed: RemovedPartitions | None = None
+    is_outdated: bool = False
 
     @property
     def text(self) -> str:
         """``5 do not exist: 2024-01-01 to 2024-01-05``."""
-        return nonexistent_text(self.nonexistent)
+        texts = [nonexistent_text(self.nonexistent), self.removed.text if self.removed else ""]
+        return ", ".join(text for text in texts if text)
 
     @property
     def reason(self) -> str:
         """``load, 5 do not exist: 2024-01-01 to 2024-01-05``; empty where all exists."""
-        return f"{self.asset}, {self.text}" if self.nonexistent else ""
+        return f"{self.asset}, {self.text}" if self.text else ""
 
     @property
     def excluded_text(self) -> str:

@@ -1,4 +1,6 @@
-"""How upstream assets were cut when a backfill was accepted: its runs read them so to its end."""
+"""How upstream assets were cut when a backfill was accepted, or retried with the newest code: its
+runs read them so to its end.
+"""
 
 from collections.abc import Iterable, Mapping
 from copy import copy

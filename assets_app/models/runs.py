@@ -60,7 +60,8 @@ class RunGroup(models.Model):
 
 
 class FrozenUpstream(models.Model):
-    """The partition definition of an upstream asset when a backfill was accepted.
+    """The partition definition of an upstream asset when a backfill was accepted, or when it was
+    retried with the newest code.
 
     Runs of the group with that code read the upstream asset by this definition, whatever the
     asset's definition is by then. Runs without such a row read by the present one.

@@ -122,6 +122,7 @@ OUTCOME_EXAMPLE = OpenApiExample(
                 "partitions": 1,
                 "others": [{"backfill": 7, "name": "backfill_raw_flights_20261121T060000"}],
                 "upstream_gaps": [],
+                "hint": "",
             }
         ],
     },

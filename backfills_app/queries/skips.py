@@ -32,6 +32,15 @@ class Skipped:
         """The reason in words."""
         return str(SkipReason(self.reason).label)
 
+    @property
+    def hint(self) -> str:
+        """What helps, in words: empty where upstream definitions are those that were frozen."""
+        names = [gap.asset for gap in self.gaps if gap.is_outdated]
+        if not names:
+            return ""
+        listed = ", ".join(names) + (" is" if len(names) == 1 else " are")
+        return f"{listed} defined otherwise by now: a retry with the newest code goes by that."
+
 
 _OTHERS = """
 SELECT DISTINCT skipped.backfill_asset_id, other.id, other.name

@@ -235,6 +235,9 @@ class SkippedSerializer(serializers.Serializer[Any]):
     upstream_gaps = UpstreamGapSerializer(
         many=True, help_text="Of `upstream_nonexistent`: what does not exist, by upstream asset."
     )
+    hint = serializers.CharField(
+        help_text="What helps, where upstream assets are defined otherwise by now; else empty."
+    )
 
 
 class OutcomeSerializer(serializers.Serializer[Any]):
@@ -266,6 +269,7 @@ def _skips(backfill: Backfill) -> list[dict[str, Any]]:
             "partitions": skip.number,
             "others": [{"backfill": pk, "name": name} for pk, name in skip.others],
             "upstream_gaps": skip.gaps,
+            "hint": skip.hint,
         }
         for skip in skips_of(backfill)
     ]

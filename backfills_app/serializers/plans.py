@@ -45,12 +45,25 @@ class NonexistentSerializer(serializers.Serializer[Any]):
     last = serializers.CharField(help_text="Key of the last one.")
 
 
+class RemovedPartitionsSerializer(serializers.Serializer[Any]):
+    """The number of partitions that a definition has lost, with the first and the last."""
+
+    partitions = serializers.IntegerField()
+    first = serializers.CharField(help_text="Key of the first one.")
+    last = serializers.CharField(help_text="Key of the last one.")
+
+
 class UpstreamGapSerializer(serializers.Serializer[Any]):
     """The partitions of an upstream asset that do not exist, or that it excludes."""
 
     asset = serializers.CharField()
     nonexistent = serializers.SerializerMethodField(
         help_text="Partitions that are needed and do not exist; null for none."
+    )
+    removed = RemovedPartitionsSerializer(
+        allow_null=True,
+        help_text="Partitions that are needed and that the upstream asset does not have any more;"
+        " null for none.",
     )
     excluded = serializers.IntegerField(
         help_text="Number of excluded partitions, which are not needed."

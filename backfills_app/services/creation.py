@@ -44,7 +44,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
             )
             for position, part in enumerate(found.parts)
         )
-        freeze_cuts(backfill.group, pieces, among=pieces)
+        freeze_cuts(backfill.group, pieces)
         audit.record(
             user,
             "create",

@@ -13,7 +13,6 @@ from backfills_app.models import BackfillAsset, BackfillOrder
 from backfills_app.services.outlets import names_of
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import identity_of
-from slicewise.snapshots import is_runtime
 
 _SHORTEST_DIGEST = 4
 
@@ -101,20 +100,26 @@ def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDef
     return PartitionDefinition.rule_of(spec or None)
 
 
-def freeze_cuts(
-    group: RunGroup, pieces: Iterable[BackfillAsset], *, among: Iterable[BackfillAsset]
-) -> None:
+def freeze_cuts(group: RunGroup, pieces: Iterable[BackfillAsset]) -> None:
     """Store the partition definitions of the upstream assets: of those in the backfill the ones
-    that the backfill counts by, of the others the present ones.
+    that the backfill counts by, of the others the ones in force.
     """
+    pieces = list(pieces)
     cuts: dict[str, PartitionDefinition | None] = {}
-    for piece in among:
+    for piece in pieces:
         spec = piece.partition
         if spec is None:
             spec = piece.producer_version.partition_of(piece.asset.name)
         row = PartitionDefinition.of(spec) if spec else None
         cuts |= dict.fromkeys(piece.producer_version.outlets, row)
     freeze_upstream(group, [piece.producer_version for piece in pieces], cuts)
+
+
+def freeze_cuts_in_force(group: RunGroup, pieces: Iterable[BackfillAsset]) -> None:
+    """Store the partition definitions in force of all upstream assets, those in the backfill
+    included: what is made with the newest code needs what there is by now.
+    """
+    freeze_upstream(group, [piece.producer_version for piece in pieces], {})
 
 
 def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
@@ -140,21 +145,3 @@ def require_order(
                 " first: order is oldest."
             }
         )
-
-
-def current_part(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Those of the partitions, of a version's rule, that the asset has by its rule in force.
-
-    None where that one cuts it otherwise: the same time under another key is another partition.
-    """
-    present = asset.definition
-    rule = chosen.definition
-    if identity_of(rule) != asset.identity:
-        return slicewise.PartitionSet(rule, ())
-    if is_runtime(present):
-        # Keys that were removed are those of the set no more.
-        return chosen & slicewise.PartitionSet.of(present, present.keys())
-    if present is None or rule is None or present == rule:
-        return chosen
-    there = slicewise.upstream_partitions(rule, present, chosen)
-    return chosen & slicewise.upstream_partitions(present, rule, there)

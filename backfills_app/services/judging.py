@@ -8,11 +8,12 @@ from django.db import connection
 import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
-from backfills_app.services.freezing import current_part
-from backfills_app.services.needs import lacking, there
+from backfills_app.services.cuts import by_definition, current_part
+from backfills_app.services.needs import gaps, lacking, there
 from backfills_app.services.parts import Edge
 from backfills_app.services.stored import StoredPart
 from backfills_app.services.surveying import left_out, remakes_stale, standing
+from partitions_app.rules import UpstreamGap
 
 Partitions = slicewise.PartitionSet
 
@@ -74,6 +75,11 @@ def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
     )
 
 
+def gaps_of(part: StoredPart, skipped: Partitions) -> tuple[UpstreamGap, ...]:
+    """Return what does not exist, or not any more, of what these partitions need."""
+    return gaps(part, skipped, _Upstream().available)
+
+
 def existing_before_its_turn(policy: str, part: StoredPart, chosen: Partitions) -> Partitions:
     """What is there already and certain to stay: nothing upstream of it waits to be made here."""
     now = standing(part, chosen)
@@ -109,7 +115,7 @@ def _upstream_of(
 def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
     upstream = edge.part
     assert isinstance(upstream, StoredPart)  # noqa: S101  (the parts of one backfill are stored)
-    needed = edge.needed(chosen) & upstream.whole
+    needed = edge.of_part(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
@@ -158,8 +164,8 @@ class _Upstream:
         if edge not in self._known:
             bad = {}
             if isinstance(edge.part, StoredPart):
-                own = needed & edge.part.whole
-                bad = edge.part.rows(own, label=_ENDED_BADLY, condition=_BAD)
+                rows = edge.part.rows(edge.of_part(needed), label=_ENDED_BADLY, condition=_BAD)
+                bad = {label: by_definition(edge.definition, some) for label, some in rows.items()}
             self.has_failed = self.has_failed or "failed" in bad
             self._known[edge] = there(edge, needed), bad
         return self._known[edge]

@@ -11,8 +11,8 @@ from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetDependency, BundleVersion
 from backfills_app.models import AssetRole
 from backfills_app.services.choosing import ended_by
+from backfills_app.services.cuts import current_part
 from backfills_app.services.drafts import by_outlet, draft
-from backfills_app.services.freezing import current_part
 from backfills_app.services.naming import refuse_too_many_assets
 from backfills_app.services.ordering import in_order
 from backfills_app.services.outlets import names_of

@@ -8,7 +8,7 @@ import slicewise
 from assets_app.catalogue.refusals import scheduling_names
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import spans
-from partitions_app.rules import UpstreamGap
+from partitions_app.rules import RemovedPartitions, UpstreamGap
 from slicewise.schedules import is_time
 
 # Of what is needed of an upstream asset: what is there or will be.
@@ -40,15 +40,29 @@ def lacking(part: Part, chosen: slicewise.PartitionSet, available: Available) ->
     return _either(wanted, none)
 
 
-def gaps(part: Part, chosen: slicewise.PartitionSet) -> tuple[UpstreamGap, ...]:
-    """Return the upstream partitions that the chosen ones need and that do not exist, by asset."""
-    needed = (
-        (edge, edge.needed(chosen)) for edge in part.edges if not edge.reads_whatever_there_is
+def gaps(
+    part: Part, chosen: slicewise.PartitionSet, available: Available
+) -> tuple[UpstreamGap, ...]:
+    """Return the upstream partitions that the chosen ones need and that do not exist, or not any
+    more, by asset.
+    """
+    found = (
+        _gap(edge, chosen, available) for edge in part.edges if not edge.reads_whatever_there_is
     )
-    return tuple(
-        UpstreamGap(edge.upstream.name, found.blocking, found.excluded.partitions)
-        for edge, found in needed
-        if found.blocking or found.excluded
+    return tuple(gap for gap in found if gap.nonexistent or gap.excluded or gap.removed)
+
+
+def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> UpstreamGap:
+    needed = edge.needed(chosen)
+    removed = None
+    if edge.is_outdated and (gone := edge.removed(needed - available(edge, needed))):
+        removed = RemovedPartitions(len(gone), gone[0].text, gone[-1].text)
+    return UpstreamGap(
+        edge.upstream.name,
+        needed.blocking,
+        needed.excluded.partitions,
+        removed,
+        is_outdated=edge.is_outdated,
     )
 
 
@@ -68,8 +82,9 @@ def _lacking(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -
     if not needed and not needed.nonexistent:
         # All of a time in which nothing ever happened.
         return Lacking(chosen, none)
-    nonexistent = edge.needing_nonexistent(chosen, needed.blocking)
     missing = needed - available(edge, needed)
+    nonexistent = edge.needing_nonexistent(chosen, needed.blocking)
+    nonexistent |= edge.needing(edge.removed(missing), chosen)
     return Lacking(edge.needing(missing, chosen) | nonexistent, nonexistent)
 
 

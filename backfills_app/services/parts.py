@@ -11,6 +11,7 @@ from assets_app.execution.frozen import Cut, as_frozen, upstream_names
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.models import AssetRole
+from backfills_app.services.cuts import by_definition, still_there
 from backfills_app.services.places import Places
 from partitions_app.rules import goes_by_windows, mapping_of, needs_all_of_time
 from slicewise.keys import WHOLE
@@ -85,12 +86,16 @@ class Part:
 class Edge:
     """What the partitions of an asset need of an upstream one.
 
-    ``part`` is that of the upstream asset where this backfill makes it. ``since`` and ``until``
-    are the ends of the upstream asset's time where all of it is needed, or the last of it.
+    ``part`` is that of the upstream asset where this backfill makes it. ``definition`` says what
+    is needed, ``present`` is the upstream asset's own: it may have changed since the request, and
+    ``part`` counts by that of the request, although a retry may need what is in force by then.
+    ``since`` and ``until`` are the ends of the upstream asset's time where all of it is needed, or
+    the last of it.
     """
 
     upstream: Asset
     definition: Definition
+    present: Definition
     downstream: Definition
     mapping: slicewise.PartitionMapping | None
     part: Part | None = None
@@ -109,10 +114,29 @@ class Edge:
             since=self.since, until=self.until,
         )  # fmt: skip
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the upstream asset is defined otherwise by now."""
+        return self.definition != self.present
+
+    def removed(self, upstream: slicewise.PartitionSet) -> slicewise.PartitionSet:
+        """Return the upstream partitions that the asset does not have any more."""
+        there = still_there(self.present, upstream)
+        nothing = slicewise.PartitionSet(self.definition, ())
+        return nothing if there is upstream else upstream - there
+
+    def of_part(self, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+        """Return the needed upstream partitions that this backfill has, as its part counts them."""
+        assert self.part is not None  # noqa: S101  (asked only where this backfill makes it)
+        return by_definition(self.part.definition, needed) & self.part.whole
+
     def needing(
         self, upstream: slicewise.PartitionSet, chosen: slicewise.PartitionSet
     ) -> slicewise.PartitionSet:
-        """Those of the chosen downstream partitions that need some of the upstream ones."""
+        """Return the chosen downstream partitions that need some of the upstream ones, which may
+        be as the part counts them.
+        """
+        upstream = by_definition(self.definition, upstream)
         if not upstream or not chosen:
             return slicewise.PartitionSet(self.downstream, ())
         hull = chosen.hull
@@ -225,7 +249,8 @@ def edges_of(
     """Return what the asset's frozen code reads and is scheduled by; of the parts, what comes
     before it.
 
-    ``cuts`` are the frozen definitions of upstream assets: others go by their present ones.
+    ``cuts`` are the frozen definitions of upstream assets: others go by those of their parts, or
+    by their present ones.
     ``beginning`` is where the time of the parts begins while their partitions are not known. Left
     out is what something else writes and of which nothing was ever recorded: nobody knows what is
     there of it.
@@ -248,7 +273,7 @@ def edges_of(
     upstream |= {name: by_name[name] for name in names if name in by_name}
     mappings = definition.get("mappings") or {}
     found = (
-        _edge(part, as_frozen(asset, cuts), source, mappings.get(name), at, beginning)
+        _edge(part, asset, source, cuts, mappings.get(name), at, beginning)
         for name, (asset, source) in upstream.items()
     )
     return tuple(edge for edge in found if edge is not None)
@@ -256,24 +281,30 @@ def edges_of(
 
 def _edge(
     part: Part,
-    upstream: Asset,
+    asset: Asset,
     source: Part | None,
+    cuts: Mapping[int, Cut],
     mapping: Mapping[str, Any] | None,
     at: datetime,
     beginning: datetime | None,
 ) -> Edge | None:
+    upstream = as_frozen(asset, cuts)
     if (
         source is None
-        and upstream.producer_id is None
+        and asset.producer_id is None
         and not AssetPartition.objects.made_of(upstream).exists()
     ):
         return None
-    definition = upstream.definition if source is None else source.definition
+    if source is not None and asset.pk not in cuts:
+        definition = source.definition
+    else:
+        definition = upstream.definition
     rule = mapping_of(mapping)
     all_of_time = needs_all_of_time(part.definition, definition, rule)
     return Edge(
         upstream=upstream,
         definition=definition,
+        present=asset.definition,
         downstream=part.definition,
         mapping=rule,
         part=source,

@@ -224,7 +224,7 @@ def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAs
                 not_over=part.not_over,
                 missing_upstream=len(lacks.all),
                 nonexistent_upstream=len(lacks.nonexistent),
-                gaps=gaps(part, part.whole),
+                gaps=gaps(part, part.whole, available),
                 existing=len(left.existing),
                 to_make=len(to_make),
                 runs=runs,

@@ -9,7 +9,7 @@ from assets_app.models import ProducerVersion, SkipReason
 from backfills_app.models import Backfill, BackfillAsset, PendingControl
 from backfills_app.services.counting import shift_counts
 from backfills_app.services.freezing import (
-    freeze_cuts,
+    freeze_cuts_in_force,
     given_to,
     require_order,
     require_same_cut,
@@ -49,7 +49,7 @@ def retry_pending(backfill: Backfill, asked: Sequence[PendingControl]) -> None:
     if any(row.is_newest_code for row in asked):
         renewed = [piece for piece in pieces if piece.pk in again]
         renew_code(renewed, backfill.order)
-        freeze_cuts(backfill.group, renewed, among=pieces)
+        freeze_cuts_in_force(backfill.group, renewed)
     look_again(backfill)
     PendingControl.objects.filter(pk__in=[row.pk for row in asked]).delete()
 

@@ -3,11 +3,11 @@
 In the same backfill, which is unfinished again. The runs that failed stay as its history.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Count, Q
 
 from accounts_app import audit
 from accounts_app.errors import ConflictingRequest
@@ -17,6 +17,7 @@ from assets_app.execution.retrying import Code, checked_code
 from backfills_app.models import (
     ENDED_STATES,
     Backfill,
+    BackfillAsset,
     BackfillPartition,
     BackfillState,
     PendingControl,
@@ -84,7 +85,7 @@ def retry_failed(
             "code": wanted.value,
         }
         if wanted is Code.NEWEST:
-            detail["versions"] = _newest(present)
+            detail["versions"] = _newest(present, is_canceled_too=canceled)
         _require_readable(present)
         leave(present, Verb.RETRY, is_newest_code=wanted is Code.NEWEST, is_canceled_too=canceled)
         Backfill.objects.filter(pk=present.pk).update(error="")  # of a retry before this one
@@ -107,14 +108,23 @@ def retryable_counts(backfill: Backfill) -> Retryable:
     """Count what a retry makes again: by the counts of its assets, and the reasons of what was
     skipped.
     """
-    pieces = list(backfill.assets.all())
+    numbers = _retryable_by_asset(backfill.assets.all()).values()
+    return Retryable(sum(each.failed for each in numbers), sum(each.canceled for each in numbers))
+
+
+def _retryable_by_asset(pieces: Iterable[BackfillAsset]) -> dict[BackfillAsset, Retryable]:
+    listed = list(pieces)
     skipped = BackfillPartition.objects.filter(
-        backfill_asset__in=[piece.pk for piece in pieces if piece.skipped],
+        backfill_asset__in=[piece.pk for piece in listed if piece.skipped],
         state=State.SKIPPED,
         reason__in=RETRIED_REASONS,
     )
-    failed = sum(piece.failed for piece in pieces) + skipped.count()
-    return Retryable(failed, sum(piece.canceled for piece in pieces))
+    counted = skipped.order_by().values_list("backfill_asset").annotate(number=Count("pk"))
+    numbers = dict(counted)
+    return {
+        piece: Retryable(piece.failed + numbers.get(piece.pk, 0), piece.canceled)
+        for piece in listed
+    }
 
 
 def _nothing_to_retry(backfill: Backfill, numbers: Retryable) -> str:
@@ -124,13 +134,19 @@ def _nothing_to_retry(backfill: Backfill, numbers: Retryable) -> str:
     return message
 
 
-def _newest(backfill: Backfill) -> dict[str, str]:
-    """Return digests of the newest code, by name of the asset; refuse code that does not fit."""
+def _newest(backfill: Backfill, *, is_canceled_too: bool) -> dict[str, str]:
+    """Return digests of the newest code, by name of the asset, of all of which something is made
+    again; refuse code that does not fit.
+    """
     pieces = backfill.assets.select_related("asset", "producer_version")
-    undone = [piece for piece in pieces if piece.expanded > piece.succeeded]
+    again = [
+        piece
+        for piece, numbers in _retryable_by_asset(pieces).items()
+        if numbers.failed or (is_canceled_too and numbers.canceled)
+    ]
     return {
         piece.asset.name: newest.digest[:12]
-        for piece in undone
+        for piece in again
         if (newest := newest_version(piece, backfill.order)).pk != piece.producer_version_id
     }
 

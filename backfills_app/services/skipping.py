@@ -6,7 +6,7 @@ from dataclasses import replace
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
 from backfills_app.queries.skips import Skipped, skipped_by_reason
-from backfills_app.services.needs import gaps
+from backfills_app.services.judging import gaps_of
 from backfills_app.services.stored import StoredPart, stored_parts
 from partitions_app.rules import UpstreamGap
 
@@ -15,8 +15,8 @@ _NONEXISTENT = SkipReason.UPSTREAM_NONEXISTENT
 
 def skips_of(backfill: Backfill) -> list[Skipped]:
     """Return the skipped partitions by asset and reason, as the preview would say why: two
-    statements, and those that read the assets of the backfill where upstream partitions do not
-    exist.
+    statements, and those that read the assets of the backfill and what there is of them where
+    upstream partitions do not exist.
     """
     skips = skipped_by_reason(backfill.assets.all())
     if all(skip.reason != _NONEXISTENT for skip in skips):
@@ -35,4 +35,4 @@ def _gaps_of(skip: Skipped, parts: Mapping[str, StoredPart]) -> tuple[UpstreamGa
         return ()
     condition = f"wanted.reason = '{_NONEXISTENT.value}'"
     chosen = part.rows(part.whole, condition=condition).get("", part.nothing)
-    return tuple(gap for gap in gaps(part, chosen) if gap.nonexistent)
+    return tuple(gap for gap in gaps_of(part, chosen) if gap.reason)

@@ -104,6 +104,7 @@ def _by_mapping(
     edge = Edge(
         upstream=upstream,
         definition=upstream.definition,
+        present=upstream.definition,
         downstream=part.definition,
         mapping=mapping,
         since=now,

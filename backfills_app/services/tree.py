@@ -11,13 +11,13 @@ from accounts_app.errors import InvalidRequest
 from assets_app.models import BundleVersion
 from backfills_app.models import AssetRole
 from backfills_app.services.choosing import ended_by, refuse_too_many
+from backfills_app.services.cuts import current_part
 from backfills_app.services.drafts import (
     Drafts,
     reads_of,
     refuse_circle,
     upstream_drafts,
 )
-from backfills_app.services.freezing import current_part
 from backfills_app.services.layers import follow
 from backfills_app.services.ordering import in_order
 from backfills_app.services.parts import Part, edges_of, join

@@ -111,7 +111,7 @@ def let_go(part: StoredPart, concerned: slicewise.PartitionSet) -> None:
         if upstream.row.waiting and has_time(upstream.definition) and not has_time(part.definition):
             # All of a time is needed, of which something waits: no need to look for it.
             return
-        needed = edge.needed(concerned) & upstream.whole
+        needed = edge.of_part(edge.needed(concerned))
         open_ones = upstream.rows(needed, condition=_OPEN).get("")
         if open_ones:
             concerned -= edge.needing(open_ones, concerned)

@@ -98,7 +98,9 @@ def test_what_is_there_by_another_rule_does_not_exist_for_it(alice: User, worker
     assert state_of(backfill) == "failed"
 
 
-def test_what_follows_an_asset_that_is_cut_otherwise_lacks_it(alice: User, worker: Gateway) -> None:
+def test_what_follows_an_asset_that_is_cut_otherwise_needs_what_does_not_exist(
+    alice: User, worker: Gateway
+) -> None:
     asset("raw_flights", DAILY_2013)
     following("delays", DAILY_2013, of={"raw_flights": None})
     backfill = ask(alice, "raw_flights", selection="2013-01", downstream="all")
@@ -106,7 +108,7 @@ def test_what_follows_an_asset_that_is_cut_otherwise_lacks_it(alice: User, worke
     redefine("raw_flights", HOURLY)
     drive(worker)
     assert outcomes(backfill, "raw_flights") == {"no_such_partition": 31}
-    assert outcomes(backfill, "delays") == {"upstream_missing": 31}
+    assert outcomes(backfill, "delays") == {"upstream_nonexistent": 31}
 
 
 def test_the_keys_of_a_renamed_set_are_those_that_it_had(alice: User, worker: Gateway) -> None:

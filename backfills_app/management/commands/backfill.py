@@ -294,6 +294,8 @@ class Command(SlicewiseCommand):
                     for each in outcome["skipped"]
                 ),
             )
+            for hint in filter(None, (each["hint"] for each in outcome["skipped"])):
+                self.stdout.write(hint)
 
 
 def _gap_texts(gaps: Sequence[dict[str, Any]]) -> list[str]:

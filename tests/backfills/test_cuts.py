@@ -1,0 +1,62 @@
+"""Partitions of one definition as those of another: the same keys, where both cut alike."""
+
+import pytest
+
+import slicewise
+from backfills_app.services.cuts import by_definition, still_there
+from slicewise import PartitionAtRuntime, PartitionByInterval, PartitionByProduct
+from slicewise import PartitionBySequence as Sequence
+from slicewise.keys import WHOLE
+
+DAILY = PartitionByInterval("@daily", start="2024-03-24", end="2024-04-07")
+SHORTER = PartitionByInterval(
+    "@daily", start="2024-03-26", end="2024-04-03", exclude=["0 0 * * 6,0"]
+)
+HOURLY = PartitionByInterval("@hourly", start="2024-03-24", end="2024-03-26")
+SHOPS, OTHER_SHOPS = Sequence(["a", "b", "c"], name="shop"), Sequence(["d", "c", "a"], name="shop")
+FOUND = PartitionAtRuntime("shop")
+
+
+def by_shop(
+    days: PartitionByInterval, shops: slicewise.PartitionBySequence
+) -> slicewise.PartitionByProduct:
+    """Days by shops."""
+    return PartitionByProduct({"day": days, "shop": shops})
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        (DAILY, SHORTER),
+        (SHORTER, DAILY),
+        (SHOPS, OTHER_SHOPS),
+        (by_shop(DAILY, SHOPS), by_shop(SHORTER, OTHER_SHOPS)),
+        (FOUND.known(["a", "b", "c"]), FOUND.known(["d", "c", "a"])),
+    ],
+    ids=["shorter", "longer", "segments", "product", "runtime"],
+)
+def test_partitions_of_both_are_those_of_equal_keys(
+    own: slicewise.PartitionDefinition, other: slicewise.PartitionDefinition
+) -> None:
+    chosen = slicewise.PartitionSet.of(own, _keys(own))
+    there = {str(key) for key in _keys(other)}
+    both = [str(key) for key in chosen if str(key) in there]
+    translated = by_definition(other, chosen)
+    assert sorted(str(key) for key in translated) == sorted(both)
+    assert len(translated) == len(both) > 0
+    # Numbered as the other one numbers them.
+    assert translated & slicewise.PartitionSet.of(other, _keys(other)) == translated
+    assert [str(key) for key in still_there(other, chosen)] == both
+    assert still_there(own, chosen) == chosen
+
+
+def test_nothing_is_of_both_where_they_cut_otherwise() -> None:
+    for own, other in [(DAILY, HOURLY), (DAILY, None), (None, DAILY)]:
+        chosen = slicewise.PartitionSet.of(own, _keys(own))
+        assert not by_definition(other, chosen)
+        assert by_definition(other, chosen).definition == other
+        assert not still_there(other, chosen)
+
+
+def _keys(definition: slicewise.PartitionDefinition | None) -> list[object]:
+    return [WHOLE] if definition is None else list(definition.keys())
