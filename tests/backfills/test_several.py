@@ -308,7 +308,7 @@ def test_definitions_stay_as_they_were_for_each_asset(alice: User, worker: Gatew
     drive(worker)
     assert state_of(backfill) == "partially_failed"
     assert outcomes(backfill, "raw") == {"succeeded": 1, "no_such_partition": 2}
-    assert outcomes(backfill, "delays") == {"succeeded": 1, "upstream_missing": 2}
+    assert outcomes(backfill, "delays") == {"succeeded": 1, "upstream_nonexistent": 2}
 
 
 @pytest.mark.usefixtures("pair")
