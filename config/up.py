@@ -40,10 +40,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def embedded(
-    bundles: dict[str, Path] | None = None, *, slots: int = 3, port: int | None = PORT
+    bundles: dict[str, Path] | None = None, *, slots: int = 3, port: int | None = None
 ) -> Stack:
     """The stack of this project's data folder, on the flights example unless told otherwise.
 
+    A `port` that is given is had or refused; without one it is 8000, or another if that is taken.
     LAKE, where the example keeps its data, is below the data folder unless the environment says.
     """
     env = dict(os.environ)
@@ -51,17 +52,27 @@ def embedded(
     env.setdefault("LAKE", str(data / "lake"))
     names = [name for name in env.get("SLICEWISE_RUNNER_ENV", "").split(",") if name]
     env["SLICEWISE_RUNNER_ENV"] = ",".join(dict.fromkeys([*names, "LAKE"]))
-    return Stack(data, bundles or _named_bundles(env), env, slots, port)
+    return Stack(
+        data,
+        bundles or _named_bundles(env),
+        env,
+        slots,
+        port or PORT,
+        port_is_fixed=port is not None,
+    )
 
 
 def announce(stack: Stack) -> None:
     """Say where the pages are and how to sign in."""
+    moved = stack.taken_port
     print(
+        "" if moved is None else f"\nPort {moved} is taken: the pages are on another one.",
         f"\nSlicewise is at {stack.web_url}\n"
         f"  sign in as  {ADMIN}\n"
         f"  password    {stack.admin_password}\n"
         f"  logs        {stack.services.folder.logs}\n"
         "Ctrl-C ends it.",
+        sep="",
         flush=True,
     )
 
@@ -119,6 +130,12 @@ def _bundle(text: str) -> tuple[str, Path]:
     return name, Path(folder).resolve()
 
 
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65_536):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number from 1 to 65535")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slicewise up", description=main.__doc__)
     parser.add_argument(
@@ -129,6 +146,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=FOLDER",
         help="a folder of definition files; may be given several times",
     )
-    parser.add_argument("--port", type=int, default=PORT, help="for the pages, if it is free")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        metavar="PORT",
+        help=f"for the pages; without it {PORT}, or another one if that is taken",
+    )
     parser.add_argument("--slots", type=int, default=3, help="runs at once, per worker")
     return parser

@@ -54,21 +54,42 @@ class Claim:
 def claim(wanted: int | None = None) -> Claim:
     """Claim a port that nobody listens on: `wanted`, if it is free and not claimed, or another.
 
+    Raises StackError where none can be claimed.
+    """
+    for port in [*([] if wanted is None else [wanted]), *pick(_TRIED)]:
+        if (claimed := _claim_one(port)) is not None:
+            return claimed
+    raise StackError("No port can be claimed: sockets with abstract names are refused here.")
+
+
+def claim_exactly(port: int) -> Claim:
+    """Claim that port; raises StackError where a program or another stack has it."""
+    claimed = _claim_one(port)
+    if claimed is None:
+        raise StackError(
+            f"Port {port} is taken: end the program that listens on it, name another port by"
+            " --port, or leave --port out for any free one."
+        )
+    return claimed
+
+
+def _claim_one(port: int) -> Claim | None:
+    """Claim a port, or return None where it is not to be had.
+
     Granian listens a minute after its port was chosen, beside any other that listens there: both
     would get a part of the requests, and neither an error.
     """
-    for port in [*([] if wanted is None else [wanted]), *pick(_TRIED)]:
-        # A name in the machine's memory: whoever ends, however, has it no more.
-        holder = socket.socket(socket.AF_UNIX)
-        try:
-            holder.bind(f"\0slicewise-port-{port}")
-        except OSError:
-            holder.close()
-        else:
-            if is_free(port):
-                return Claim(port, holder)
-            holder.close()
-    raise StackError("No port can be claimed: sockets with abstract names are refused here.")
+    # A name in the machine's memory: whoever ends, however, has it no more.
+    holder = socket.socket(socket.AF_UNIX)
+    try:
+        holder.bind(f"\0slicewise-port-{port}")
+    except OSError:
+        holder.close()
+        return None
+    if is_free(port):
+        return Claim(port, holder)
+    holder.close()
+    return None
 
 
 def accepts(port: int) -> bool:

@@ -27,7 +27,8 @@ class Stack:
 
     `bundles` maps names to folders of definition files; `env` stands for this process's environment
     (settings, and servers to use instead of embedded ones); `slots` are those of each worker;
-    `port` is where the pages should be, a free port unless given.
+    `port` is where the pages should be, a free port unless given. Where it is taken, the stack has
+    another port, or with `port_is_fixed` refuses to start.
     """
 
     def __init__(
@@ -37,11 +38,14 @@ class Stack:
         env: Mapping[str, str] | None = None,
         slots: int = 3,
         port: int | None = None,
+        port_is_fixed: bool = False,
     ) -> None:
         self.services = Services(data, env)
         self.data = self.services.folder.path
         self._bundles = {name: folder.resolve() for name, folder in (bundles or {}).items()}
         self._slots = slots
+        self._wanted_port = port
+        self._port_is_fixed = port_is_fixed
         self._port = port
         self._claim: ports.Claim | None = None
 
@@ -49,6 +53,11 @@ class Stack:
     def web_url(self) -> str:
         """Where the pages are."""
         return f"http://{ports.HOST}:{self._port}"
+
+    @property
+    def taken_port(self) -> int | None:
+        """The port where the pages should be and are not, since something else has it."""
+        return None if self._port == self._wanted_port else self._wanted_port
 
     @property
     def admin_password(self) -> str:
@@ -64,6 +73,15 @@ class Stack:
         except BaseException:
             self.stop()
             raise
+
+    def claim_port(self) -> None:
+        """Settle on the port of the pages; raises StackError where a fixed one is taken."""
+        wanted = self._wanted_port
+        if self._port_is_fixed and wanted is not None:
+            self._claim = ports.claim_exactly(wanted)
+        else:
+            self._claim = ports.claim(wanted)
+        self._port = self._claim.port
 
     def wait(self) -> None:
         """Wait until everything can be used."""
@@ -119,8 +137,7 @@ class Stack:
 
     def _start(self) -> None:
         self.services.reserve()
-        self._claim = ports.claim(self._port)
-        self._port = self._claim.port
+        self.claim_port()
         env = {**self.services.env, **self.environment(), **EMBEDDED}
         processes = [
             Process(name=name, argv=runnable(command), env=env, cwd=PROJECT)

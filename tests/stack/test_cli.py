@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 from django.urls import reverse
 
-from config import cli, command_urls, running
-from config.stack import StackError
+from config import cli, command_urls, running, up
+from config.stack import StackError, ports
 from config.stack.folder import PROJECT, default_folder
 
 
@@ -52,6 +53,49 @@ def test_definitions_are_checked_without_a_server(
     (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
     assert cli.main(["definitions", "check", str(tmp_path)]) == 1
     assert "nothing_of_this_name" in capsys.readouterr().err
+
+
+def test_a_port_that_is_named_and_taken_is_refused_before_anything_is_started(
+    folder: Path,
+) -> None:
+    with socket.create_server((ports.HOST, 0)) as server:
+        port = str(server.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "config.cli", "up", "--port", port],
+            env={**os.environ, "SLICEWISE_DATA": str(folder / "data")},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"slicewise: Port {port} is taken: ")
+    assert "Slicewise is at" not in done.stdout
+    assert not list(folder.rglob("postgresql*"))
+
+
+def test_the_usual_port_is_left_to_whoever_has_it_and_that_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server((ports.HOST, 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(up, "PORT", port)
+        monkeypatch.setenv("SLICEWISE_DATA", str(folder))
+        stack = up.embedded()
+        stack.claim_port()
+        up.announce(stack)
+        stack.stop()
+    said = capsys.readouterr().out
+    assert f"Port {port} is taken: the pages are on another one." in said
+    assert f":{port}\n" not in said
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "http"])
+def test_what_is_no_port_is_bad_usage(port: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["up", f"--port={port}"])
+    assert ended.value.code == 2
 
 
 def test_exec_wants_a_command() -> None:

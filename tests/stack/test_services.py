@@ -178,6 +178,17 @@ def test_a_port_on_which_somebody_listens_is_not_claimed() -> None:
     again.give_up()
 
 
+def test_a_port_that_has_to_be_that_one_is_refused_where_it_is_taken() -> None:
+    with socket.create_server((ports.HOST, 0), reuse_port=True) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(StackError, match=f"Port {port} is taken"):
+            ports.claim_exactly(port)
+    claimed = ports.claim_exactly(port)
+    with pytest.raises(StackError, match=f"Port {port} is taken"):
+        ports.claim_exactly(port)
+    claimed.give_up()
+
+
 def _pings(client: redis.Redis) -> bool:
     try:
         return bool(client.ping())
