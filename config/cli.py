@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -40,6 +41,36 @@ BAD_USAGE = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0, 1 for failed work, 2 for bad usage."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _leave_closed_pipes():
+            raise
+        return 1
+
+
+def _leave_closed_pipes() -> bool:
+    """Print nothing more into pipes that nobody reads, as `head` leaves one; whether there are any.
+
+    Python would try once more when it ends, and complain.
+    """
+    printed = (sys.stdout.fileno(), sys.stderr.fileno())
+    closed = [number for number in printed if _has_no_reader(number)]
+    for number in closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return bool(closed)
+
+
+def _has_no_reader(number: int) -> bool:
+    look = select.poll()
+    look.register(number, 0)
+    return any(event & select.POLLERR for _, event in look.poll(0))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in {"help", "-h", "--help"}:
         print(USAGE, end="")

@@ -107,6 +107,33 @@ def test_it_says_its_own_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("slicewise ")
 
 
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["definitions", "check", "FOLDER"], ["runs", "--help"]]
+)
+def test_a_command_into_a_pipe_that_nobody_reads_ends_quietly(
+    words: list[str], buffering: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.py").write_text("from slicewise import Asset\nAsset('a')\n")
+    typed = [str(tmp_path) if word == "FOLDER" else word for word in words]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "config.cli", *typed],
+            cwd=PROJECT,
+            env=env | buffering,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert done.stderr == ""
+
+
 def test_an_unknown_command_is_bad_usage_and_the_nearest_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
