@@ -104,8 +104,9 @@ def outside_sentence(
     reasons = dict.fromkeys(
         reason for values in found[:100] for reason in _reasons(values, frame, texts)
     )
+    which = f"{count} partition{'' if count == 1 else 's'}"
     return (
-        f"{rows} rows lie outside the run's {count} partitions:"
+        f"{rows} {'row lies' if rows == 1 else 'rows lie'} outside the run's {which}:"
         f" {'; '.join(list(reasons)[:_EXAMPLES])}. Cut the frame to them by"
         ' context["partition"].filter(frame), or declare outside="drop"'
     )

@@ -179,9 +179,11 @@ class AssetHandle:
                 f"{f' to {last}' if last != first else ''}. To make do with those that exist,"
                 f' map it with nonexistent="ignore"'
             )
+        count = len(self._missing)
+        which, have = ("partition", "has") if count == 1 else ("partitions", "have")
         return (
-            f"{len(self._missing)} partitions of {self.name} that this run needs have not been"
-            f" made: {_some(self._missing)}"
+            f"{count} {which} of {self.name} that this run needs {have} not been made:"
+            f" {_some(self._missing)}"
         )
 
 
@@ -218,7 +220,7 @@ class WritableHandle(AssetHandle):
         missing = self._absent([key.text for key in keys])
         if missing:
             raise MissingPartitionsError(
-                f"{len(missing)} partitions of {self.name} that this run reads have not been made:"
+                f"partitions of {self.name} that this run reads have not been made:"
                 f" {_some(missing)}"
             )
         return self._read_earlier(keys, version)
@@ -333,9 +335,12 @@ class WritableHandle(AssetHandle):
                 f"the function of {self.name} returned nothing and wrote nothing; return a"
                 " DataFrame, or call self.write"
             )
-        raise ValueError(
-            f"{len(missing)} partitions of {self.name} are not written: {_some(missing)}"
+        words = (
+            "1 partition of {} is"
+            if len(missing) == 1
+            else f"{len(missing)} partitions of {{}} are"
         )
+        raise ValueError(f"{words.format(self.name)} not written: {_some(missing)}")
 
     @property
     def is_written(self) -> bool:
@@ -450,6 +455,5 @@ class Outlets(Mapping[str, WritableHandle]):
 
 def _some(texts: Sequence[str]) -> str:
     rest = len(texts) - _NAMED_AT_MOST
-    return ", ".join(map(readable, texts[:_NAMED_AT_MOST])) + (
-        f" and {rest} more" if rest > 0 else ""
-    )
+    names = (readable(text) or "the whole asset" for text in texts[:_NAMED_AT_MOST])
+    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")

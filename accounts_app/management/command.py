@@ -17,6 +17,7 @@ from accounts_app import policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.storable import read_json_object
+from slicewise.masking import masked_text
 from slicewise.terminal import terminal_json, terminal_text
 
 if TYPE_CHECKING:
@@ -238,6 +239,30 @@ def json_object(text: str) -> dict[str, Any]:
 def counted(number: int, noun: str) -> str:
     """Say how many: ``1 run``, ``30 runs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def not_made(number: int, total: int) -> str:
+    """Say how many partitions were not made: ``1 of 30 partitions was not made``."""
+    verb = "was" if number == 1 else "were"
+    return f"{number:,} of {counted(total, 'partition')} {verb} not made"
+
+
+def partition_text(key: str) -> str:
+    """Return the key of a partition as people read it, also that of what is not partitioned."""
+    return key or "the whole asset"
+
+
+def error_lines(errors: Iterable[tuple[int, str]]) -> list[str]:
+    """Return ``run 12: ValueError: ...`` for each error, given with the number of a run that says
+    so: its first line, each line once, some at most.
+    """
+    runs: dict[str, int] = {}
+    for run, error in errors:
+        runs.setdefault(masked_text(error.partition("\n")[0]), run)
+    lines = [f"run {run}: {line}" for line, run in runs.items()]
+    rest = len(lines) - _LISTED
+    more = [f"and {counted(rest, 'other error')}; see: slicewise runs list"] if rest > 0 else []
+    return lines[:_LISTED] + more
 
 
 def at_least_zero(text: str) -> int:

@@ -137,7 +137,9 @@ def test_waiting_for_a_retry_tells_by_the_exit_code_what_came_of_it(
 
     monkeypatch.setattr("accounts_app.management.progress.time.sleep", pass_time)
     code, error = refusal(capsys, "backfill", "retry", number, "--wait")
-    assert (code, "1 of 6 partitions were not made" in error) == (1, True)
+    assert (code, "1 of 6 partitions was not made" in error) == (1, True)
+    run = told("backfill", "show", number)["failures"][0]["examples"][0]["run"]
+    assert f"run {run}: ValueError: no\n" in error
     assert told("backfill", "retry", number, "--wait")["state"] == "succeeded"
 
 
@@ -152,7 +154,7 @@ def test_what_lacked_something_upstream_was_not_made_either(
     monkeypatch.setattr("accounts_app.management.progress.time.sleep", lambda _: run_all(worker))
     days = ("delays", "2013-01-01", "2013-01-03")
     code, error = refusal(capsys, "backfill", "create", *days, "--wait")
-    assert (code, "partially_failed: 1 of 3 partitions were not made" in error) == (1, True)
+    assert (code, "partially_failed: 1 of 3 partitions was not made" in error) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,31 @@ from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
-from django.core.management import ManagementUtility, call_command
+from django.core.management import CommandError, ManagementUtility, call_command
 from django.db import connections
 from django.utils import timezone
 
+import slicewise
 from accounts_app.management.command import SlicewiseCommand, duration_text, fact_text
 from accounts_app.models import AuditEntry, User
+from assets_app.execution import attempts, ending
+from assets_app.execution.dispatch import dispatch
+from assets_app.execution.ending import Failure
 from assets_app.execution.orphans import Orphan
-from assets_app.models import Asset, AssetPartition, Run, RunAttempt, RunGroup, RunLog
+from assets_app.execution.verifying import Verification
+from assets_app.models import Asset, AssetPartition, Gateway, Run, RunAttempt, RunGroup, RunLog
 from assets_app.queries.orphans import OrphanRow
 from backfills_app.models import Backfill
+from slicewise.io.recorded import Difference, Recorded
+from tests import cast
+from tests.execution.conftest import make_gateway, sent
+from tests.execution.test_found_partitions import found
+
+__all__ = ["sent"]
 
 JANUARY = ("raw_flights", "2013-01-01", "2013-01-31")
 
-pytestmark = pytest.mark.usefixtures("ada", "raw_flights", "carriers")
+pytestmark = pytest.mark.usefixtures("ada", "raw_flights", "carriers", "sent")
 
 
 def said(*arguments: str) -> str:
@@ -173,7 +184,94 @@ def test_waiting_for_work_that_is_not_done_exits_with_1(
     monkeypatch.setattr(assets, "standing_of", canceled_meanwhile)
     code, error = refusal(capsys, "assets", "materialize", "carriers", "--wait")
     assert code == 1
-    assert "1 of 1 partitions were not made" in error
+    assert "1 of 1 partition was not made" in error
+
+
+def test_waiting_for_runs_that_fail_tells_each_error_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, worker: Gateway
+) -> None:
+    errors = iter(["ValueError: odd\nmore", "ValueError: odd", *(f"Error {n}" for n in range(6))])
+
+    def fail_all(_: float) -> None:
+        dispatch()
+        for run in Run.objects.filter(state="dispatched").order_by("pk"):
+            attempt = attempts.begin(run.pk, worker)
+            assert attempt is not None
+            assert ending.fail(attempt.row, Failure(error=next(errors)))
+
+    monkeypatch.setattr("accounts_app.management.progress.time.sleep", fail_all)
+    days = ("--partition", "2013-01-01..2013-01-08")
+    code, error = refusal(capsys, "assets", "materialize", "raw_flights", *days, "--wait")
+    first = Run.objects.order_by("pk").first()
+    assert first is not None
+    told_of = [line for line in error.splitlines() if line.startswith(("run ", "and "))]
+    assert told_of == [
+        f"run {first.pk}: ValueError: odd",
+        *(f"run {first.pk + 2 + number}: Error {number}" for number in range(4)),
+        "and 2 other errors; see: slicewise runs list",
+    ]
+    assert (code, "8 of 8 partitions were not made." in error) == (1, True)
+
+
+@pytest.fixture
+def worker(db: None) -> Gateway:
+    return make_gateway("scheduled", slots=100)
+
+
+@pytest.fixture
+def customers(db: None) -> Asset:
+    return cast.asset("customers", slicewise.PartitionAtRuntime(name="active_customers"))
+
+
+def test_waiting_for_a_run_that_finds_partitions_says_how_many_it_found(
+    customers: Asset, worker: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_two(_: float) -> None:
+        dispatch()
+        attempt = attempts.begin(Run.objects.get().pk, worker)
+        assert attempt is not None
+        assert attempts.intend_to_publish(attempt.row, [], found("acme", "globex"))
+        assert ending.succeed(attempt.row)
+
+    monkeypatch.setattr("accounts_app.management.progress.time.sleep", find_two)
+    noted = StringIO()
+    call_command("assets", "materialize", "customers", "--wait", stdout=noted, stderr=noted)
+    assert noted.getvalue().splitlines() == [
+        "1 run to find partitions.",
+        "2 partitions found and made.",
+    ]
+
+
+def test_waiting_for_a_run_that_fails_to_find_partitions_exits_with_1(
+    customers: Asset,
+    worker: Gateway,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: float) -> None:
+        dispatch()
+        attempt = attempts.begin(Run.objects.get().pk, worker)
+        assert attempt is not None
+        assert ending.fail(attempt.row, Failure(error="ValueError: no"))
+
+    monkeypatch.setattr("accounts_app.management.progress.time.sleep", fail)
+    code, error = refusal(capsys, "assets", "materialize", "customers", "--wait")
+    assert (code, f"run {Run.objects.get().pk}: ValueError: no\n" in error) == (1, True)
+
+
+def test_what_is_not_partitioned_is_named_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    said("assets", "materialize", "carriers")
+    assert "the whole asset  queued" in said("partitions", "list", "carriers")
+    assert "the whole asset pending" in said("runs", "show", str(Run.objects.get().pk))
+    with patch("assets_app.management.commands.partitions.verify_partitions") as verified:
+        lost = Difference(key="", path="", recorded=Recorded(bytes=3), actual=None)
+        verified.return_value = Verification(1, [lost])
+        said_of = StringIO()
+        with pytest.raises(
+            CommandError, match=r"^1 of 1 partition differs from its record\. Make it"
+        ):
+            call_command("partitions", "verify", "carriers", stdout=said_of)
+    assert "the whole asset  no data" in said_of.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_spark_writes_and_reads_by_jdbc(engine_runs: Runs, spark_runs: Runs, sho
     assert again.staged["tue"]["rows"] == 1
     outside = spark_runs.run("sales", ["mon", "tue"], params={"days": "mon,fri"})
     assert (
-        "1 rows lie outside the run's 2 partitions: the column 'day' holds 'fri'"
+        "1 row lies outside the run's 2 partitions: the column 'day' holds 'fri'"
         in (outside.failure["error"])
     )
     assert shop.rows() == [("it's", 1), ("mon", 0), ("mon", 2), ("tue", 0)]

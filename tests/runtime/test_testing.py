@@ -264,7 +264,7 @@ def test_a_run_of_several_partitions_may_write_them_one_by_one() -> None:
         "2013-01-05": "rows of 2013-01-05",
         "2013-01-06": "rows of 2013-01-06",
     }
-    with pytest.raises(ValueError, match="1 partitions of tried are not written: 2013-01-06"):
+    with pytest.raises(ValueError, match="1 partition of tried is not written: 2013-01-06"):
         materialize(tried, partition="2013-01-05..2013-01-06", params={"wanted": 1})
 
 

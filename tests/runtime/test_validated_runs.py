@@ -285,5 +285,8 @@ def test_partitions_that_are_missing_do_not_pass(runs: Runs) -> None:
     warned = runs.make("reads", upstreams={"raw": there})
     (told,) = validated(warned).values()
     assert not told["evaluated"]
-    assert "1 partitions of raw that this run needs have not been made" in told["message"]
+    assert (
+        "1 partition of raw that this run needs has not been made: the whole asset"
+        in told["message"]
+    )
     assert "the function runs" in warned.log

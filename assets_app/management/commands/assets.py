@@ -15,12 +15,17 @@ from accounts_app.management.command import (
     SlicewiseCommand,
     at_least_zero,
     counted,
+    error_lines,
     json_object,
+    not_made,
 )
 from accounts_app.management.standing import Standing
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named
+
+# Of so many runs it is told what they ended with.
+_MOST_ERRORS = 1000
 
 
 class Command(SlicewiseCommand):
@@ -142,20 +147,31 @@ class Command(SlicewiseCommand):
         )
         group = materialize(request, user=self.actor)
         detail = request_detail(group)
+        partitions = detail["partition_count"]
         if not self.json:
             runs = counted(detail["run_count"], "run")
-            self.note(f"{runs} for {counted(detail['partition_count'], 'partition')}.")
+            what = f"for {counted(partitions, 'partition')}" if partitions else "to find partitions"
+            self.note(f"{runs} {what}.")
             if detail["in_flight"]:
                 self.note(f"Left out, being made already: {', '.join(detail['in_flight'])}")
             if detail["earlier_missing"]:
                 self.note(f"Not there before them: {', '.join(detail['earlier_missing'])}")
         standing = wait_until_ended(asset, lambda: standing_of(group)) if wait else None
         if self.json:
-            self.print_json(detail | ({"states": run_states(group)} if wait else {}))
-        if standing and standing.failed:
-            raise Failed(f"{standing.failed} of {standing.total} partitions were not made.")
+            after = request_detail(group) | {"states": run_states(group)} if wait else {}
+            self.print_json(detail | after)
         if standing:
-            self.note(f"{counted(standing.done, 'partition')} made.")
+            self._tell_end(group, standing, is_search=not partitions)
+
+    def _tell_end(self, group: RunGroup, standing: Standing, *, is_search: bool) -> None:
+        errors = run_errors(group)
+        for line in error_lines(errors):
+            self.note(line)
+        if errors and is_search:
+            raise Failed("The run that was to find partitions has not succeeded.")
+        if errors:
+            raise Failed(f"{not_made(standing.failed, standing.total)}.")
+        self.note(f"{counted(standing.done, 'partition')} {'found and ' if is_search else ''}made.")
 
     def report_write(
         self,
@@ -220,17 +236,23 @@ def run_states(group: RunGroup) -> dict[str, int]:
     return dict(states)
 
 
+def run_errors(group: RunGroup) -> list[tuple[int, str]]:
+    """Return what runs of a request ended with that did not succeed, each with its number."""
+    runs = group.runs.filter(state__in=TERMINAL_STATES).exclude(state=RunState.SUCCEEDED)
+    found = runs.order_by("id").values_list("id", "error", "state")[:_MOST_ERRORS]
+    return [(run, error or state) for run, error, state in found]
+
+
 def standing_of(group: RunGroup) -> Standing:
-    """How far the runs of a request are."""
+    """How far the runs of a request are. One that finds partitions has none before it has ended."""
     states = run_states(group)
     done = sum(count for state, count in states.items() if state in TERMINAL_STATES)
-    total = sum(states.values())
     return Standing(
-        total=total,
+        total=sum(states.values()),
         done=done,
         failed=done - states.get(RunState.SUCCEEDED, 0),
         state="",
-        ended=done == total,
+        ended=states.keys() <= set(TERMINAL_STATES),
     )
 
 

@@ -7,7 +7,13 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from accounts_app.management.command import Failed, SlicewiseCommand, at_least_zero, counted
+from accounts_app.management.command import (
+    Failed,
+    SlicewiseCommand,
+    at_least_zero,
+    counted,
+    partition_text,
+)
 from assets_app.api.partition_pages import STATES, PartitionLine, PartitionQuery, partition_page
 from assets_app.execution.forgetting import forget_partitions
 from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
@@ -85,7 +91,7 @@ class Command(SlicewiseCommand):
                 ("partition", "state", "version", "run", "rows", "bytes", "materialized at (UTC)"),
                 (
                     (
-                        line.key,
+                        partition_text(line.key),
                         line.state,
                         line.version or None,
                         line.run,
@@ -109,14 +115,16 @@ class Command(SlicewiseCommand):
         elif differing:
             self.print_table(
                 ("partition", "found", "folder"),
-                ((row.key, row.reason, row.path) for row in differing),
+                ((partition_text(row.key), row.reason, row.path) for row in differing),
             )
         compared = counted(verification.compared, "partition")
         if differing:
-            raise Failed(
-                f"{len(differing):,} of {compared} differ from their records. Make them again, or"
-                " forget them: slicewise partitions forget."
+            words = (
+                "differs from its record. Make it again, or forget it"
+                if len(differing) == 1
+                else "differ from their records. Make them again, or forget them"
             )
+            raise Failed(f"{len(differing):,} of {compared} {words}: slicewise partitions forget.")
         self.note(f"{compared} compared, all as recorded.")
 
     def forget(self, asset: str, selection: str) -> None:
@@ -160,7 +168,7 @@ class Command(SlicewiseCommand):
                 ("partition", "folder", "rows", "bytes", "materialized at (UTC)", "kept because"),
                 (
                     (
-                        orphan.row.key,
+                        partition_text(orphan.row.key),
                         orphan.row.path,
                         orphan.row.rows,
                         orphan.row.bytes,

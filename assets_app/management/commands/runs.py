@@ -6,7 +6,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from accounts_app.management.command import Failed, Refused, SlicewiseCommand, at_least_zero
+from accounts_app.management.command import (
+    Failed,
+    Refused,
+    SlicewiseCommand,
+    at_least_zero,
+    partition_text,
+)
 from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
@@ -169,4 +175,4 @@ def _run(pk: int) -> Run:
 def _line(partition: Mapping[str, Any]) -> str:
     """Return a partition of a run as people read it."""
     error = f" ({partition['error']})" if partition.get("error") else ""
-    return f"{partition['key']} {partition['state']}{error}".strip()
+    return f"{partition_text(partition['key'])} {partition['state']}{error}"

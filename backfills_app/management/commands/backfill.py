@@ -11,7 +11,9 @@ from accounts_app.management.command import (
     Refused,
     SlicewiseCommand,
     at_least_zero,
+    error_lines,
     json_object,
+    not_made,
 )
 from accounts_app.management.standing import Standing
 from assets_app.execution.retrying import Code
@@ -19,6 +21,7 @@ from assets_app.models import NOTHING_LACKS, Asset
 from assets_app.queries.lookups import LARGEST_ID, asset_named
 from backfills_app.models import Backfill, BackfillOrder, BackfillState, ExistingPolicy
 from backfills_app.queries.counts import counts_of
+from backfills_app.queries.failures import failures_of
 from backfills_app.queries.lookups import backfill_numbered
 from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.services import (
@@ -263,9 +266,12 @@ class Command(SlicewiseCommand):
         lacking = sum(each.number for each in skipped if each.reason not in NOTHING_LACKS)
         present = sum(each.number for each in skipped if each.reason in NOTHING_LACKS)
         if end.state != BackfillState.SUCCEEDED:
+            failures = failures_of(backfill)
+            for line in error_lines((each.examples[0][0], each.error) for each in failures):
+                self.note(line)
             raise Failed(
                 f"Backfill {backfill.pk} has ended, {end.state}:"
-                f" {end.failed + lacking} of {end.total} partitions were not made."
+                f" {not_made(end.failed + lacking, end.total)}."
             )
         made = counts_of(assets).succeeded
         there = f", {present:,} {'was' if present == 1 else 'were'} there" if present else ""
