@@ -151,10 +151,19 @@ def _check_spans(options: RunOptions) -> None:
         value = getattr(options, name)
         if not (_is_span(value) or (value is None and name == "timeout")):
             raise DefinitionError(f"{name} is a timedelta or a number of seconds, not {value!r}")
+    if options.timeout is not None and _seconds_of(options.timeout) == 0:
+        raise DefinitionError(
+            f"timeout is more than 0 seconds, not {options.timeout!r}: every run would fail; leave"
+            " it out for no limit"
+        )
     delay = options.retry_delay
     if not isinstance(delay, timedelta) and delay > timedelta.max.total_seconds():
         # A shorter one acts as an hour: files with such a one are in force.
         raise DefinitionError(f"retry_delay is at most an hour, not {delay!r}; write 3600")
+
+
+def _seconds_of(span: timedelta | float) -> float:
+    return span.total_seconds() if isinstance(span, timedelta) else span
 
 
 def _is_span(value: object) -> bool:
