@@ -13,6 +13,7 @@ from slicewise.declarations import declarations_json
 from slicewise.errors import DefinitionError
 from slicewise.limits import Limits
 from slicewise.registry import Registry, collecting
+from slicewise.shared_uris import warn_of_shared_uris
 
 
 class BundleFileError(DefinitionError):
@@ -41,6 +42,7 @@ def load_bundle(
             errors[file] = [] if error is None else [error]
         check_declared(registry, errors, limits)
         declared = declarations_json(registry, errors)
+        warn_of_shared_uris(declared.producers, declared.assets)
     return {
         "files": [
             {"path": path, "error": found[0] if found else None} for path, found in errors.items()

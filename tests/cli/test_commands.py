@@ -345,6 +345,20 @@ def test_sync_tells_what_a_bundle_declares(tmp_path: Path, settings: Any) -> Non
     assert second[0]["changed"] is False
 
 
+def test_sync_warns_of_assets_in_one_place(tmp_path: Path, settings: Any) -> None:
+    (tmp_path / "regions.py").write_text(
+        "from slicewise import asset\n\n@asset(uri='file:///tmp/x')\ndef one(): ...\n"
+        "@asset(uri='file:///tmp/x')\ndef two(): ...\n"
+    )
+    settings.BUNDLES = {"regions": tmp_path}
+    noted = StringIO()
+    call_command("sync", stdout=StringIO(), stderr=noted)
+    assert [line.partition(": each")[0].strip() for line in noted.getvalue().splitlines()] == [
+        "asset 'one': warning: 'two' has the same uri",
+        "asset 'two': warning: 'one' has the same uri",
+    ]
+
+
 def test_sync_exits_with_1_when_a_file_is_broken(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, settings: Any
 ) -> None:

@@ -80,6 +80,25 @@ def test_a_uri_that_breaks_its_rule_is_a_warning_beside_the_asset(
     assert "good.py:2: asset 'odd': warning: 's3://' stays as written" in capsys.readouterr().err
 
 
+def test_assets_in_one_place_are_a_warning_that_names_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text(
+        f"{HEADER}@asset(uri='file:///lake/x')\ndef one(): ...\n"
+        "@asset(uri='/lake//x/')\ndef two(): ...\n"
+        "@asset(uri='/lake/y')\ndef three(): ...\n"
+        "seen, known = Asset('seen', uri='/lake/y'), Asset('known', uri='/lake/z')\n"
+        "@asset\ndef four(): ...\n@asset\ndef five(): ...\n"
+        "same = Asset('same', uri='/lake/z')\n"
+    )
+    assert check(tmp_path) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"a.py:{line}: asset {name!r}: warning: {other!r} has the same uri: each replaces the data"
+        " of the other"
+        for line, name, other in ((2, "one", "two"), (4, "two", "one"), (6, "three", "seen"))
+    ]
+
+
 def test_the_whole_declaration_is_printed_as_json(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,10 @@ class Command(SlicewiseCommand):
         for error in report.errors:
             line = f":{error['line']}" if error.get("line") else ""
             self.note(f"  {error['path']}{line} {masked_text(error['message'])}")
+        warned = report.bundle.assets.filter(active=True).exclude(warnings=[]).order_by("name")
+        for asset in warned[:_MOST_NAMED]:
+            for warning in asset.warnings:
+                self.note(f"  asset {asset.name!r}: warning: {warning}")
         if report.kept:
             shown = ", ".join(report.kept[:_MOST_NAMED])
             more = len(report.kept) - _MOST_NAMED

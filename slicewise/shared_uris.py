@@ -1,0 +1,35 @@
+"""What people are told of assets of one bundle that keep their data in the same place."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_NAMED_AT_MOST = 5
+
+
+def warn_of_shared_uris(
+    producers: Sequence[Mapping[str, Any]], assets: Sequence[Mapping[str, Any]]
+) -> None:
+    """Add a warning to each outlet whose canonical URI another asset has.
+
+    It is no error: such files may be in force, and two assets may be two names of one thing.
+    ``producers`` and ``assets`` are those that `load_bundle` returns.
+    """
+    outlets = [outlet for producer in producers for outlet in producer["outlets"]]
+    names_by_uri: dict[str, list[str]] = defaultdict(list)
+    for asset in [*outlets, *assets]:
+        if asset["canonical_uri"] is not None:
+            names_by_uri[asset["canonical_uri"]].append(asset["name"])
+    for outlet in outlets:
+        sharing = names_by_uri.get(outlet["canonical_uri"], ())
+        others = [name for name in sharing if name != outlet["name"]]
+        if others:
+            outlet["warnings"] = [*outlet["warnings"], _sentence(others)]
+
+
+def _sentence(others: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in others[:_NAMED_AT_MOST])
+    rest = len(others) - _NAMED_AT_MOST
+    more = f" and {rest} more" if rest > 0 else ""
+    verb = "has" if len(others) == 1 else "have"
+    return f"{shown}{more} {verb} the same uri: each replaces the data of the other"
