@@ -28,6 +28,10 @@ def unused_options(producer: Mapping[str, Any]) -> Iterator[str]:
         yield f"strategy={producer['strategy']!r} has no effect: the asset is not partitioned"
     if producer["on_partial"] == "publish" and (not is_cut or producer["strategy"] == "partition"):
         yield 'on_partial="publish" has no effect: no run makes more than one partition'
+    if not is_cut and producer["max_active_runs"] is not None:
+        yield "max_active_runs has no effect: of an asset that is not partitioned one run is active"
+    if producer["paused"] and producer["schedule"] is None:
+        yield "paused=True has no effect: the asset has no schedule"
     if not is_cut and producer["outside"] == "drop":
         yield 'outside="drop" has no effect: the asset is not partitioned'
     if producer["write_mode"] != "replace" and not any(

@@ -215,6 +215,31 @@ def test_an_exclusion_that_takes_out_no_window_is_a_warning(
     assert all(line.startswith("cut.py:3: asset 'cut': warning: ") for line in told)
 
 
+@pytest.mark.parametrize(
+    ("partition", "is_empty"),
+    [
+        ('"@daily", exclude="0 0 * * *"', True),
+        ('"@daily", exclude="0 * * * *", start="2024-01-01"', True),
+        ('"@daily", exclude=["0 0 * * 1-5", "0 0 * * 0,6"], end="2024-01-01"', True),
+        ('"@daily", start="2024-01-06", end="2024-01-08", exclude="0 0 * * 6,0"', True),
+        ('"@daily", start="2024-01-05", end="2024-01-08", exclude="0 0 * * 6,0"', False),
+        ('"@hourly", timezone="Europe/Berlin", exclude="0 * * * *"', True),
+        # Of 29 February something is left every four years.
+        ('"@daily", start="2024-03-01", exclude=["0 0 * 1,3-12 *", "0 0 1-28 2 *"]', False),
+        ('"@hourly", exclude="0 1-23 * * *"', False),
+    ],
+)
+def test_an_exclusion_that_leaves_no_window_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], partition: str, is_empty: bool
+) -> None:
+    (tmp_path / "cut.py").write_text(
+        f"{HEADER}@asset(partition=PartitionByInterval({partition}))\ndef cut(): ...\n"
+    )
+    assert check(tmp_path) == 0
+    expected = "cut.py:2: asset 'cut': warning: exclude= takes out every window: the asset has no"
+    assert capsys.readouterr().err == (f"{expected} partition\n" if is_empty else "")
+
+
 DAYS = 'partition=PartitionByInterval("@daily", start="2024-01-01")'
 
 
@@ -229,6 +254,11 @@ DAYS = 'partition=PartitionByInterval("@daily", start="2024-01-01")'
         (f'on_partial="publish", strategy=7, {DAYS}', None),
         ('outside="drop"', 'outside="drop"'),
         (f'outside="drop", {DAYS}', None),
+        ("max_active_runs=2", "max_active_runs"),
+        (f"max_active_runs=2, {DAYS}", None),
+        ("paused=True", "paused=True"),
+        ('paused=True, schedule="@daily"', None),
+        ("paused=True, schedule=Asset.ref('up')", None),
         ('write_mode="append"', "write_mode='append'"),
         ('write_mode="append", uri="file:///lake/there"', None),
         ('timezone="Europe/Berlin"', "timezone='Europe/Berlin'"),
