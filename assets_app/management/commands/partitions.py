@@ -62,7 +62,8 @@ class Command(SlicewiseCommand):
                 metavar="SELECTION",
                 nargs="?",
                 default="",
-                help="2013-01, 2013-01-01..2013-03-31, 'date=2013 airport=JFK,L*'",
+                help="2013-01, 2013-01-01..2013-03-31, 'date=2013 airport=JFK,L*'"
+                + ("; only an asset that is not partitioned has none" if verb is forget else ""),
             )
         listed.add_argument("--state", choices=STATES, default="")
         listed.add_argument(
