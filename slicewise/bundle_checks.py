@@ -1,6 +1,8 @@
 """What only all files of a bundle together can show: unknown names, and schedules in a circle."""
 
+import inspect
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,18 @@ from slicewise.errors import DefinitionError
 from slicewise.limits import Limits, excess
 from slicewise.registry import AssetDefinitionError, Registry
 from slicewise.schedules import cycle_from, has_ticks, scheduling_assets
-from slicewise.tracebacks import asset_at, file_lines, one_line, user_site, user_traceback
+from slicewise.tracebacks import (
+    asset_at,
+    error_text,
+    file_lines,
+    one_line,
+    user_site,
+    user_traceback,
+)
+
+_UNEXPECTED = re.compile(
+    r"(?P<name>\w+)\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'"
+)
 
 Errors = dict[str, list[dict[str, Any]]]
 """By file, in the order of loading, what is wrong with it: message, traceback, line and asset."""
@@ -57,13 +70,23 @@ def _undeclared(
     error: BaseException, root: Path, file: str, lines: Sequence[int]
 ) -> tuple[str, str | None]:
     """What an error says that was raised before an asset could be, and the asset's name if any."""
-    message, asset = one_line(error), asset_at(root / file, lines)
+    message, asset = one_line(error) + _near_argument(error), asset_at(root / file, lines)
     if asset is not None:
         message = f"asset {asset!r}: {message.removeprefix('DefinitionError: ')}"
     raised = user_site(error, root)
     if raised is not None and raised.file != file and not isinstance(error, SyntaxError):
         message += f" ({raised})"
     return message, asset
+
+
+def _near_argument(error: BaseException) -> str:
+    """Say which arguments a class of Slicewise's has, where it was called with another one."""
+    called = _UNEXPECTED.match(error_text(error)) if isinstance(error, TypeError) else None
+    cls = called and vars(sys.modules["slicewise"]).get(called["name"])
+    if called is None or not isinstance(cls, type):
+        return ""
+    known = [name for name in inspect.signature(cls).parameters if name != "self"]
+    return f"; {near(called['argument'], known, otherwise='it has none')}"
 
 
 def _unknown_names(registry: Registry) -> list[AssetDefinitionError]:

@@ -19,6 +19,7 @@ Last = Literal["l"]
 _DRAWN = re.compile(r"[hr](\(|/|$)", re.IGNORECASE)
 _RANGE = re.compile(r"(?:^|,)(\w+)-(\w+)", re.ASCII)
 _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+_NAMES = ("minute", "hour", "day of the month", "month", "day of the week")
 _LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -97,7 +98,8 @@ def read_fields(expression: str) -> CronFields:
         # A start of its own: croniter would ask the clock for one.
         cron = croniter(expression, 0.0)
     except ValueError as error:
-        raise DefinitionError(f"bad cron expression {expression!r}: {error}") from None
+        wrong = _wrong_field(fields) or str(error)
+        raise DefinitionError(f"bad cron expression {expression!r}: {wrong}") from None
     _refuse_ranges_of_one(expression, fields)
     minutes, hours, days, months, weekdays = map(_numbers, cron.expanded)
     nth = {int(day): ordinals for day, ordinals in cron.nth_weekday_of_month.items()}
@@ -113,6 +115,16 @@ def read_fields(expression: str) -> CronFields:
             tuple((day, tuple(sorted(nth[day], key=str))) for day in sorted(nth)),
         ),
     )
+
+
+def _wrong_field(fields: Sequence[str]) -> str:
+    """Say which of the fields is wrong by itself; empty where none is."""
+    for place, (field, name, (low, high)) in enumerate(zip(fields, _NAMES, _BOUNDS, strict=True)):
+        others = ["*"] * len(fields)
+        others[place] = field
+        if not croniter.is_valid(" ".join(others)):
+            return f"{field!r} is not right for the {name}, which is from {low} to {high}"
+    return ""
 
 
 def _plain(field: str, low: int, high: int) -> list[int | str] | None:

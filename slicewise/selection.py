@@ -192,6 +192,10 @@ def _read_key(
     return Slab(numbers[0], numbers[0] + 1, frozenset({numbers[1]}))
 
 
+# Windows on each side of an excluded one among which the nearest partition is looked for.
+_FURTHEST = 400
+
+
 class _Times:
     """Reads time texts as numbers of windows, within the definition's bounds and [since, until)."""
 
@@ -228,7 +232,8 @@ class _Times:
         first = first if self._low is None else max(first, self._low)
         stop = stop if self._high is None else min(stop, self._high)
         if not self._windows.count(first, stop):
-            item.refuse(f"all partitions of {item.text} are excluded")
+            near = self._neighbours(first, stop)
+            item.refuse(f"all partitions of {item.text} are excluded{near}")
         return first, stop
 
     def _read_span(self, piece: Piece) -> Span:
@@ -254,6 +259,17 @@ class _Times:
             piece.refuse(f"{piece.text} is before the first partition, {self._text(self._low)}")
         if self._high is not None and first >= self._high:
             piece.refuse(f"{piece.text} is after the last partition, {self._text(self._high - 1)}")
+
+    def _neighbours(self, first: int, stop: int) -> str:
+        """Name the partitions next to a range of excluded windows, of those a little way off."""
+        low, high = first - _FURTHEST, stop + _FURTHEST
+        low = low if self._low is None else max(low, self._low)
+        high = high if self._high is None else min(high, self._high)
+        before = [end - 1 for _, end in self._windows.runs(low, first)][-1:]
+        after = [start for start, _ in self._windows.runs(stop, high)][:1]
+        names = [f"the last one before is {self._text(number)}" for number in before]
+        names += [f"the first one after is {self._text(number)}" for number in after]
+        return "".join(f"; {name}" for name in names)
 
     def _text(self, number: int) -> str:
         return self._windows.window(number).text

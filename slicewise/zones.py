@@ -16,7 +16,9 @@ from itertools import accumulate, pairwise
 from operator import add
 from pathlib import Path
 from typing import NamedTuple
+from zoneinfo import available_timezones
 
+from slicewise.arguments import alike
 from slicewise.errors import DefinitionError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -78,7 +80,8 @@ class Zone:
         path = _FOLDER / name
         data = path.read_bytes() if _is_zone_name(name) and path.is_file() else b""
         if data[:4] != b"TZif":  # the package has lists beside its zones
-            raise DefinitionError(f"unknown time zone {name!r}: use an IANA name, 'Europe/Berlin'")
+            similar = alike(name, available_timezones()) or ", such as 'Europe/Berlin'"
+            raise DefinitionError(f"unknown time zone {name!r}: use an IANA name{similar}")
         self.name = name
         self._written, self._rule = _read_tzif(data)
         self.near = self.table_until(HORIZON)

@@ -1,10 +1,15 @@
 """Assets and runs by name and number, for all doors."""
 
+from difflib import get_close_matches
+
 from django.http import Http404
 
 from assets_app.models import Asset, Run
+from slicewise.option_checks import NAME_LIMIT
 
 LARGEST_ID = 2**63 - 1
+# Names that a mistaken one is compared with, which takes some milliseconds.
+_MOST_COMPARED = 1_000
 
 
 def asset_named(name: str) -> Asset:
@@ -15,8 +20,18 @@ def asset_named(name: str) -> Asset:
     # No name holds a NUL, which the database would not even compare.
     asset = None if "\0" in name else found.filter(name=name).first()
     if asset is None:
-        raise Http404(f"There is no asset {name!r}.")
+        raise Http404(no_asset_sentence(name))
     return asset
+
+
+def no_asset_sentence(name: object) -> str:
+    """Say that there is no asset of this name, and which declared one is spelled alike."""
+    sentence = f"There is no asset {name!r}."
+    if not isinstance(name, str) or len(name) > NAME_LIMIT:
+        return sentence
+    declared = Asset.objects.declared().order_by("name").values_list("name", flat=True)
+    near = get_close_matches(name, declared[:_MOST_COMPARED], n=1)
+    return f"{sentence} Did you mean {near[0]!r}?" if near else sentence
 
 
 def run_numbered(pk: int) -> Run:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from accounts_app.errors import InvalidRequest
 from accounts_app.storable import is_storable
 from assets_app.models import Asset
+from assets_app.queries.lookups import no_asset_sentence
 from backfills_app.services.errors import refuse_above
 
 _MOST_NAMED = 10
@@ -58,7 +59,7 @@ def refuse_too_many_assets(number: int, field: str) -> None:
 def _named(name: object) -> Asset:
     found = Asset.objects.declared().filter(name=name).first() if _is_text(name) else None
     if found is None:
-        raise InvalidRequest({"asset": f"There is no asset {name!r}."})
+        raise InvalidRequest({"asset": no_asset_sentence(name)})
     return found
 
 
@@ -75,6 +76,8 @@ def _several(names: object) -> tuple[Asset, ...]:
     rows = {row.name: row for row in Asset.objects.declared().filter(name__in=readable)}
     unknown = [name for name in wanted if name not in rows]
     if unknown:
+        if len(unknown) == 1:
+            raise InvalidRequest({"assets": no_asset_sentence(unknown[0])})
         shown = ", ".join(repr(name) for name in unknown[:_MOST_NAMED])
         more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
         raise InvalidRequest({"assets": f"There is no asset {shown}{more}."})

@@ -73,6 +73,27 @@ def test_an_asset_is_paused_and_unpaused() -> None:
     assert [entry.action for entry in AuditEntry.objects.all()] == ["unpause", "pause"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("assets", "show"),
+        ("assets", "materialize"),
+        ("assets", "schedule"),
+        ("partitions", "list"),
+        ("runs", "list", "--asset"),
+        ("backfill", "preview", "--selection", "2013", "--assets"),
+        ("backfill", "preview"),
+    ],
+)
+def test_a_name_that_no_asset_has_is_told_with_the_nearest(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    dates = ("2013-01-01", "2013-01-02") if arguments == ("backfill", "preview") else ()
+    code, error = refusal(capsys, *arguments, "raw_flight", *dates)
+    sentence = "There is no asset 'raw_flight'. Did you mean 'raw_flights'?"
+    assert (code, sentence in error) == (2, True)
+
+
 def test_partitions_are_materialized() -> None:
     body = told("assets", "materialize", "raw_flights", "--partition", "2013-01-01..2013-01-03")
     assert body["run_count"] == Run.objects.count() == 3

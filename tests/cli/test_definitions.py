@@ -63,6 +63,23 @@ def test_what_is_broken_is_told_file_by_file(
     ]
 
 
+@pytest.mark.parametrize(
+    ("called", "told"),
+    [
+        ("Overlap(nonexistant='ignore')", "did you mean 'nonexistent'?"),
+        ("All(x=1)", "it has none"),
+        ("PartitionByInterval('@daily', exlude='0 0 * * 6')", "did you mean 'exclude'?"),
+    ],
+)
+def test_an_argument_that_a_class_does_not_have_is_told_with_the_nearest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], called: str, told: str
+) -> None:
+    (tmp_path / "a.py").write_text(f"{HEADER}{called}\n")
+    assert check(tmp_path) == 1
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"; {told}")
+
+
 def test_one_file_is_checked_without_those_beside_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,3 +68,12 @@ def test_offsets_go_on_to_the_end_of_the_calendar(name: str) -> None:
 def test_what_is_no_zone_is_refused(name: str) -> None:
     with pytest.raises(DefinitionError, match=r"unknown time zone .*: use an IANA name"):
         zone(name)
+
+
+def test_an_unknown_zone_is_told_with_the_name_that_is_spelled_alike() -> None:
+    with pytest.raises(
+        DefinitionError, match=r"use an IANA name \(did you mean 'Asia/Kolkata'\?\)$"
+    ):
+        zone("Asia/Kolkatta")
+    with pytest.raises(DefinitionError, match=r"use an IANA name, such as 'Europe/Berlin'$"):
+        zone("Zzzzzzz")

@@ -22,7 +22,7 @@ from accounts_app.management.command import (
 from accounts_app.management.standing import Standing
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
-from assets_app.queries.lookups import asset_named
+from assets_app.queries.lookups import asset_named, no_asset_sentence
 
 # Of so many runs it is told what they ended with.
 _MOST_ERRORS = 1000
@@ -259,5 +259,5 @@ def standing_of(group: RunGroup) -> Standing:
 def _asset(name: str) -> Asset:
     asset = Asset.objects.declared().filter(name=name).first()
     if asset is None:
-        raise InvalidRequest({"asset": f"There is no asset {name!r}; see: assets list."})
+        raise InvalidRequest({"asset": no_asset_sentence(name)})
     return asset
