@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts_app.models import AuditEntry, Grant, User
-from assets_app.models import Asset, Gateway
+from assets_app.models import Asset, Gateway, Run
 from backfills_app.models import Backfill
 from backfills_app.services.advancing import advance
 from tests.backfills.conftest import worker
@@ -69,7 +69,10 @@ def test_several_assets_are_named_by_options_and_dates_by_words() -> None:
     }  # fmt: skip
     roles = {each["asset"]: (each["role"], each["total"]) for each in shown["assets"]}
     assert roles == dict.fromkeys(counts, ("chosen", 6)) | {"carriers": ("chosen", 1)}
-    assert "role" in said("backfill", "show", number)
+    shown_text = said("backfill", "show", number)
+    assert "role" in shown_text
+    assert "relative_fileloc" not in shown_text
+    assert not [line for line in shown_text.splitlines() if line.startswith("asset  ")][:-1]
     assert [each["id"] for each in told("backfill", "list", "--asset", "delays")] == [int(number)]
     assert len(told("backfill", "clone", number, "2013-01-01", "2013-01-02")["assets"]) == 3
 
@@ -105,6 +108,16 @@ def test_what_failed_is_shown_and_retried(number: str, worker: Gateway) -> None:
     assert told("backfill", "retry", number, "--code", "newest")["state"] == "running"
     run_all(worker)
     assert told("backfill", "show", number)["state"] == "succeeded"
+
+
+def test_a_run_says_which_backfill_asked_for_it_and_which_code_it_has(number: str) -> None:
+    advance()
+    run = Run.objects.order_by("pk").first()
+    assert run is not None
+    shown = said("runs", "show", str(run.pk))
+    assert f"{run.group_id} (backfill {Backfill.objects.get().name})" in shown
+    version = run.producer_version.bundle_version
+    assert f" of version {version.pk} ({version.digest[:12]})" in shown
 
 
 def test_what_was_skipped_is_shown_with_who_had_it(number: str) -> None:

@@ -83,13 +83,14 @@ class Command(SlicewiseCommand):
     def show(self, run: int) -> None:
         from assets_app.serializers import RunDetailSerializer
 
-        detail = RunDetailSerializer(_run(run)).data
+        row = _run(run)
+        detail = RunDetailSerializer(row).data
         if self.json:
             self.print_json(detail)
             return
         attempts, validations = detail.pop("attempts"), detail.pop("validations")
         lines = [_line(partition) for partition in detail.pop("partition_list")]
-        self.print_facts(detail | {"partition_list": lines})
+        self.print_facts(detail | _origin(row) | {"partition_list": lines})
         for result in validations:
             verdict = "passed" if result["passed"] else "failed"
             self.say(f"{verdict}  {result['asset']}: {result['name']} {result['message']}")
@@ -170,6 +171,16 @@ def _run(pk: int) -> Run:
     if not 0 < pk <= LARGEST_ID:
         raise Refused(f"There is no run {pk}.")
     return run_numbered(pk)
+
+
+def _origin(run: Run) -> dict[str, object]:
+    """Return by what a run was asked for, and which code it has, as people read them."""
+    version = run.producer_version
+    return {
+        "group": f"{run.group_id} ({run.group.kind} {run.group.label})".replace(" )", ")"),
+        "code": f"{version.file} of version {version.bundle_version_id}"
+        f" ({version.bundle_version.digest[:12]})",
+    }
 
 
 def _line(partition: Mapping[str, Any]) -> str:

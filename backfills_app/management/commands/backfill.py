@@ -185,6 +185,8 @@ class Command(SlicewiseCommand):
             self.print_json(detail | outcome)
             return
         code, assets = detail.pop("origin_code"), detail.pop("assets")
+        if len(assets) > 1:  # the title names them, and the table below has them all
+            del detail["asset"], detail["relative_fileloc"]
         self.print_facts(detail | {"code": f"{len(code.splitlines())} lines (see --json)"})
         self.say()
         names = ("asset", "role", *COUNTS)
