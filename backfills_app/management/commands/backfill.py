@@ -303,7 +303,7 @@ class Command(SlicewiseCommand):
                 ),
             )
             for hint in filter(None, (each["hint"] for each in outcome["skipped"])):
-                self.stdout.write(hint)
+                self.say(hint)
 
 
 def _gap_texts(gaps: Sequence[dict[str, Any]]) -> list[str]:
