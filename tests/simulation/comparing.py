@@ -10,6 +10,8 @@ from tests.simulation.declarations import SEGMENTS, DeclaredAsset, Schedule, dec
 from tests.simulation.reference import Record, Reference
 from tests.simulation.servers import Servers, records
 
+# Both are compared so often: after a difference nothing that follows tells more.
+_HALF_HOURS_TO_COMPARISON = 30 * 48
 _PHASES = (timedelta(0), timedelta(minutes=10), timedelta(minutes=20))
 
 
@@ -58,7 +60,9 @@ def bundle_versions(plan: Plan) -> list[tuple[datetime, list[DeclaredAsset]]]:
 def simulate(
     plan: Plan, servers: Servers, tell: Callable[[str], None] = lambda line: None
 ) -> tuple[list[Record], list[Record]]:
-    """Return the records of the product and those of the reference after the same months."""
+    """Return the records of the product and those of the reference after the same months, or after
+    as many of them as say the same.
+    """
     versions = bundle_versions(plan)
     servers.clock.set(plan.begin)
     servers.declare(versions[0][1])
@@ -70,6 +74,8 @@ def simulate(
     for number in range((plan.end - plan.begin) // HALF_HOUR):
         if number % 480 == 0:
             tell(f"day {number // 48}: {len(reference.records):,} versions")
+        if number % _HALF_HOURS_TO_COMPARISON == 0 and differences(records(), reference.records):
+            break
         for phase in _PHASES:
             now = plan.begin + number * HALF_HOUR + phase
             if now == plan.begin:

@@ -30,6 +30,9 @@ class SimulatedRun:
 
     number: int
     asset: str
+    # How the asset was cut when the run was asked for: it may be declared otherwise by now, or no
+    # more.
+    identity: object
     partitions: list[Partition]
     trigger: str
     created_at: datetime
@@ -121,8 +124,10 @@ class Reference:
 
     def state(self, asset: str, partition: Partition) -> State:
         """Return what is on record of a partition."""
-        key = (asset, self.assets[asset].identity, partition)
-        return self.states.setdefault(key, State())
+        return self._state_of(asset, self.assets[asset].identity, partition)
+
+    def _state_of(self, asset: str, identity: object, partition: Partition) -> State:
+        return self.states.setdefault((asset, identity, partition), State())
 
     def cut(self, asset: str) -> Cut:
         """Return how an asset is cut at present."""
@@ -142,7 +147,8 @@ class Reference:
         runs = []
         for batch in batches:
             self._run_count += 1
-            run = SimulatedRun(self._run_count, asset, batch, trigger, now)
+            identity = self.assets[asset].identity
+            run = SimulatedRun(self._run_count, asset, identity, batch, trigger, now)
             runs.append(run)
             for partition in batch:
                 self.state(asset, partition).held_by = run
@@ -232,7 +238,7 @@ class Reference:
         self.running = [run for run in self.running if run not in over]
         for run in sorted(over, key=lambda run: (run.ends_at, run.number)):
             for partition in run.partitions:
-                state = self.state(run.asset, partition)
+                state = self._state_of(run.asset, run.identity, partition)
                 state.held_by = None
                 if run.fails:
                     state.state = "failed"
@@ -245,18 +251,19 @@ class Reference:
                     self._record(run.asset, partition, now, run)
 
     def _record_discovery(self, run: SimulatedRun, now: datetime) -> None:
-        discovery = self.state(run.asset, DISCOVERY)
+        discovery = self._state_of(run.asset, run.identity, DISCOVERY)
         discovery.version, discovery.state = discovery.version + 1, "materialized"
         self.customers |= set(run.customers)
         for customer in run.customers:
-            if self.state(run.asset, (None, customer)).held_by is None:
+            if self._state_of(run.asset, run.identity, (None, customer)).held_by is None:
                 self._record(run.asset, (None, customer), now, run)
 
     def _record(
         self, asset: str, partition: Partition, now: datetime, run: SimulatedRun | None
     ) -> None:
         """Record a version, of a run or of a report."""
-        state = self.state(asset, partition)
+        identity = self.assets[asset].identity if run is None else run.identity
+        state = self._state_of(asset, identity, partition)
         before = state.history[-1][0] if state.history else None
         trigger = "" if run is None else run.trigger
         begun_at = now if run is None or run.begun_at is None else run.begun_at
