@@ -1,12 +1,19 @@
 """The database refuses to change, delete or empty the audit trail.
 
-The triggers allow one change: the database sets the reference to a deleted account to null. The
+The triggers allow one change: the reference to an account is set to null, and nothing else. The
 owner of the table can disable the triggers, to delete old entries.
+
+Each statement here is short, also where the trail is long: no statement reads the trail. Locks on
+accounts and trail that are not had within seconds fail the migration, which is then run again,
+rather than keep everybody waiting behind it. 0006 validates what is there.
 """
 
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
+
+# A statement that waits for its lock makes all later readers of the table wait.
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '5s'"
 
 # The constraint keeps its name, which Django has made of a digest.
 ACTION = """
@@ -18,13 +25,17 @@ BEGIN
     EXECUTE format('ALTER TABLE accounts_app_auditentry DROP CONSTRAINT %I', reference);
     EXECUTE format(
         'ALTER TABLE accounts_app_auditentry ADD CONSTRAINT %I FOREIGN KEY (actor_id)'
-        ' REFERENCES accounts_app_user (id) {action} DEFERRABLE INITIALLY DEFERRED', reference
+        ' REFERENCES accounts_app_user (id) {action} DEFERRABLE INITIALLY DEFERRED NOT VALID',
+        reference
     );
 END $$;
 """
 SET_NULL = ACTION.replace("{action}", "ON DELETE SET NULL")
 NO_ACTION = ACTION.replace("{action}", "")
 
+# A web server of the previous version deletes an account by setting the reference to null first,
+# while the account is still there. It may do so while an upgrade is under way, and it takes nothing
+# from the entry: the name of the account stays in `actor_name`.
 CREATE = """
 CREATE FUNCTION accounts_app_keep_audit_trail() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE without_actor accounts_app_auditentry;
@@ -32,9 +43,7 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         without_actor := OLD;
         without_actor.actor_id := NULL;
-        IF NEW IS NOT DISTINCT FROM without_actor
-            AND NOT EXISTS (SELECT FROM accounts_app_user WHERE id = OLD.actor_id)
-        THEN
+        IF NEW IS NOT DISTINCT FROM without_actor THEN
             RETURN NEW;
         END IF;
     END IF;
@@ -56,6 +65,7 @@ DROP FUNCTION accounts_app_keep_audit_trail();
 class Migration(migrations.Migration):
     dependencies = [("accounts_app", "0003_sign_in_generation")]
     operations = [
+        migrations.RunSQL(LOCK_TIMEOUT, migrations.RunSQL.noop),
         migrations.AlterField(
             model_name="auditentry",
             name="actor",
@@ -67,5 +77,5 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunSQL(SET_NULL, NO_ACTION),
-        migrations.RunSQL(CREATE, DROP),
+        migrations.RunSQL(CREATE, f"{LOCK_TIMEOUT};{DROP}"),
     ]

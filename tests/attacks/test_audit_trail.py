@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -156,7 +157,8 @@ def test_a_token_that_an_admin_revokes_says_whose(vera: User, admin: Client) -> 
         "UPDATE accounts_app_auditentry SET actor_name = 'olga'",
         "UPDATE accounts_app_auditentry SET at = now() - interval '1 day'",
         "UPDATE accounts_app_auditentry SET actor_id = NULL, detail = '{}'",
-        "UPDATE accounts_app_auditentry SET actor_id = NULL",
+        "UPDATE accounts_app_auditentry SET actor_id = NULL, actor_name = ''",
+        "UPDATE accounts_app_auditentry SET actor_id = actor_id",
         "DELETE FROM accounts_app_auditentry",
         "TRUNCATE accounts_app_auditentry",
         "TRUNCATE accounts_app_user CASCADE",
@@ -179,6 +181,49 @@ def test_a_user_who_is_deleted_leaves_the_entries(vera: User) -> None:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.actor_name) == (None, "vera")
+
+
+def test_a_process_of_the_version_before_deletes_a_user_while_an_upgrade_is_under_way(
+    vera: User,
+) -> None:
+    """It sets the reference to null while the user exists, which takes nothing from the entry."""
+    audit.record(vera, "cancel", "run", "7", {"state": "queued"})
+    before = AuditEntry.objects.values("actor_name", "action", "subject", "detail").get()
+    vera.groups.clear()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE accounts_app_auditentry SET actor_id = NULL")
+        cursor.execute("DELETE FROM accounts_app_user WHERE username = 'vera'")
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    assert AuditEntry.objects.values("actor_name", "action", "subject", "detail").get() == before
+    assert AuditEntry.objects.get().actor is None
+
+
+def test_the_upgrade_reads_the_trail_under_no_lock_that_keeps_others_waiting() -> None:
+    """The first migration adds the reference unread; a further one reads, outside of it."""
+    adding = import_module("accounts_app.migrations.0004_audit_trail_stays")
+    checking = import_module("accounts_app.migrations.0006_validate_audit_actor")
+    first = adding.Migration.operations[0]
+    assert first.sql == adding.LOCK_TIMEOUT
+    assert checking.Migration.atomic is False
+    assert _is_validated()
+    with connection.cursor() as cursor:
+        cursor.execute(first.sql)
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("5s",)
+        cursor.execute(adding.SET_NULL)
+        assert not _is_validated()
+        cursor.execute(checking.VALIDATE)
+        assert _is_validated()
+
+
+def _is_validated() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT convalidated FROM pg_constraint"
+            " WHERE conrelid = 'accounts_app_auditentry'::regclass AND contype = 'f'"
+            " AND confdeltype = 'n'"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)
