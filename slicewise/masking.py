@@ -12,6 +12,7 @@ Every pattern takes time in proportion to the text, whatever it holds: user code
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["masked_json", "masked_text", "masked_uri"]
@@ -65,13 +66,13 @@ def masked_text(text: str) -> str:
 
 
 def masked_json(value: Any) -> Any:
-    """JSON with the secrets masked in every text of it, and texts that are named like secrets."""
+    """JSON with the secrets masked in every text of it, and whatever is named like a secret."""
     match value:
         case str():
             return masked_text(value)
-        case dict():
+        case Mapping():
             return {
-                name: MASK if _is_secret(name, inner) else masked_json(inner)
+                name: _hidden(inner) if _is_secret_name(name) else masked_json(inner)
                 for name, inner in value.items()
             }
         case list() | tuple():
@@ -90,8 +91,15 @@ def _without_password(uri: str) -> str:
     return _USER_PASSWORD.sub(rf"\1:{MASK}@", login + at) + rest
 
 
-def _is_secret(name: object, value: object) -> bool:
-    return isinstance(value, str) and bool(value and _SECRET_NAME.search(str(name)[-200:]))
+def _is_secret_name(name: object) -> bool:
+    return _SECRET_NAME.search(str(name)[-200:]) is not None
+
+
+def _hidden(value: Any) -> Any:
+    """Return the mask; of an object, its names with masks. What is empty, true or false stays."""
+    if isinstance(value, Mapping):
+        return {name: _hidden(inner) for name, inner in value.items()}
+    return value if value is None or isinstance(value, bool) or value in ("", [], ()) else MASK
 
 
 def _may_hold_secret(line: str) -> bool:

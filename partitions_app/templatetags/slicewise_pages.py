@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django import template
 from django.templatetags.static import static
@@ -11,7 +12,7 @@ from django.utils.safestring import SafeString
 from partitions_app.labels import label_of, selection_label
 from partitions_app.looks import Look, look_of
 from slicewise import PartitionDefinition
-from slicewise.masking import masked_text
+from slicewise.masking import masked_json, masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"
@@ -102,6 +103,12 @@ def masked(text: object) -> str:
 
 
 @register.filter
+def masked_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return names and values without secrets: a value alone does not say that its name is one."""
+    return list(masked_json(values).items())
+
+
+@register.filter
 def percent(part: int, whole: int) -> int:
     """Rounded down, so that 100 means all."""
     return 100 * part // whole if whole else 0
@@ -111,6 +118,7 @@ def percent(part: int, whole: int) -> int:
 def in_words(value: object) -> str:
     """A detail of what somebody did: lists with commas, and changes as from what to what."""
     if isinstance(value, Mapping):
+        value = masked_json(value)
         if set(value) == {"from", "to"}:
             return f"{in_words(value['from'])} → {in_words(value['to'])}"
         return ", ".join(f"{name} {in_words(each)}" for name, each in value.items())

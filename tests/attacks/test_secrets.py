@@ -20,6 +20,7 @@ from assets_app.models import (
     AssetPartition,
     Bundle,
     BundleVersion,
+    Materialization,
     Run,
     RunAttempt,
     RunLog,
@@ -27,6 +28,7 @@ from assets_app.models import (
     RunState,
     Schedule,
     ValidationResult,
+    WriteReport,
 )
 from backfills_app.models import Backfill
 from config import definitions
@@ -82,7 +84,16 @@ def run(ada: User, browser: Client) -> Run:
         error=LEAK, failures=2, failing_since=timezone.now(), retry_at=timezone.now()
     )
     Backfill.objects.update(error=LEAK, stalled_error=LEAK, stalled_since=timezone.now())
-    audit.record(ada, "retry", "run", str(run.pk), {"reason": LEAK})
+    named = {"token": [SECRET], "changed": {"db_password": {"from": SECRET, "to": ""}}}
+    audit.record(ada, "retry", "run", str(run.pk), {"reason": LEAK, "password": SECRET, **named})
+    report = WriteReport.objects.create(
+        asset=asset, partition_count=1, told_by=ada, told_by_name="ada", created_at=timezone.now(),
+        metadata={"api_key": SECRET, "inner": {"token": SECRET}},
+    )  # fmt: skip
+    written = AssetPartition.objects.get(key="2013-01-02")
+    Materialization.objects.create(
+        slice=written, report=report, version=1, created_at=timezone.now()
+    )
     return run
 
 

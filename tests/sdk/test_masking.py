@@ -54,12 +54,23 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_json_is_masked_within() -> None:
-    value = {"a": ["x://me:hunter2@db", 1, None], "db_password": "hunter2", "token": {"b": 1}}
+    value = {"a": ["x://me:hunter2@db", 1, None], "db_password": "hunter2", "tokens": {"b": 1}}
     assert masked_json(value) == {
         "a": ["x://me:***@db", 1, None],
         "db_password": "***",
-        "token": {"b": 1},
+        "tokens": {"b": 1},
     }
+
+
+def test_whatever_is_named_like_a_secret_is_masked_in_json() -> None:
+    value = {
+        "pin_secret": 4711, "api_key": ["hunter2", 1], "token": {"from": "hunter2", "to": 7},
+        "password": None, "secret": False, "passphrase": "",
+    }  # fmt: skip
+    assert masked_json(value) == {
+        "pin_secret": "***", "api_key": "***", "token": {"from": "***", "to": "***"},
+        "password": None, "secret": False, "passphrase": "",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
