@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.stack import machine, redis_release
+from config.stack import machine, redis_cache, redis_release
 from config.stack.folder import default_folder
 
 NEEDED_GB = 2
@@ -142,6 +142,9 @@ def _redis(env: Mapping[str, str]) -> Finding:
     if not finding.good:
         return finding
     url = env.get("REDIS_URL")
+    problem = redis_cache.problem_of_cache(env) if url else ""
+    if problem:
+        return replace(finding, good=False, advice=problem)
     release = redis_release.of_server(url) if url else redis_release.of_binary(str(carried))
     if release is None:
         return finding

@@ -191,7 +191,11 @@ if DATABASE_POOL_SIZE:
 CACHES = {
     "default": {
         "BACKEND": "config.cache.JsonRedisCache",
-        "LOCATION": cache_url(REDIS_URL, env.int("CACHE_REDIS_DB", default=None)),
+        "LOCATION": cache_url(
+            REDIS_URL,
+            env.int("CACHE_REDIS_DB", default=None),
+            env.str("CACHE_URL", default=""),
+        ),
         "KEY_PREFIX": "slicewise",
     }
 }

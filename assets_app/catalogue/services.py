@@ -12,6 +12,7 @@ from django.core.cache import cache
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
+from redis.exceptions import RedisError
 
 from accounts_app import audit, policy
 from accounts_app.models import User
@@ -123,16 +124,27 @@ def _is_settled(bundle: Bundle, current: BundleVersion) -> bool:
 
 
 def _load_unless_refused(digest: str, archive: bytes) -> LoadedBundle:
-    # The cache may lose it: then the files are loaded once more.
+    # The cache may lose it, or be away: then the files are loaded once more.
     name = f"bundle-refused-{digest}"
-    refused = cache.get(name)
+    refused = None
+    with _cache_may_be_away():
+        refused = cache.get(name)
     if refused is not None:
         raise BundleNotLoaded(refused)
     try:
         return load(digest, archive)
     except BundleNotLoaded as error:
-        cache.set(name, str(error), _REFUSED_SECONDS)
+        with _cache_may_be_away():
+            cache.set(name, str(error), _REFUSED_SECONDS)
         raise
+
+
+@contextmanager
+def _cache_may_be_away() -> Iterator[None]:
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        log.warning("cache away", extra={"error": str(error)})
 
 
 @contextmanager

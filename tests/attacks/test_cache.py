@@ -1,5 +1,6 @@
 """Whoever can write into Redis gets no code into our processes, and no cache among the messages."""
 
+import os
 import pickle
 import time
 from pathlib import Path
@@ -11,8 +12,10 @@ from django.core.cache import cache
 from django.core.exceptions import ImproperlyConfigured
 from rest_framework.test import APIClient
 
+from assets_app.catalogue.services import sync_bundles
+from config import doctor
 from config.redis_urls import cache_url, databases_named, with_database
-from config.stack import Services
+from config.stack import Services, redis_cache
 
 THROTTLE = "throttle-tokens-127.0.0.1"
 WRONG = {"username": "nobody", "password": "wrong"}
@@ -108,6 +111,60 @@ def test_the_cache_has_a_database_of_its_own(
 def test_a_cache_among_the_messages_stops_the_start(broker: str, database: int) -> None:
     with pytest.raises(ImproperlyConfigured, match=f"CACHE_REDIS_DB is {database}"):
         cache_url(broker, database)
+
+
+def test_the_cache_may_lie_on_another_server() -> None:
+    assert cache_url("redis://one/0", None, "redis://two/0") == "redis://two/0"
+    assert cache_url("redis://one/0", None, "redis://one/5") == "redis://one/5"
+
+
+@pytest.mark.parametrize(
+    ("broker", "database", "named", "said"),
+    [
+        ("redis://one/0", None, "redis://one:6379", "holds the messages"),
+        ("redis://one/0", 3, "redis://two/0", "not both"),
+        ("redis://one/0", None, "memcached://two", "CACHE_URL starts with"),
+        ("redis://one/0", None, "redis://one/zero", "CACHE_URL ends with"),
+    ],
+)
+def test_a_url_of_the_cache_that_cannot_be_used_stops_the_start(
+    broker: str, database: int | None, named: str, said: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match=said):
+        cache_url(broker, database, named)
+
+
+def test_doctor_tells_of_a_server_without_a_database_for_the_cache(services: Services) -> None:
+    env = dict(os.environ)
+    assert redis_cache.problem_of_cache(env) == ""
+    # The server has 16 databases, where others have one.
+    finding = next(
+        finding
+        for finding in doctor.examine({**env, "CACHE_REDIS_DB": "16"})
+        if finding.name == "Redis"
+    )
+    assert not finding.good
+    assert "set CACHE_URL to another server" in finding.advice
+    assert redis_cache.problem_of_cache({**env, "CACHE_URL": "redis://127.0.0.1:1/0"}).endswith(
+        "Look at CACHE_URL."
+    )
+
+
+@pytest.mark.django_db
+def test_definition_files_are_loaded_while_the_cache_is_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Away:
+        def get(self, name: str) -> None:
+            raise redis.ResponseError("DB index is out of range")
+
+        def set(self, name: str, value: str, seconds: int) -> None:
+            raise redis.ConnectionError
+
+    monkeypatch.setattr("assets_app.catalogue.services.cache", Away())
+    (tmp_path / "broken.py").write_text("raise ValueError('broken')")
+    (report,) = sync_bundles({"away": tmp_path})
+    assert "broken" in report.errors[0]["message"]
 
 
 def test_the_database_of_a_url_is_replaced() -> None:
