@@ -3,33 +3,39 @@
 For accidents, not against people who mean to print a secret. What is masked, and nothing else:
 
 - the password in the user info of a URI, and parameters of it that are named like secrets;
-- values after a name that ends like a secret (`password`, `secret`, `token`, `access_key` …): what
-  is quoted after `=` or `:`, as in Python and JSON, and what follows `=` at once;
-- the credentials of an `Authorization` header;
+- values after a name that ends like a secret (`password`, `secret`, `token`, `access_key` …), or is
+  the word `pass`: what is quoted after `=` or `:`, as in Python and JSON, and what follows `=` at
+  once;
+- the credentials of an `Authorization` header, and the values of headers such as `X-Api-Key`;
 - key ids of AWS and tokens of GitHub, wherever they stand.
 
 Every pattern takes time in proportion to the text, whatever it holds: user code writes it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["masked_json", "masked_text", "masked_uri"]
+__all__ = ["masked_blocks", "masked_json", "masked_text", "masked_uri"]
 
 MASK = "***"
 
 # A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
 _USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
+# But for clients that read RFC 3986, digits before "/" are a port, and an "@" belongs to the path.
+_HOST_AND_PORT = re.compile(
+    r"(?:s?webhdfs|hdfs|viewfs|s3[an]?|gcs|gs|https?)://[^/?#@:]*:\d+/", re.IGNORECASE
+)
+_SCHEME_AT_END = re.compile(r"[A-Za-z0-9]+:\Z")
 _HIDDEN = (
-    r"[^=&;?#]{0,64}(?:pass|pwd|secret|token|credential|signature"
-    r"|(?:api|access|account|private)[_-]?key)[^=&;?#]{0,64}="
+    r"(?:[^=&;?#]{0,64}(?:pass|pwd|secret|token|credential|signature"
+    r"|(?:api|access|account|private)[_-]?key)[^=&;?#]{0,64}|sig)="
 )
 _HIDDEN_VALUE = re.compile(rf"([?&]{_HIDDEN})[^&]*|(;{_HIDDEN})[^;&]*", re.IGNORECASE)
 _URI_IN_TEXT = re.compile(r"(?<=[A-Za-z0-9+.:-])//[^\s\"'`<>]+")
 
 _NAME = (
-    r"(?:password|passwd|passphrase|pwd|secret|token|credentials?"
+    r"(?:password|passwd|passphrase|(?<![A-Za-z])pass|pwd|secret|token|credentials?"
     r"|(?:api|access|private|storage|secret)[._-]?key|account[._-]?key(?:\.[\w.-]{1,100})?)"
 )
 # A cut-off text has no closing quote: the value then goes on to the end of the line.
@@ -43,11 +49,18 @@ _AUTHORIZATION = re.compile(
     r"(authorization[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?:bearer|basic|token)[ ]{1,4})[^\s\"',;]+",
     re.IGNORECASE,
 )
+_KEY_HEADER = re.compile(
+    r"((?<![\w-])x-[a-z-]{0,40}(?:key|token|secret|password)[ \t]{0,4}:[ \t]{0,4})[^\s\"',;]+",
+    re.IGNORECASE,
+)
 _SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 _KNOWN_KEY = re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|(?:gh[opsur]|github_pat)_\w{22,})")
-# To look for words costs a tenth of the patterns, and most lines hold none.
-_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "authorization")
+# To look for words costs a tenth of the patterns, and most lines hold none. In lowered text a name
+# with "=" or ":" is looked for next: many lines say "token" and give none.
+_WORDS = ("pass", "pwd", "secret", "token", "credential", "authorization")
 _KEY_WORDS = ("api", "access", "private", "storage", "account")
+_NAMED = re.compile(rf"(?:{_NAME}|authorization)\\?[\"']?[ \t]{{0,4}}[=:]")
+_BLOCK_CHARACTERS = 64 * 1024
 _HARMLESS = ("none", "null", "true", "false", MASK)
 
 
@@ -59,10 +72,19 @@ def masked_uri(uri: str) -> str:
 def masked_text(text: str) -> str:
     """Any text, such as an error, a log or source code, with its secrets masked."""
     if "//" in text:
-        text = _URI_IN_TEXT.sub(lambda found: masked_uri(found[0]), text)
-    lines = text.splitlines(keepends=True)
-    text = "".join(_masked_line(line) if _may_hold_secret(line) else line for line in lines)
+        text = _URI_IN_TEXT.sub(_masked_in_text, text)
+    if _has_word(text.lower()):
+        text = "".join(map(_masked_line, text.splitlines(keepends=True)))
     return _KNOWN_KEY.sub(MASK, text)
+
+
+def masked_blocks(text: str) -> Iterator[str]:
+    """Any text with its secrets masked, in blocks of whole lines, each masked when it is due."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin + _BLOCK_CHARACTERS) + 1 or len(text)
+        yield masked_text(text[begin:end])
+        begin = end
 
 
 def masked_json(value: Any) -> Any:
@@ -85,7 +107,21 @@ def without_secret_parameters(uri: str) -> str:
     return _HIDDEN_VALUE.sub(lambda found: f"{found[1] or found[2]}{MASK}", uri)
 
 
+def _masked_in_text(found: re.Match[str]) -> str:
+    begin = found.start()
+    scheme = _SCHEME_AT_END.search(found.string[max(0, begin - 12) : begin])
+    before = scheme[0] if scheme else ""
+    return masked_uri(before + found[0])[len(before) :]
+
+
 def _without_password(uri: str) -> str:
+    begin = 0
+    while place := _HOST_AND_PORT.match(uri, begin):
+        begin = place.end()
+    return uri[:begin] + _without_user_password(uri[begin:])
+
+
+def _without_user_password(uri: str) -> str:
     # Without an "@" behind it every ":" would be looked at with all that follows.
     login, at, rest = uri.rpartition("@")
     return _USER_PASSWORD.sub(rf"\1:{MASK}@", login + at) + rest
@@ -102,17 +138,23 @@ def _hidden(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) or value in ("", [], ()) else MASK
 
 
-def _may_hold_secret(line: str) -> bool:
-    lowered = line.lower()
+def _has_word(lowered: str) -> bool:
     return any(word in lowered for word in _WORDS) or (
         "key" in lowered and any(word in lowered for word in _KEY_WORDS)
     )
 
 
 def _masked_line(line: str) -> str:
-    line = _QUOTED_VALUE.sub(_mask_quoted, line)
-    line = _BARE_VALUE.sub(_mask_bare, line)
-    return _AUTHORIZATION.sub(rf"\1{MASK}", line)
+    lowered = line.lower()
+    found = _NAMED.search(lowered) if _has_word(lowered) else None
+    if found is None:
+        return line
+    # The word that holds the name; a letter may have become two by being lowered.
+    begin = line.rfind(" ", 0, found.start()) + 1 if len(line) == len(lowered) else 0
+    rest = _QUOTED_VALUE.sub(_mask_quoted, line[begin:])
+    rest = _BARE_VALUE.sub(_mask_bare, rest)
+    rest = _AUTHORIZATION.sub(rf"\1{MASK}", rest)
+    return line[:begin] + _KEY_HEADER.sub(rf"\1{MASK}", rest)
 
 
 def _mask_quoted(found: re.Match[str]) -> str:
