@@ -118,10 +118,10 @@ def percent(part: int, whole: int) -> int:
 def in_words(value: object) -> str:
     """A detail of what somebody did: lists with commas, and changes as from what to what."""
     if isinstance(value, Mapping):
-        value = masked_json(value)
-        if set(value) == {"from", "to"}:
-            return f"{in_words(value['from'])} → {in_words(value['to'])}"
-        return ", ".join(f"{name} {in_words(each)}" for name, each in value.items())
+        shown: dict[str, Any] = masked_json(value)
+        if set(shown) == {"from", "to"}:
+            return f"{in_words(shown['from'])} → {in_words(shown['to'])}"
+        return ", ".join(f"{name} {in_words(each)}" for name, each in shown.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(in_words, value))
     return "none" if value in (None, "") else masked_text(str(value))
