@@ -14,6 +14,7 @@ _UNUSED_FEATURES = (
     "geolocation", "gyroscope", "hid", "magnetometer", "microphone", "midi", "payment",
     "screen-wake-lock", "serial", "usb", "xr-spatial-tracking",
 )  # fmt: skip
+_MOST_DIGITS = 18
 _PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)
 
 
@@ -40,9 +41,7 @@ class BoundedBodyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        # What is no number counts as 0, as for Django, which reads no more of it.
-        if length.isascii() and length.isdecimal() and _is_beyond_limit(length):
+        if _is_beyond_limit(request.META.get("CONTENT_LENGTH") or "0"):
             return answers.too_large(request)
         return self.get_response(request)
 
@@ -61,5 +60,10 @@ class HostMiddleware(CommonMiddleware):
 
 def _is_beyond_limit(length: str) -> bool:
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    # A number of thousands of digits is not read: Python would refuse it.
-    return len(length) > 18 or int(length) > limit
+    try:
+        # As Django reads it: "+99", "1_000" and " 99 " are numbers too.
+        return int(length) > limit
+    except ValueError:
+        # What is no number counts as 0, as for Django, which reads no more of it. Python refuses a
+        # number of thousands of digits as well: that is a large body.
+        return len(length) > _MOST_DIGITS

@@ -61,6 +61,7 @@ def examine(env: Mapping[str, str]) -> list[Finding]:
         *_spark_master(env),
         _postgresql(env),
         _redis(env),
+        *_proxies(env),
         _disk(env),
         _chromium(env),
     ]
@@ -150,6 +151,21 @@ def _redis(env: Mapping[str, str]) -> Finding:
         return finding
     found = f"{finding.found}, {release}"
     return replace(finding, found=found, warning=redis_release.known_holes(release))
+
+
+def _proxies(env: Mapping[str, str]) -> list[Finding]:
+    """The proxy that TLS ends at, if the environment says that there is one."""
+    is_behind_tls = env.get("BEHIND_TLS", "").lower() in ("true", "on", "ok", "y", "yes", "1")
+    if not is_behind_tls:
+        return []
+    named = env.get("TRUSTED_PROXIES", "")
+    warning = (
+        "BEHIND_TLS says that a proxy is in front, and TRUSTED_PROXIES names none: all clients have"
+        " the proxy's address, so that wrong passwords of one lock a name for all. Set"
+        " TRUSTED_PROXIES to the proxy's network."
+    )
+    found = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"
+    return [Finding(name="Proxy", good=True, found=found, warning="" if named else warning)]
 
 
 def _server(

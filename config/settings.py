@@ -19,6 +19,7 @@ from config.bounds import above_zero
 from config.networks import networks
 from config.pairs import pairs
 from config.redis_urls import cache_url
+from config.web_addresses import web_address
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -40,7 +41,7 @@ SPARK_SUBMIT_CONF = pairs("SPARK_SUBMIT_CONF", env.str("SPARK_SUBMIT_CONF", defa
 SPARK_HOME = env.str("SPARK_HOME", default="")
 JAVA_HOME = env.str("JAVA_HOME", default="")
 # Where people find Spark's own pages; shown with each run.
-SPARK_UI_URL = env.str("SPARK_UI_URL", default="")
+SPARK_UI_URL = web_address("SPARK_UI_URL", env.str("SPARK_UI_URL", default=""))
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])

@@ -1,0 +1,34 @@
+"""Settings that would fail later, or make a limit hit everybody, are told of at the start."""
+
+import os
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config import doctor
+from config.web_addresses import web_address
+
+
+@pytest.mark.parametrize("text", ["", "http://spark:4040", "https://spark.example/ui/"])
+def test_an_address_of_pages_is_taken(text: str) -> None:
+    assert web_address("SPARK_UI_URL", text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["spark:4040", "spark.example", "javascript:alert(1)", "http://", "http://[::1"]
+)
+def test_an_address_that_no_link_leads_to_stops_the_start(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"SPARK_UI_URL is .* with http"):
+        web_address("SPARK_UI_URL", text)
+
+
+@pytest.mark.parametrize(
+    ("behind_tls", "proxies", "warned"),
+    [("true", "", True), ("True", "10.0.0.0/8", False), ("false", "", False), ("", "", False)],
+)
+def test_doctor_warns_of_a_proxy_that_no_setting_names(
+    behind_tls: str, proxies: str, warned: bool
+) -> None:
+    env = {**os.environ, "BEHIND_TLS": behind_tls, "TRUSTED_PROXIES": proxies}
+    findings = [finding for finding in doctor.examine(env) if finding.name == "Proxy"]
+    assert any("TRUSTED_PROXIES" in finding.warning for finding in findings) is warned
