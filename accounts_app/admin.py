@@ -198,6 +198,13 @@ def _is_role(group: Group | None) -> bool:
 class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore[misc]
     """Failed sign-ins that count at present. To delete an attempt allows new attempts."""
 
+    # axes' own fields also show the form, which is not stored.
+    fieldsets = None
+    fields = readonly_fields = (
+        *("username", "path_info", "failures_since_start", "attempt_time"),
+        *("ip_address", "user_agent", "http_accept"),
+    )
+
     def audit_subject(self, obj: Any) -> str:
         return f"{obj.username} from {obj.ip_address}"
 

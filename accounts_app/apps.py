@@ -1,8 +1,8 @@
 from importlib import import_module
 from typing import Any
 
-from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.apps import AppConfig, apps
+from django.db.models.signals import post_migrate, pre_save
 
 
 class AccountsConfig(AppConfig):
@@ -11,7 +11,14 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(create_roles, sender=self, dispatch_uid="accounts_app.create_roles")
-        import_module("accounts_app.receivers")
+        receivers = import_module("accounts_app.receivers")
+        # Commands of people load no axes, and sign nobody in.
+        if apps.is_installed("axes"):
+            pre_save.connect(
+                receivers.keep_no_form_data,
+                sender="axes.AccessAttempt",
+                dispatch_uid="accounts_app.keep_no_form_data",
+            )
 
 
 def create_roles(*, using: str, **_: Any) -> None:

@@ -51,3 +51,12 @@ def record_end(user: User, cause: str, tokens: int, **_: Any) -> None:
     detail = {"cause": cause, "tokens": tokens}
     by = audit.requester()
     audit.record(by, "end sessions and tokens", "user", user.get_username(), detail)
+
+
+def keep_no_form_data(instance: Any, **_: Any) -> None:
+    """Empty the query and the form of an attempt before axes stores the attempt.
+
+    axes masks fields named `password` alone; forms have more fields with passwords, and a person
+    may type a password into any field.
+    """
+    instance.get_data = instance.post_data = ""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
+from django.apps import apps
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -163,6 +167,41 @@ def test_the_old_password_is_guessed_under_the_same_limit() -> None:
     statuses = [client.post("/account/", form).status_code for _ in range(LIMIT + 1)]
     assert statuses[-2:] == [429, 429]
     assert client.post("/account/", form | {"old_password": RIGHT}).status_code == 429
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_form_is_kept_with_a_failed_attempt(door: str) -> None:
+    more: dict[str, Any] = {}
+    address, body = f"{door}?next=/staple/", {"username": "vera", "password": "wrong"}
+    if door == API:
+        # The API refuses names that it does not know, so that no password comes under such a name.
+        address, more = door, {"content_type": "application/json"}
+    else:
+        body["old_password"] = "x-staple-x"
+    for _ in range(2):
+        Client(REMOTE_ADDR=HOME).post(address, body, **more)
+    assert kept_forms() == [("", "")]
+
+
+def test_no_password_of_a_refused_change_is_kept() -> None:
+    client = Client(REMOTE_ADDR=HOME)
+    client.post(PAGE, {"username": "vera", "password": RIGHT})
+    form = {"old_password": "wrong", "new_password1": "x-staple-x", "new_password2": "x-staple-x"}
+    for _ in range(2):
+        client.post("/account/", form)
+    assert kept_forms() == [("", "")]
+
+
+def test_forms_that_are_on_record_are_emptied_by_the_upgrade() -> None:
+    upgrade = import_module("accounts_app.migrations.0005_no_form_data")
+    attempt("vera")
+    AccessAttempt.objects.update(get_data="next=/", post_data="new_password1=x-staple-x")
+    upgrade.empty_forms(apps, SimpleNamespace(connection=connection))
+    assert kept_forms() == [("", "")]
+
+
+def kept_forms() -> list[tuple[str, str]]:
+    return list(AccessAttempt.objects.values_list("get_data", "post_data"))
 
 
 def test_a_token_that_is_issued_forgets_the_failures_before_it() -> None:
