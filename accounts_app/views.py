@@ -7,9 +7,10 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_POST
 
+from accounts_app.errors import ConflictingRequest
 from accounts_app.forms import OwnPasswordForm, SignInForm
 from accounts_app.models import User
 from accounts_app.services.passwords import change_own_password
@@ -45,9 +46,8 @@ def account(request: HttpRequest) -> HttpResponse:
     """Show the user's account and tokens, and change the password."""
     person = _person(request)
     form = OwnPasswordForm(request, person, request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        change_own_password(person, form.cleaned_data["new_password1"])
-        update_session_auth_hash(request, person)
+    if form.is_valid() and (changed := _change_password(person, form)):
+        update_session_auth_hash(request, changed)
         messages.success(
             request,
             "Your password is changed. Your other sessions have ended, your tokens are revoked.",
@@ -76,6 +76,17 @@ def revoke(request: HttpRequest, key: str) -> HttpResponse:
     revoke_token(token, by=person)
     messages.success(request, f"The token {key[:8]}… is revoked.")
     return redirect("accounts:account")
+
+
+@sensitive_variables()
+def _change_password(person: User, form: OwnPasswordForm) -> User | None:
+    """Return the changed user; None with an error of the form if the change is refused."""
+    old, new = form.cleaned_data["old_password"], form.cleaned_data["new_password1"]
+    try:
+        return change_own_password(person, old=old, new=new)
+    except ConflictingRequest as conflict:
+        form.add_error(None, str(conflict))
+        return None
 
 
 def _person(request: HttpRequest) -> User:

@@ -1,15 +1,33 @@
 """Changes of passwords by their owners."""
 
+from django.contrib.auth.hashers import check_password
 from django.db import transaction
+from django.views.decorators.debug import sensitive_variables
 
 from accounts_app import audit
+from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 
+_CHANGED = "Your account has changed meanwhile: the password stays as it is. Sign in again."
 
-def change_own_password(user: User, password: str) -> None:
-    """Set a password that has been validated; all sessions and tokens of the user end."""
+
+@sensitive_variables()
+def change_own_password(user: User, *, old: str, new: str) -> User:
+    """Set a password that has been validated; all sessions and tokens of the user end.
+
+    Return the user as stored. Raise ConflictingRequest if an admin has set another password or has
+    deactivated the account since the user was read, or if sessions and tokens have ended.
+    """
     with transaction.atomic():
-        user.set_password(password)
-        # Alone: an admin may have deactivated the account meanwhile.
-        user.save(update_fields=["password"])
-        audit.record(user, "change password", "user", user.get_username())
+        present = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()
+        if (
+            present is None
+            or present.sign_in_generation != user.sign_in_generation
+            # A statement may have changed the password alone. This check stores no new hash.
+            or not check_password(old, present.password)
+        ):
+            raise ConflictingRequest({"": _CHANGED})
+        present.set_password(new)
+        present.save(update_fields=["password"])
+        audit.record(present, "change password", "user", present.get_username())
+    return present

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.hashers import make_password
 from django.core.management import call_command
 from django.test import Client
 from knox.models import AuthToken
 
+from accounts_app import forms
 from accounts_app.api import tokens
-from accounts_app.models import User
+from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from accounts_app.services.passwords import change_own_password
 from tests import cast
 
 pytestmark = pytest.mark.django_db
 TOKENS = "/api/v1/tokens/"
 ASSETS = "/api/v1/assets/"
 OLD, NEW = "correct horse battery", "staple-and-paper-clip"
+RESET = "reset-by-an-admin"
 
 
 @pytest.fixture(autouse=True)
@@ -141,13 +144,39 @@ def test_hashing_the_old_password_anew_does_not_bring_it_back(vera: User, settin
     assert signing_in.sign_in_generation < vera.sign_in_generation
 
 
-def test_whoever_changes_their_password_while_they_are_deactivated_stays_so(vera: User) -> None:
-    changing = User.objects.get(username="vera")
-    vera.is_active = False
-    vera.save()
-    change_own_password(changing, NEW)
+def reset_by_an_admin(user: User) -> None:
+    user.set_password(RESET)
+    user.save()
+
+
+def deactivate(user: User) -> None:
+    user.is_active = False
+    user.save()
+
+
+def reset_by_a_statement(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(password=make_password(RESET))
+
+
+BETWEEN = [reset_by_an_admin, deactivate, User.sign_out_everywhere, reset_by_a_statement]
+
+
+@pytest.mark.parametrize("change", BETWEEN, ids=lambda change: change.__name__)
+def test_a_change_of_password_is_refused_after_a_change_that_came_between(
+    vera: User, browser: Client, monkeypatch: pytest.MonkeyPatch, change: Callable[[User], None]
+) -> None:
+    def change_meanwhile(*args: Any, **credentials: Any) -> Any:
+        user = authenticate(*args, **credentials)
+        change(User.objects.get(username="vera"))
+        return user
+
+    monkeypatch.setattr(forms, "authenticate", change_meanwhile)
+    answer = browser.post("/account/", change_form())
+    assert "Your account has changed meanwhile" in answer.content.decode()
     vera.refresh_from_db()
-    assert not vera.is_active
+    assert not vera.check_password(NEW)
+    assert vera.is_active is (change is not deactivate)
+    assert not AuditEntry.objects.filter(action="change password").exists()
 
 
 def test_other_changes_of_an_account_end_nothing(vera: User, token: str, browser: Client) -> None:
