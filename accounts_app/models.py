@@ -2,7 +2,9 @@
 request gets again.
 """
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser, Group
@@ -26,24 +28,50 @@ class User(AbstractUser):
     # The number of these events. Sessions hold a digest of the number, and end when it grows.
     sign_in_generation = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
+    # The watched fields as this object has last read or saved them.
+    _stored: Mapping[str, Any] = MappingProxyType({})
+
+    @classmethod
+    def from_db(cls, *args: Any, **kwargs: Any) -> Self:
+        """Return the object of a row, which remembers the watched fields of the row."""
+        user = super().from_db(*args, **kwargs)
+        user._remember(_WATCHED)
+        return user
+
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        """Read the row again, or some of the fields; this also loads a deferred field."""
+        super().refresh_from_db(*args, **kwargs)
+        fields = kwargs.get("fields", args[1] if len(args) > 1 else None)
+        self._remember(_WATCHED if fields is None else _WATCHED & set(fields))
+
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save, and end sessions and tokens with a new password and with deactivation."""
+        """Save, and end sessions and tokens with a new password and with deactivation.
+
+        A save that names no fields leaves the password and `is_active` of the row as they are,
+        unless this object has changed them: the object may have been read long ago.
+        """
         named = kwargs.get("update_fields")
-        watched = set(_WATCHED if named is None else _WATCHED & set(named))
+        # Django leaves out the deferred fields of an object where no fields are named.
+        saved = {field.attname for field in self._meta.concrete_fields} - self.get_deferred_fields()
+        watched = _WATCHED & set(saved if named is None else named)
         if self._state.adding or not watched:
             super().save(*args, **kwargs)
+            self._remember(watched)
             return
         with transaction.atomic():
             before = User.objects.select_for_update().get(pk=self.pk)
             if self._is_rehashed(watched) and before.sign_in_generation != self.sign_in_generation:
                 # The password has changed since this object was read: keep the new password.
+                self._take(before, {"password"})
                 return
+            if named is None:
+                self._take(before, watched - self._changed(watched))
             cause = self._cause_to_end(before, watched)
-            # From the row, not from this object: the object may have been read long ago.
             self.sign_in_generation = before.sign_in_generation + bool(cause)
             if named is not None:
                 kwargs["update_fields"] = {*named, "sign_in_generation"}
             super().save(*args, **kwargs)
+            self._remember(watched)
             if cause:
                 self._delete_tokens(cause)
 
@@ -54,18 +82,32 @@ class User(AbstractUser):
             self.refresh_from_db(fields=["sign_in_generation"])
             self._delete_tokens("sign out everywhere")
 
+    def _remember(self, names: Iterable[str]) -> None:
+        read = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        self._stored = {**self._stored, **read}
+
+    def _changed(self, names: Iterable[str]) -> set[str]:
+        missing = object()
+        return {name for name in names if self._stored.get(name, missing) != getattr(self, name)}
+
+    def _take(self, row: "User", names: Iterable[str]) -> None:
+        for name in names:
+            setattr(self, name, getattr(row, name))
+        self._remember(names)
+
     def _delete_tokens(self, cause: str) -> None:
         token_count, _ = AuthToken.objects.filter(user=self).delete()
         sign_ins_ended.send(User, user=self, cause=cause, tokens=token_count)
 
-    def _cause_to_end(self, before: "User", saved: set[str]) -> str:
+    def _cause_to_end(self, before: "User", saved: frozenset[str]) -> str:
         if "is_active" in saved and before.is_active and not self.is_active:
             return "deactivation"
         # An account without a password has neither sessions nor tokens.
-        is_new = before.has_usable_password() and before.password != self.password
-        return "new password" if is_new and not self._is_rehashed(saved) else ""
+        is_new = "password" in saved and before.password != self.password
+        ends = is_new and before.has_usable_password() and not self._is_rehashed(saved)
+        return "new password" if ends else ""
 
-    def _is_rehashed(self, saved: set[str]) -> bool:
+    def _is_rehashed(self, saved: frozenset[str]) -> bool:
         # To hash the same password anew, Django saves only that column and clears the text.
         text = getattr(self, "_password", None)
         return saved == {"password"} and text is None and self.has_usable_password()

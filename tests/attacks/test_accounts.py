@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,6 +145,18 @@ def test_hashing_the_old_password_anew_does_not_bring_it_back(vera: User, settin
     assert signing_in.sign_in_generation < vera.sign_in_generation
 
 
+def test_a_password_that_is_hashed_anew_in_vain_is_not_saved_later(
+    vera: User, settings: Any
+) -> None:
+    settings.PASSWORD_HASHERS = settings.PASSWORD_HASHERS[::-1]
+    signing_in = User.objects.get(username="vera")
+    vera.set_password(NEW)
+    vera.save()
+    assert signing_in.check_password(OLD)
+    signing_in.save()
+    assert User.objects.get(username="vera").check_password(NEW)
+
+
 def reset_by_an_admin(user: User) -> None:
     user.set_password(RESET)
     user.save()
@@ -177,6 +190,70 @@ def test_a_change_of_password_is_refused_after_a_change_that_came_between(
     assert not vera.check_password(NEW)
     assert vera.is_active is (change is not deactivate)
     assert not AuditEntry.objects.filter(action="change password").exists()
+
+
+@pytest.mark.parametrize("fields", [None, ["password", "is_active", "email"]])
+def test_a_save_of_an_account_that_was_read_before_brings_no_old_password_back(
+    vera: User, token: str, fields: list[str] | None
+) -> None:
+    read_before = User.objects.get(username="vera")
+    read_before.refresh_from_db(fields=fields)
+    reset_by_an_admin(vera)
+    deactivate(vera)
+    ended = User.objects.get(username="vera").sign_in_generation
+    read_before.email = "vera@localhost"
+    read_before.save()
+    vera.refresh_from_db()
+    assert vera.email == "vera@localhost"
+    assert vera.check_password(RESET)
+    assert not vera.is_active
+    assert vera.sign_in_generation == ended
+    assert read_before.check_password(RESET)
+
+
+def test_an_account_that_was_read_in_part_is_saved_in_part(vera: User) -> None:
+    read_before = User.objects.only("username").get()
+    reset_by_an_admin(vera)
+    deactivate(vera)
+    read_before.username = "vera2"
+    read_before.save()
+    vera.refresh_from_db()
+    assert (vera.username, vera.is_active) == ("vera2", False)
+    assert vera.check_password(RESET)
+
+
+def test_what_an_account_that_was_read_before_changes_itself_is_saved(vera: User) -> None:
+    deactivate(vera)
+    read_before = User.objects.defer("password").get()
+    reset_by_an_admin(vera)
+    read_before.is_active = True
+    read_before.set_password(NEW)
+    read_before.save()
+    vera.refresh_from_db()
+    assert vera.is_active
+    assert vera.check_password(NEW)
+
+
+def test_an_account_is_changed_again_and_again_by_the_same_object() -> None:
+    made = User(username="vera")
+    made.set_password(OLD)
+    made.save()
+    made.set_password(NEW)
+    made.save()
+    reset_by_an_admin(User.objects.get())
+    made.save()
+    assert User.objects.get().check_password(RESET)
+    made.set_unusable_password()
+    made.save()
+    assert not User.objects.get().has_usable_password()
+
+
+def test_a_fixture_is_loaded_as_it_is(vera: User, tmp_path: Path) -> None:
+    dump = tmp_path / "users.json"
+    call_command("dumpdata", "accounts_app.User", output=str(dump))
+    reset_by_an_admin(vera)
+    call_command("loaddata", str(dump))
+    assert User.objects.get().check_password(OLD)
 
 
 def test_other_changes_of_an_account_end_nothing(vera: User, token: str, browser: Client) -> None:
