@@ -1,4 +1,4 @@
-"""Settings that are numbers above zero."""
+"""Settings that are numbers above zero, or counts of 1 and more."""
 
 from __future__ import annotations
 
@@ -15,3 +15,14 @@ def above_zero(env: environ.Env, setting: str, default: float) -> float:
     if not number > 0:
         raise ImproperlyConfigured(f"{setting} has to be above 0, not {number:g}.")
     return number
+
+
+def at_least_one(env: environ.Env, setting: str, default: int) -> int:
+    """Return a count from the environment; raise ImproperlyConfigured below 1.
+
+    A limit of no attempts, say, is reached before the first attempt.
+    """
+    count: int = env.int(setting, default=default)
+    if count < 1:
+        raise ImproperlyConfigured(f"{setting} has to be 1 or more, not {count}.")
+    return count

@@ -15,7 +15,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
-from config.bounds import above_zero
+from config.bounds import above_zero, at_least_one
 from config.networks import networks
 from config.pairs import pairs
 from config.redis_urls import cache_url
@@ -228,9 +228,9 @@ LOGOUT_REDIRECT_URL = LOGIN_URL
 # The proxies that may say from where a request comes; of others the header is not believed.
 TRUSTED_PROXIES = networks("TRUSTED_PROXIES", env.list("TRUSTED_PROXIES", default=[]))
 AXES_CLIENT_IP_CALLABLE = "accounts_app.addresses.limited_address"
-AXES_FAILURE_LIMIT = env.int("SIGN_IN_ATTEMPTS", default=10)
-SIGN_IN_NAMES_PER_ADDRESS = env.int("SIGN_IN_NAMES_PER_ADDRESS", default=20)
-SIGN_IN_ATTEMPTS_PER_NAME = env.int("SIGN_IN_ATTEMPTS_PER_NAME", default=30)
+AXES_FAILURE_LIMIT = at_least_one(env, "SIGN_IN_ATTEMPTS", default=10)
+SIGN_IN_NAMES_PER_ADDRESS = at_least_one(env, "SIGN_IN_NAMES_PER_ADDRESS", default=20)
+SIGN_IN_ATTEMPTS_PER_NAME = at_least_one(env, "SIGN_IN_ATTEMPTS_PER_NAME", default=30)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_CALLABLE = "accounts_app.views.sign_in_refused"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

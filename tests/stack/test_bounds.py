@@ -1,10 +1,14 @@
 """Numbers among the settings that have to be above zero."""
 
+import os
+import subprocess
+import sys
+
 import environ
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.bounds import above_zero
+from config.bounds import above_zero, at_least_one
 
 
 @pytest.mark.parametrize("text", ["0", "-1"])
@@ -20,3 +24,27 @@ def test_a_pause_above_zero_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAUSE", "0.5")
     assert above_zero(environ.Env(), "PAUSE", default=1.0) == 0.5
     assert above_zero(environ.Env(), "OTHER", default=2.0) == 2.0
+
+
+@pytest.mark.parametrize("text", ["0", "-1"])
+def test_a_count_below_one_stops_the_start(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNT", text)
+    with pytest.raises(ImproperlyConfigured, match=f"COUNT has to be 1 or more, not {text}."):
+        at_least_one(environ.Env(), "COUNT", default=10)
+
+
+def test_a_count_of_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNT", "1")
+    assert at_least_one(environ.Env(), "COUNT", default=10) == 1
+    assert at_least_one(environ.Env(), "OTHER", default=10) == 10
+
+
+@pytest.mark.parametrize(
+    "setting", ["SIGN_IN_ATTEMPTS", "SIGN_IN_NAMES_PER_ADDRESS", "SIGN_IN_ATTEMPTS_PER_NAME"]
+)
+def test_a_limit_on_sign_ins_that_allows_none_stops_the_start(setting: str) -> None:
+    environment = os.environ | {setting: "0", "SLICEWISE_COMMAND": "assets"}
+    command = [sys.executable, "-c", "import config.settings"]
+    started = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert started.returncode == 1
+    assert f"{setting} has to be 1 or more, not 0." in started.stderr
