@@ -198,6 +198,9 @@ def _is_role(group: Group | None) -> bool:
 class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore[misc]
     """Failed sign-ins that count at present. To delete an attempt allows new attempts."""
 
+    # Without axes' own, which deletes attempts and leaves no trail. The site's action that deletes
+    # the chosen attempts leaves one.
+    actions = ()
     # axes' own fields also show the form, which is not stored.
     fieldsets = None
     fields = readonly_fields = (
