@@ -312,6 +312,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "max_retries": 0,
 }
 CELERY_IMPORTS = [
+    "accounts_app.tasks",
     "assets_app.scheduling.tasks",
     "assets_app.execution.tasks",
     "assets_app.catalogue.tasks",
@@ -351,6 +352,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "forget old ticks": {
         "task": "assets_app.scheduling.tasks.forget",
+        "schedule": 3600.0,
+        "options": {"queue": "bulk"},
+    },
+    "delete expired sessions": {
+        "task": "accounts_app.tasks.delete_expired",
         "schedule": 3600.0,
         "options": {"queue": "bulk"},
     },

@@ -22,6 +22,7 @@ from accounts_app.models import User
 from accounts_app.serializers import CredentialsSerializer, TokenSerializer
 from accounts_app.services.sign_in_limits import (
     forget_failures,
+    remember_address,
     seconds_told,
     too_many_attempts,
 )
@@ -103,6 +104,7 @@ class TokensView(ApiView):
         if issued is None:
             return _refused()
         forget_failures(request._request, user)
+        remember_address(request._request, user)
         return Response(TokenSerializer(issued).data, status=201)
 
     @extend_schema(

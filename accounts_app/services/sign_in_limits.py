@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
-from axes.handlers.proxy import AxesProxyHandler
+from axes.helpers import get_client_http_accept, get_client_path_info, get_client_user_agent
 from axes.models import AccessAttempt, AccessLog
 from django.conf import settings
 from django.db import transaction
@@ -18,6 +18,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts_app import audit
+from accounts_app.addresses import limited_address
 from accounts_app.models import User
 
 # Between two attempts for a slowed name, or from a slowed address.
@@ -56,7 +57,22 @@ def too_many_attempts(wait: int) -> str:
 
 def forget_failures(request: HttpRequest, user: User) -> None:
     """Reset the count of failures after the right password, where no session begins."""
-    AxesProxyHandler.user_logged_in(User, request=request, user=user)
+    address = limited_address(request)
+    AccessAttempt.objects.filter(username=user.get_username(), ip_address=address).delete()
+
+
+def remember_address(request: HttpRequest, user: User) -> None:
+    """Make the address known for the user's name, where no session begins.
+
+    axes' own receiver of sign-ins would create a session.
+    """
+    AccessLog.objects.create(
+        username=user.get_username(),
+        ip_address=limited_address(request),
+        user_agent=get_client_user_agent(request),
+        http_accept=get_client_http_accept(request),
+        path_info=get_client_path_info(request),
+    )
 
 
 def unlock(user: User, *, by: User) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from axes.models import AccessAttempt
 from django.apps import apps
+from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
@@ -209,6 +210,16 @@ def test_a_token_that_is_issued_forgets_the_failures_before_it() -> None:
         attempt("vera", door=API)
     assert is_in(attempt("vera", RIGHT, door=API))
     assert attempt("vera", door=API).status_code == 401
+    assert is_in(attempt("vera", RIGHT, door=API))
+
+
+def test_a_token_that_is_issued_makes_the_address_known_and_begins_no_session() -> None:
+    answer = attempt("vera", RIGHT, door=API)
+    assert is_in(answer)
+    assert not answer.cookies
+    assert not Session.objects.exists()
+    for n in range(NAMES):
+        attempt(f"nobody{n}")
     assert is_in(attempt("vera", RIGHT, door=API))
 
 

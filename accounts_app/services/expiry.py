@@ -1,0 +1,30 @@
+"""Deletion of sessions, tokens and sign-ins that have expired: no request reads them any more."""
+
+from datetime import datetime
+from typing import Any
+
+from axes.models import AccessLog
+from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from knox.models import AuthToken
+
+from accounts_app.services.sign_in_limits import KNOWN_FOR
+
+# A step is a transaction. One call takes so many steps for each table, and the next call goes on.
+_ROWS_PER_STEP = 1000
+_MAX_STEPS = 100
+
+
+def delete_expired_rows(now: datetime) -> None:
+    """Delete expired sessions and tokens, and sign-ins that make no address known any more."""
+    _delete_in_steps(Session.objects.filter(expire_date__lt=now))
+    _delete_in_steps(AuthToken.objects.filter(expiry__lt=now))
+    _delete_in_steps(AccessLog.objects.filter(attempt_time__lt=now - KNOWN_FOR))
+
+
+def _delete_in_steps(rows: "QuerySet[Any]") -> None:
+    keys = rows.order_by("pk").values("pk")
+    for _ in range(_MAX_STEPS):
+        deleted_count, _ = rows.filter(pk__in=keys[:_ROWS_PER_STEP]).delete()
+        if deleted_count < _ROWS_PER_STEP:
+            return
