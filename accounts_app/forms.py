@@ -9,6 +9,8 @@ from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
+from accounts_app.services.sign_in_limits import forget_failures
+
 
 class BoundedSignInForm(AuthenticationForm):
     """User name and password. The name is at most as long as the column of user names."""
@@ -48,4 +50,5 @@ class OwnPasswordForm(PasswordChangeForm):
         name = self.user.get_username()
         if authenticate(self._request, username=name, password=password) is None:
             raise ValidationError("The old password is wrong.", code="password_incorrect")
+        forget_failures(self._request, self.user)
         return password

@@ -223,6 +223,17 @@ def test_a_token_that_is_issued_makes_the_address_known_and_begins_no_session() 
     assert is_in(attempt("vera", RIGHT, door=API))
 
 
+def test_the_right_old_password_ends_the_count() -> None:
+    client = Client(REMOTE_ADDR=HOME)
+    client.post(PAGE, {"username": "vera", "password": RIGHT})
+    form = {"old_password": "wrong", "new_password1": "x-staple-x", "new_password2": "x-staple-x"}
+    for _ in range(LIMIT - 1):
+        client.post("/account/", form)
+    attempt("vera", at=ELSEWHERE)
+    assert client.post("/account/", form | {"old_password": RIGHT}).status_code == 302
+    assert list(AccessAttempt.objects.values_list("ip_address")) == [(ELSEWHERE,)]
+
+
 def test_unlocking_a_name_lifts_both_limits_on_it(vera: User) -> None:
     from accounts_app.services.sign_in_limits import unlock
 
