@@ -211,6 +211,16 @@ def test_a_save_of_an_account_that_was_read_before_brings_no_old_password_back(
     assert read_before.check_password(RESET)
 
 
+def test_a_save_of_other_fields_ends_nothing_for_a_password_that_it_does_not_save(
+    vera: User,
+) -> None:
+    read_before = User.objects.get(username="vera")
+    reset_by_an_admin(vera)
+    token = AuthToken.objects.create(user=vera)[1]
+    read_before.save(update_fields=["is_active"])
+    assert opens(token)
+
+
 def test_an_account_that_was_read_in_part_is_saved_in_part(vera: User) -> None:
     read_before = User.objects.only("username").get()
     reset_by_an_admin(vera)
