@@ -19,5 +19,5 @@ END $$;
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("accounts_app", "0004_audit_trail_stays")]
+    dependencies = [("accounts_app", "0005_no_form_data")]
     operations = [migrations.RunSQL(VALIDATE, migrations.RunSQL.noop)]
