@@ -125,7 +125,7 @@ def test_slices_of_a_run_are_read_only_where_something_waits_for_the_asset(
     free = asset("free", DAILY_2013)
     whole = ask(free, "2013")[0]
     parameters = {"runs": [whole.pk]}
-    assert rows_read(needs._TELL, parameters) < 10
+    assert rows_read(needs._TELL, parameters) < 100, "none of its 365 slices"
 
 
 def test_the_first_that_was_ever_asked_for_has_no_past(balances: Asset) -> None:
