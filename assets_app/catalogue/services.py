@@ -12,7 +12,6 @@ from django.core.cache import cache
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
-from redis.exceptions import RedisError
 
 from accounts_app import audit, policy
 from accounts_app.models import User
@@ -143,7 +142,11 @@ def _load_unless_refused(digest: str, archive: bytes) -> LoadedBundle:
 def _cache_may_be_away() -> Iterator[None]:
     try:
         yield
-    except (RedisError, OSError) as error:
+    except Exception as error:
+        from redis.exceptions import RedisError  # which a command has no other use for
+
+        if not isinstance(error, RedisError | OSError):
+            raise
         log.warning("cache away", extra={"error": str(error)})
 
 
