@@ -36,7 +36,7 @@ soak: $(DEV_STAMP) ## kill processes for ten minutes, check what was made (ARGS=
 	$(BIN)/python -m bench.soak $(ARGS)
 	$(MAKE) year ARGS=
 
-# FAMILIES, 9 unless told: how often there are the 23 kinds of assets; one family takes a quarter of an hour.
+# FAMILIES, 9 unless told: how often there are the 23 kinds of assets; one family takes some twenty minutes.
 year: $(DEV_STAMP) ## simulate a year of 200 assets, and compare the record with a simple reference (some hours)
 	SIMULATED=year $(BIN)/python -m pytest tests/simulation -s $(ARGS)
 
