@@ -1,5 +1,6 @@
 """Ticks of schedules that join times and assets: each schedule in a transaction of its own."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -88,14 +89,9 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
     first = next_tick(rule, schedule.handled_until)
     if first is None or first >= now or not is_too_much(now):
         return now
-    most, too_much = 0, (now - first) // _SECOND
-    while too_much - most > 1:
-        middle = (most + too_much) // 2
-        if is_too_much(first + middle * _SECOND):
-            too_much = middle
-        else:
-            most = middle
-    return first + most * _SECOND
+    seconds = range(1, (now - first) // _SECOND)
+    more = bisect_left(seconds, True, key=lambda number: is_too_much(first + number * _SECOND))
+    return first + more * _SECOND
 
 
 def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
