@@ -15,10 +15,9 @@ from assets_app.models import Asset, AssetPartition, RunPartition, Schedule, Tri
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.apart import apart
 from assets_app.scheduling.failures import FIRST_PAUSE, forget_failures, record_failures
-from assets_app.scheduling.judging import Touched, queue_due
 from assets_app.scheduling.planning import planned_runs, terms_of
+from assets_app.scheduling.queueing import Touched, queue_due
 from assets_app.scheduling.slices import mark_due_again
-from assets_app.scheduling.tick_terms import tick_terms
 from slicewise.rows import PartitionRow
 
 _AT_ONCE = 1_000
@@ -116,18 +115,8 @@ def _queue(
     else:
         keys = existing_keys(asset.definition, [piece.key for piece in pieces])
         partitions = slicewise.PartitionSet.of(asset.definition, keys)
-        since = {
-            piece.key: _ticks_since(schedule, piece.due_at) for piece in pieces if piece.due_at
-        }
+        since = {piece.key: piece.due_at for piece in pieces if piece.due_at}
         queue_due(Touched(schedule, asset, partitions), None, now, None, since)
-
-
-def _ticks_since(schedule: Schedule, due_at: datetime) -> datetime:
-    """Return from when on ticks are looked at for a slice that was to wait for one. If that failed,
-    its own has been; it waits for the next attempt.
-    """
-    terms = tick_terms(schedule, schedule.failing_since) if schedule.failing_since else None
-    return due_at if terms is None else min(due_at, terms.last_ticks_from)
 
 
 def _made_by_last_run(pieces: Sequence[AssetPartition]) -> set[int]:

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
@@ -15,16 +15,15 @@ from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.scheduling.affected import existing_keys
 from assets_app.scheduling.apart import apart
 from assets_app.scheduling.failures import forget_failures, record_failures
-from assets_app.scheduling.judging import judge_rows, queue_verdicts, taken_by_schedule
+from assets_app.scheduling.queueing import judge_rows, queue_verdicts, taken_by_schedule
 from assets_app.scheduling.readiness import Verdict
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.slices import SlicesLocked, mark_due_later, refuse_locked
-from assets_app.scheduling.tick_terms import MOMENT, Ticks, TickTerms
+from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
 from slicewise.rows import PartitionRow, partition_rows
 
 # The others tick at the next beat: of so many it takes two seconds, which other work waits for.
 _AT_ONCE = 100
-_SECOND = timedelta(seconds=1)
 
 
 def handle_joined_ticks(now: datetime) -> int:
@@ -89,9 +88,9 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
     first = next_tick(rule, schedule.handled_until)
     if first is None or first >= now or not is_too_much(now):
         return now
-    seconds = range(1, (now - first) // _SECOND)
-    more = bisect_left(seconds, True, key=lambda number: is_too_much(first + number * _SECOND))
-    return first + more * _SECOND
+    seconds = range(1, (now - first) // SECOND)
+    more = bisect_left(seconds, True, key=lambda number: is_too_much(first + number * SECOND))
+    return first + more * SECOND
 
 
 def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:

@@ -14,7 +14,7 @@ from django.db import connection
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Trigger
 from assets_app.scheduling.affected import Made, affected, existing_keys
-from assets_app.scheduling.judging import scheduling_edges, taken_by_schedule
+from assets_app.scheduling.queueing import scheduling_edges, taken_by_schedule
 from assets_app.scheduling.readiness import judge, needed_of, needed_since
 from assets_app.scheduling.tick_terms import TickTerms
 from slicewise.rows import PartitionRow, partition_rows

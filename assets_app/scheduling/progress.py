@@ -11,7 +11,7 @@ from django.db import connection
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
 from assets_app.queries.keys import still_known
-from assets_app.scheduling.judging import scheduling_edges
+from assets_app.scheduling.queueing import scheduling_edges
 from assets_app.scheduling.readiness import Verdict, judge, needed_of, needed_since
 from assets_app.scheduling.tick_terms import tick_terms
 from partitions_app.rules import (

@@ -17,7 +17,7 @@ from slicewise.rows import PartitionRow
 from slicewise.time_rules import TimeRule
 
 MOMENT = timedelta(microseconds=1)
-_SECOND = timedelta(seconds=1)
+SECOND = timedelta(seconds=1)
 _MOST_WALKED = 1_000
 
 
@@ -72,11 +72,6 @@ class TickTerms:
     def last_tick(self) -> datetime | None:
         """The last tick of any of the times so far; None where none ticked yet."""
         return max((tick for tick in self._last.values() if tick is not None), default=None)
-
-    @property
-    def last_ticks_from(self) -> datetime:
-        """The earliest of the last ticks of the times so far; now, where none ticked yet."""
-        return min((tick for tick in self._last.values() if tick is not None), default=self.now)
 
     def since_of(self, key: str) -> datetime | None:
         """Return from when on ticks are looked at for a partition; None where no tick is."""
@@ -136,7 +131,7 @@ class TickTerms:
     def _first(self, rule: TimeRule, row: PartitionRow, made: PresentVersion) -> datetime | None:
         """Return the first tick that meets a time, of the past or to come."""
         if row.end is not None:
-            return rule.next_after(max(row.end - _SECOND, self.began_at))
+            return rule.next_after(max(row.end - SECOND, self.began_at))
         return rule.next_after(max(made.began_at or self.began_at, self.began_at))
 
 

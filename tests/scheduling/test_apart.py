@@ -14,7 +14,8 @@ from assets_app.models import Asset, AssetDependency, Gateway, Outbox, Run, Sche
 from assets_app.scheduling import judging
 from assets_app.scheduling.affected import Made
 from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import Touched, judge_outbox, queue_due
+from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.queueing import Touched, queue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import Offset, PartitionByInterval
 from tests.cast import asset

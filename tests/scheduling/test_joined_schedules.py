@@ -25,7 +25,7 @@ from assets_app.models import (
     TickReason,
     Trigger,
 )
-from assets_app.scheduling import joined_ticks, judging
+from assets_app.scheduling import joined_ticks, queueing
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.missed import Missed, missed_by
@@ -567,7 +567,7 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     asset("up", DAILY)
     bad = scheduled("bad", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
-    judge_rows = judging.judge_rows
+    judge_rows = queueing.judge_rows
 
     def failing(of: Asset, *others: object) -> object:
         if of == bad:
@@ -598,7 +598,7 @@ def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
 
     with monkeypatch.context() as patched:
         patched.setattr(joined_ticks, "judge_rows", failing)
-        patched.setattr(judging, "judge_rows", failing)
+        patched.setattr(queueing, "judge_rows", failing)
         look(at(2024, 7, 3))
     assert waiting(both) == []
     look(at(2024, 7, 3, 0, 5))
