@@ -9,6 +9,7 @@ from django.core.management import call_command
 
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
+from assets_app.models import Run
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from tests.cast import DAILY_2013, asset
@@ -38,6 +39,14 @@ def test_a_schedule_by_time_is_shown_with_its_ticks() -> None:
     assert "tick (America/New_York)" in text
     assert told("daily")["ticks"][0]["queued"] == 1
     assert told("daily", "--limit", "0")["schedule"]["by_time"] is True
+
+
+def test_a_run_names_the_time_of_its_tick() -> None:
+    scheduled("daily", cron("@daily"), since=BEGAN, timezone="America/New_York")
+    handle_ticks(at(2024, 7, 2, 4))
+    out = StringIO()
+    call_command("runs", "show", str(Run.objects.get().pk), stdout=out)
+    assert "2024-07-02 04:00:00 UTC" in out.getvalue()
 
 
 def test_a_schedule_that_joins_times_is_shown_in_words_with_its_ticks() -> None:

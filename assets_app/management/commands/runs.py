@@ -174,9 +174,13 @@ def _run(pk: int) -> Run:
 
 
 def _origin(run: Run) -> dict[str, object]:
-    """Return by what a run was asked for, and which code it has, as people read them."""
+    """Return what asked for a run, by its tick if there is one, and which code it has, as people
+    read them.
+    """
     version = run.producer_version
+    tick = {"tick": f"{run.tick.at:%Y-%m-%d %H:%M:%S} UTC"} if run.tick else {}
     return {
+        **tick,
         "group": f"{run.group_id} ({run.group.kind} {run.group.label})".replace(" )", ")"),
         "code": f"{version.file} of version {version.bundle_version_id}"
         f" ({version.bundle_version.digest[:12]})",
