@@ -11,12 +11,13 @@ from typing import Literal
 
 from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts, ending
-from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution.connections import ConnectionsError
+from assets_app.execution.data_files import storage_of
 from assets_app.execution.ending import Failure
 from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
-from slicewise.io import NoStorageError, Place, Storage, Writer, find_storage, storage_at
+from slicewise.io import NoStorageError, Storage, Writer, find_storage
 from slicewise.storage import StorageError, TryAgainError, UnfitPlaceError
 
 log = logging.getLogger(__name__)
@@ -139,10 +140,7 @@ def _where_data_is_kept() -> Iterator[None]:
 
 
 def _kept(outlet: StagedOutlet) -> Storage:
-    place = Place(
-        uri=outlet.root, write_mode=outlet.write_mode, connection=connection_of(outlet.root)
-    )
-    return storage_at(place)
+    return storage_of(outlet.root, write_mode=outlet.write_mode)
 
 
 def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from slicewise import plugins
 from slicewise.definitions import PartitionDefinition
+from slicewise.folders import key_folder
 from slicewise.keys import PartitionKey
 from slicewise.options import WriteMode
 from slicewise.storage.errors import StorageError
@@ -138,9 +139,21 @@ class Storage(ABC):
         """
         return
 
+    @classmethod
+    def partition_path(cls, definition: PartitionDefinition | None, key: PartitionKey) -> str:
+        """Return the path of a partition as `stage` says it, relative to the asset.
+
+        The worker computes it as well, and refuses a run whose runner says another one.
+        """
+        return key_folder(definition, key)
+
     @abstractmethod
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        """Where an attempt's data waits, as a text that `publish` understands."""
+        """Where an attempt's data waits, as a text that `publish` understands.
+
+        Computed of place and writer alone. The worker computes it as well, and refuses a run whose
+        runner says another one.
+        """
 
     @abstractmethod
     def read(
