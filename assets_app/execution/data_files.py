@@ -1,8 +1,18 @@
-"""The storages of assets, as processes with Django reach them."""
+"""The storages of assets, as processes with Django reach them.
 
+Runs write the folders in which their data is published, and may put links there. A process that is
+root has that data worked on by another one, which has the rights of runs.
+"""
+
+import os
+from functools import cache
 from typing import Any
 
+from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.connections import connection_of
+from assets_app.execution.runner_user import runner_user
+from slicewise.data_helper.client import DataHelper
+from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Place, Storage, storage_at
 
 
@@ -11,4 +21,15 @@ def storage_of(uri: str, **facts: Any) -> Storage:
 
     ``facts`` are fields of a `Place`. Raises NoStorageError and ConnectionsError.
     """
-    return storage_at(Place(uri=uri, connection=connection_of(uri), **facts))
+    storage = storage_at(Place(uri=uri, connection=connection_of(uri), **facts))
+    # Nobody but root may have another user, and a process that is not root needs none.
+    user = runner_user() if os.geteuid() == 0 else None
+    if user is None or storage.is_remote:
+        return storage
+    return forwarded(storage, _helper(*user))
+
+
+@cache
+def _helper(uid: int, gid: int) -> DataHelper:
+    """Return this process's helper of a user; it is started when it is asked for something."""
+    return DataHelper(env=user_code_environment(), user=(uid, gid))

@@ -160,7 +160,6 @@ def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
 def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
     """The folders in which the attempt's data is. One that may not be looked at counts as none."""
     writer = _writer(attempt, outlet)
-    published: list[str] = []
     try:
         with _where_data_is_kept():
             kept = _kept(outlet)
@@ -168,17 +167,23 @@ def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
         log.warning(
             "not looked at", extra={"run": attempt.run_id, "uri": outlet.root, "error": str(error)}
         )
-        return published
-    for piece in outlet.partitions:
-        try:
-            with _where_data_is_kept():
-                published += kept.published([piece["path"]], writer)
-        except StorageError as error:
-            log.warning(
-                "not looked at",
-                extra={"run": attempt.run_id, "path": piece["path"], "error": str(error)},
-            )
-    return published
+        return []
+    return _published_among(kept, [str(piece["path"]) for piece in outlet.partitions], writer)
+
+
+def _published_among(kept: Storage, paths: Sequence[str], writer: Writer) -> list[str]:
+    """Those of some folders; where one keeps all from being looked at, it is searched by halves."""
+    try:
+        with _where_data_is_kept():
+            return kept.published(paths, writer) if paths else []
+    except StorageError as error:
+        if len(paths) == 1:
+            said = {"run": writer.run_id, "path": paths[0], "error": str(error)}
+            log.warning("not looked at", extra=said)
+            return []
+    middle = len(paths) // 2
+    halves = paths[:middle], paths[middle:]
+    return [path for half in halves for path in _published_among(kept, half, writer)]
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:

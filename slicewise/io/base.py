@@ -131,6 +131,15 @@ class Storage(ABC):
         """
         return None
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server keeps the data, which is reached by a login and not by the rights of a
+        user of this host.
+
+        A worker that is root works on other data by a process of the user that runs have.
+        """
+        return False
+
     def refuse_place(self) -> None:
         """Raise UnfitPlaceError where nothing could be published at this place.
 
