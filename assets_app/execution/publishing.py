@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from typing import Literal
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution import attempts, ending
+from assets_app.execution import attempts, data_files, ending
 from assets_app.execution.connections import ConnectionsError
-from assets_app.execution.data_files import storage_of
 from assets_app.execution.ending import Failure
 from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
@@ -134,13 +133,13 @@ def _where_data_is_kept() -> Iterator[None]:
     except OSError as error:
         if error.errno in _PASSING:
             raise
-        raise StorageError(str(error)) from error
+        raise StorageError(f"{error}{data_files.advice(error)}") from error
     except Exception as error:
         raise StorageError(f"{type(error).__name__}: {error}") from error
 
 
 def _kept(outlet: StagedOutlet) -> Storage:
-    return storage_of(outlet.root, write_mode=outlet.write_mode)
+    return data_files.storage_of(outlet.root, write_mode=outlet.write_mode)
 
 
 def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:

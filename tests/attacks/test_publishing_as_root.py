@@ -138,7 +138,9 @@ def test_a_folder_that_became_a_link_is_not_published_into(
     if IS_ROOT:
         assert before.st_uid == 0
     ended = execute(run)
-    assert ended.state != RunState.SUCCEEDED
+    assert ended.state == RunState.FAILED
+    assert "Permission denied" in ended.error
+    assert ("has to be given to that user once" in ended.error) is IS_ROOT
     after = (victim / FOLDER).stat()
     assert (after.st_ino, after.st_uid) == (before.st_ino, before.st_uid)
     assert (victim / FOLDER / "module.py").read_text() == "theirs"
