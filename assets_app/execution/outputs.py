@@ -8,6 +8,7 @@ from typing import Any, Self
 import slicewise
 from assets_app.catalogue.texts import storable, storable_json
 from assets_app.execution.outlets import claimed_outlet_ids
+from assets_app.execution.run_places import RunPlaces
 from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition
@@ -43,29 +44,58 @@ class StagedOutlet:
 
 
 class Output:
-    """What a runner has said of its output so far. User code shares its process: all is checked."""
+    """What a runner has said of its output so far. User code shares its process: all is checked.
 
-    def __init__(self, run: Run, attempt: RunAttempt) -> None:
+    ``keys`` are the key texts of the run's partitions; None for a run that discovers some.
+    """
+
+    def __init__(self, run: Run, attempt: RunAttempt, keys: Collection[str] | None) -> None:
         self._run, self._names = run, attempt.disk_names(run.producer_version)
         self._write_mode = run.producer_version.write_mode
         self._roots = run.producer_version.canonical_uris
-        self._staged: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+        self._places = RunPlaces(run, attempt, keys)
+        # By outlet and key text.
+        self._staged: dict[str, dict[str, dict[str, Any]]] = {}
         self._found: dict[tuple[str, str], Any] = {}
         self.unmade: dict[str, str] = {}
         """Keys of partitions that are not to be published though others are, with the reasons."""
 
     def take_unmade(self, message: Mapping[str, Any]) -> None:
-        """The run fails, and keeps what else it has written."""
+        """The run fails, and keeps what else it has written. Raises ValueError for a partition that
+        it does not make.
+        """
         for piece in message["partitions"]:
-            self.unmade[storable(str(piece["key"]))] = storable(str(piece["error"]))[:_MOST_SAID]
+            self._places.refuse_foreign_key(piece["key"])
+            self.unmade[storable(piece["key"])] = storable(piece["error"])[:_MOST_SAID]
 
     def take_staged(self, message: Mapping[str, Any]) -> None:
-        """Partitions of one outlet are written. Raises ValueError for no outlet of the run."""
+        """Partitions of one outlet are written.
+
+        Raises ValueError for an outlet or a partition that the run does not make, for a place that
+        is not the one computed here, and for a partition that was named before.
+        """
         name = message.get("asset", self._run.asset.name)
         if name not in self._names:
             raise ValueError(f"The run wrote {name!r:.200}, which it does not make.")
-        _, pieces = self._staged.setdefault(name, (message["staging"], []))
-        pieces += message["partitions"]
+        self._places.refuse_foreign_staging(name, message["staging"])
+        staged = self._staged.setdefault(name, {})
+        for piece in message["partitions"]:
+            key = piece["key"]
+            self._places.refuse_foreign_key(key)
+            self._places.refuse_foreign_path(name, key, piece["path"])
+            if key in staged:
+                raise ValueError(f"The run wrote the partition {key!r:.200} of {name} twice.")
+            path = self._places.path(name, key)
+            staged[key] = {"key": key, "path": path, "rows": piece["rows"], "bytes": piece["bytes"]}
+
+    def refuse_incomplete(self) -> None:
+        """Raise ValueError where the run has written partitions that are not its own after all.
+
+        Asked when the run says that it has finished: keys that it has found come last.
+        """
+        for staged in self._staged.values():
+            for key in staged:
+                self._places.refuse_not_found(key, self._found)
 
     def take_found(self, message: Mapping[str, Any]) -> None:
         """Keys were added to a set. Raises ValueError for what is no key of it."""
@@ -98,13 +128,12 @@ class Output:
                 name_on_disk=self._names[name],
                 # As declared: the process in which user code runs does not say where to publish.
                 root=self._roots[name],
-                staging=staging,
-                partitions=pieces,
+                staging=self._places.staging(name),
+                partitions=list(self._staged[name].values()),
                 write_mode=self._write_mode,
             )
             for name in ids
             if name in self._staged
-            for staging, pieces in [self._staged[name]]
         ]
 
 

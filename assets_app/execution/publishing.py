@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import Literal
 
 from assets_app.catalogue.texts import storable
-from assets_app.execution import attempts, ending
-from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution import attempts, data_files, ending
+from assets_app.execution.connections import ConnectionsError
 from assets_app.execution.ending import Failure
 from assets_app.execution.outputs import StagedOutlet, kept_outlets
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
-from slicewise.io import NoStorageError, Place, Storage, Writer, find_storage, storage_at
+from slicewise.io import NoStorageError, Storage, Writer, find_storage
 from slicewise.storage import StorageError, TryAgainError, UnfitPlaceError
 
 log = logging.getLogger(__name__)
@@ -133,16 +133,13 @@ def _where_data_is_kept() -> Iterator[None]:
     except OSError as error:
         if error.errno in _PASSING:
             raise
-        raise StorageError(str(error)) from error
+        raise StorageError(f"{error}{data_files.advice(error)}") from error
     except Exception as error:
         raise StorageError(f"{type(error).__name__}: {error}") from error
 
 
 def _kept(outlet: StagedOutlet) -> Storage:
-    place = Place(
-        uri=outlet.root, write_mode=outlet.write_mode, connection=connection_of(outlet.root)
-    )
-    return storage_at(place)
+    return data_files.storage_of(outlet.root, write_mode=outlet.write_mode)
 
 
 def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
@@ -162,7 +159,6 @@ def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
 def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
     """The folders in which the attempt's data is. One that may not be looked at counts as none."""
     writer = _writer(attempt, outlet)
-    published: list[str] = []
     try:
         with _where_data_is_kept():
             kept = _kept(outlet)
@@ -170,17 +166,23 @@ def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
         log.warning(
             "not looked at", extra={"run": attempt.run_id, "uri": outlet.root, "error": str(error)}
         )
-        return published
-    for piece in outlet.partitions:
-        try:
-            with _where_data_is_kept():
-                published += kept.published([piece["path"]], writer)
-        except StorageError as error:
-            log.warning(
-                "not looked at",
-                extra={"run": attempt.run_id, "path": piece["path"], "error": str(error)},
-            )
-    return published
+        return []
+    return _published_among(kept, [str(piece["path"]) for piece in outlet.partitions], writer)
+
+
+def _published_among(kept: Storage, paths: Sequence[str], writer: Writer) -> list[str]:
+    """Those of some folders; where one keeps all from being looked at, it is searched by halves."""
+    try:
+        with _where_data_is_kept():
+            return kept.published(paths, writer) if paths else []
+    except StorageError as error:
+        if len(paths) == 1:
+            said = {"run": writer.run_id, "path": paths[0], "error": str(error)}
+            log.warning("not looked at", extra=said)
+            return []
+    middle = len(paths) // 2
+    halves = paths[:middle], paths[middle:]
+    return [path for half in halves for path in _published_among(kept, half, writer)]
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:

@@ -6,6 +6,7 @@ import logging
 import math
 import signal
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -197,8 +198,11 @@ class _Supervision:
         self.validations = ResultKeeper(attempt, hold)
         self.version = attempt.run.producer_version
         self.deadline = _deadline(attempt)
-        self.output = Output(attempt.run, attempt.row)
+        keys = None if attempt.is_discovering else attempt.keys
+        self.output = Output(attempt.run, attempt.row, keys)
         self.failure: Failure | None = None
+        # The runner has said what cannot be so: nothing that it has written is published.
+        self.is_spoiled = False
         self.finished = False
         self.session_opened = False
         # What Spark calls it, until that is stored.
@@ -250,7 +254,7 @@ class _Supervision:
                 self.validations.hear(message)
             case "staged" | "discovered" | "unmade":
                 self._take_output(message)
-            case "failed":
+            case "failed" if not self.is_spoiled:
                 self.failure = Failure(
                     error=message["error"],
                     traceback=message["traceback"],
@@ -258,6 +262,7 @@ class _Supervision:
                 )
             case "finished":
                 self.finished = True
+                self._take(self.output.refuse_incomplete)
             case "exited":
                 self.exited = message
             case _:
@@ -270,10 +275,16 @@ class _Supervision:
             "discovered": self.output.take_found,
             "unmade": self.output.take_unmade,
         }
+        self._take(lambda: takes[message["type"]](message))
+
+    def _take(self, step: Callable[[], None]) -> None:
+        """Take a step that depends on what the runner says; end the run where that cannot be so."""
         try:
-            persist(lambda: takes[message["type"]](message), goes_on=self.hold)
+            persist(step, goes_on=self.hold)
         except _UNFIT_OUTPUT as error:  # user code shares the runner's channel
             self.failure = self.failure or Failure(error=str(error))
+            self.is_spoiled = True
+            self.process.kill()
 
     def _keep_application(self, message: dict[str, Any]) -> None:
         if not message["application_id"]:
@@ -334,6 +345,7 @@ class _Supervision:
         """Whether what it has made is published though it fails: asked for, and its last try."""
         return (
             self.version.definition.get("on_partial") == "publish"
+            and not self.is_spoiled
             and failure.kind is FailureKind.CODE
             and bool(self.output.unmade)
             and any(outlet.partitions for outlet in self.output.outlets())

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from accounts_app import policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.connections import ConnectionsError, connection_of
+from assets_app.execution.connections import ConnectionsError
+from assets_app.execution.data_files import storage_of
 from assets_app.execution.recorded import records_of
 from assets_app.execution.requests import preview_selection
 from assets_app.models import Asset, AssetPartition
 from slicewise import PartitionKey, PartitionKeyError
-from slicewise.io import NoStorageError, Place, Storage, storage_at
+from slicewise.io import NoStorageError, Storage
 from slicewise.io.recorded import Difference, find_differences
 from slicewise.keys import WHOLE
 from slicewise.storage import StorageError
@@ -73,14 +74,12 @@ def verify_partitions(
 def reachable_storage(asset: Asset) -> Storage:
     """Return the storage of the asset's data; InvalidRequest where this process reaches none."""
     try:
-        place = Place(
-            uri=asset.canonical_uri,
+        storage = storage_of(
+            asset.canonical_uri,
             asset=asset.name,
             format=asset.format or None,
             columns=asset.columns or (),
-            connection=connection_of(asset.canonical_uri),
         )
-        storage = storage_at(place)
         if not storage.is_reachable():
             raise InvalidRequest(
                 {

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from slicewise import plugins
 from slicewise.definitions import PartitionDefinition
+from slicewise.folders import key_folder
 from slicewise.keys import PartitionKey
 from slicewise.options import WriteMode
 from slicewise.storage.errors import StorageError
@@ -130,6 +131,15 @@ class Storage(ABC):
         """
         return None
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server keeps the data, which is reached by a login and not by the rights of a
+        user of this host.
+
+        A worker that is root works on other data by a process of the user that runs have.
+        """
+        return False
+
     def refuse_place(self) -> None:
         """Raise UnfitPlaceError where nothing could be published at this place.
 
@@ -138,9 +148,21 @@ class Storage(ABC):
         """
         return
 
+    @classmethod
+    def partition_path(cls, definition: PartitionDefinition | None, key: PartitionKey) -> str:
+        """Return the path of a partition as `stage` says it, relative to the asset.
+
+        The worker computes it as well, and refuses a run whose runner says another one.
+        """
+        return key_folder(definition, key)
+
     @abstractmethod
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        """Where an attempt's data waits, as a text that `publish` understands."""
+        """Where an attempt's data waits, as a text that `publish` understands.
+
+        Computed of place and writer alone. The worker computes it as well, and refuses a run whose
+        runner says another one.
+        """
 
     @abstractmethod
     def read(

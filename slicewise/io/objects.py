@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _COLUMN = "_slicewise_attempt"
 _DATA, _LOG, _TRIAL = "_slicewise/data", "_slicewise/log", "_slicewise/trial"
 _AT_ONCE = 16
+# As pyarrow names them; a connection may say that a folder of this host stands for one.
+_STORES = frozenset({"s3", "gs", "gcs"})
 
 _Result = TypeVar("_Result")
 
@@ -47,6 +49,10 @@ class ObjectStorage(Storage):
     """The scheme of Hadoop's connector."""
     arrow: ClassVar[str]
     """The scheme by which pyarrow knows the store."""
+
+    @property
+    def is_remote(self) -> bool:
+        return urlsplit(self._arrow_uri).scheme in _STORES
 
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
         return f"{_DATA}/{_COLUMN}={_attempt(writer)}"

@@ -45,6 +45,10 @@ class PostgresStorage(Storage, kind="postgres"):
         database, schema, name = names
         return Table(parts.hostname, parts.port or 5432, database, schema, name)
 
+    @property
+    def is_remote(self) -> bool:
+        return True
+
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
         return staging_table(_attempt(writer, writer.attempt), writer.fence)
 

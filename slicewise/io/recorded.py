@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from slicewise.definitions import PartitionDefinition
-from slicewise.folders import key_folder
 from slicewise.io.base import Measured, Storage
 from slicewise.keys import PartitionKey
 
@@ -77,7 +76,7 @@ def find_differences(
     for look in range(_LOOKS):
         if look:
             time.sleep(_PAUSE_SECONDS)
-        paths = {key.text: key_folder(definition, key) for key in keys}
+        paths = {key.text: storage.partition_path(definition, key) for key in keys}
         measured = storage.measure(list(paths.values()))
         if measured is None:
             return None

@@ -19,7 +19,9 @@ from slicewise.storage.layout import (
     versions_home,
     versions_of,
 )
+from slicewise.storage.links import read_own_file, write_own_file
 
+_LONGEST_MARKER_BYTES = 64 * 1024 * 1024
 _JOINED_PREFIX, _TAKEN_PREFIX = "_joined-", "_taken-"
 # File systems that know no hard links, or no more of them for one file.
 _NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
@@ -130,13 +132,13 @@ def _numbers(folder: Path) -> list[int]:
 def _note_files(source: Path, marker: str) -> None:
     """The marker says which files the attempt has added, so that a later one can replace them."""
     names = [entry.name for entry in os.scandir(source) if not entry.name.startswith("_")]
-    (source / marker).write_text(json.dumps(sorted(names)))
+    write_own_file(source / marker, json.dumps(sorted(names)))
 
 
 def _join(source: Path, target: Path, joined: Path, drop: Iterable[str]) -> None:
     joined.mkdir()
     for entry in os.scandir(source):
-        if entry.is_file():
+        if entry.is_file(follow_symlinks=False):
             _link(Path(entry.path), joined / entry.name)
     gone = {name for marker in drop for name in [marker, *_noted(target / marker)]}
     try:
@@ -151,18 +153,19 @@ def _join(source: Path, target: Path, joined: Path, drop: Iterable[str]) -> None
 
 def _noted(marker: Path) -> list[str]:
     try:
-        return [str(name) for name in json.loads(marker.read_text() or "[]")]
+        text = read_own_file(marker, _LONGEST_MARKER_BYTES)
     except FileNotFoundError:
         return []
+    return [str(name) for name in json.loads(text or "[]")]
 
 
 def _link(source: Path, target: Path) -> None:
     try:
-        os.link(source, target)
+        os.link(source, target, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        shutil.copy2(source, target)
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _take_from_others(staging: Path) -> None:
@@ -171,6 +174,8 @@ def _take_from_others(staging: Path) -> None:
     Who joins to it still must not find its folder any more: half of it would be put in place.
     """
     for other in staging.parent.glob(f"{STAGING_PREFIX}*/{_JOINED_PREFIX}*"):
+        if other.parent.is_symlink():
+            continue
         taken = other.with_name(f"{_TAKEN_PREFIX}{uuid4().hex}")
         with suppress(FileNotFoundError):  # put in place, or taken by another one
             os.rename(other, taken)

@@ -19,6 +19,7 @@ from slicewise.storage.layout import (
     staging_home,
     version_of,
 )
+from slicewise.storage.links import refuse_foreign_root, refuse_links
 from slicewise.storage.locking import lock
 
 LOCK_PATIENCE_SECONDS = 5.0
@@ -51,13 +52,14 @@ def publish(
 
     Raises StagingLostError for a caller that has been followed by another one, and when something
     is still to be done and nothing staged is left; StorageError when a target holds folders that no
-    partition of this asset would hold.
+    partition of this asset would hold, and when a link stands in the way.
     """
     asset = Path(root)
     home = Path(staging).parent
     marker = marker_name(run_id, attempt)
     drop = [marker_name(run_id, one) for one in earlier]
     facts: dict[str, Facts] = {}
+    refuse_foreign_root(asset)
     with lock_asset(asset):
         mine = take_over(home, run_id, attempt, fence)
         for partition in partitions:
@@ -83,10 +85,12 @@ def check(
     From then on whoever held the attempt before can exchange nothing any more.
     """
     asset, marker = Path(root), marker_name(run_id, attempt)
+    refuse_foreign_root(asset)
     mine = take_over(Path(staging).parent, run_id, attempt, fence)
     for partition in partitions:
         path = str(partition["path"])
         refuse_path_out(path)
+        refuse_links(asset, path, mine, modes.links_beside(mine))
         if (asset / path / marker).exists():
             continue
         modes.take_back(asset, path, mine / path, mine, marker)
@@ -119,6 +123,7 @@ def _publish_one(
     asset: Path, staging: Path, path: str, marker: str, mode: str, drop: Sequence[str]
 ) -> Facts:
     refuse_path_out(path)
+    refuse_links(asset, path, staging, modes.links_beside(staging))
     source, target = staging / path, asset / path
     if (target / marker).exists():
         modes.adopt(asset, path, staging)  # whoever published it may have ended before

@@ -9,10 +9,10 @@ from slicewise.storage.fencing import remove
 from slicewise.storage.layout import (
     DISCARDED_PREFIX,
     UNPARTITIONED,
-    version_of,
     versions_home,
     versions_of,
 )
+from slicewise.storage.links import find_link, is_version_link
 from slicewise.storage.publishing import lock_asset, refuse_path_out
 
 WRITTEN_SINCE = "its data is not of the run on record"
@@ -51,7 +51,7 @@ def _take_away(asset: Path, path: str, markers: Sequence[str]) -> Iterator[Path]
     target = asset / path
     _refuse_links(asset, target.parent if path != UNPARTITIONED else target)
     if target.is_symlink():
-        if version_of(asset, path) is None or _linked(target) != versions_of(asset, path):
+        if not is_version_link(asset, path):
             raise KeptError(IS_LINK)
         _refuse_unmarked(target, markers)
         os.unlink(target)
@@ -96,15 +96,8 @@ def _take_versions(asset: Path, path: str, markers: Sequence[str]) -> Iterator[P
 
 def _refuse_links(first: Path, last: Path) -> None:
     """Raise KeptError where a folder from ``first`` down to ``last`` is a link."""
-    relative = last.relative_to(first)
-    between = [first / folder for folder in (relative, *relative.parents)]
-    if any(folder.is_symlink() for folder in between):
+    if find_link(first, last) is not None:
         raise KeptError(IS_LINK)
-
-
-def _linked(link: Path) -> Path:
-    """Return the folder of versions that a link leads into."""
-    return Path(os.path.normpath(link.parent / os.readlink(link))).parent
 
 
 def _refuse_unmarked(folder: Path, markers: Sequence[str]) -> None:

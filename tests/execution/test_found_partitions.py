@@ -242,7 +242,7 @@ def test_what_is_no_key_is_refused(
     models: Asset, alice: User, gateway: Gateway, key: object
 ) -> None:
     attempt = discovering(models, alice, gateway)
-    output = Output(attempt.run, attempt.row)
+    output = Output(attempt.run, attempt.row, None)
     with pytest.raises(ValueError, match=r"key|partition"):
         output.take_found({"set": "active_customers", "keys": [key]})
 
@@ -250,7 +250,7 @@ def test_what_is_no_key_is_refused(
 def test_keys_of_one_text_are_not_mixed_up(models: Asset, alice: User, gateway: Gateway) -> None:
     discover(models, alice, gateway, 1)
     attempt = discovering(models, alice, gateway)
-    output = Output(attempt.run, attempt.row)
+    output = Output(attempt.run, attempt.row, None)
     output.take_found({"set": "active_customers", "keys": [1]})
     with pytest.raises(ValueError, match="1 and '1' would be one partition of 'active_customers'"):
         output.take_found({"set": "active_customers", "keys": ["1"]})

@@ -234,8 +234,16 @@ def test_data_of_what_a_run_does_not_make_is_refused(
     alice: User, gateway: Gateway, split: Pair
 ) -> None:
     attempt = begun(split[0], alice, gateway, "2013-01-01")
-    output = Output(attempt.run, attempt.row)
-    staged = {"root": "/lake", "staging": "/lake/_s", "partitions": []}
+    version = attempt.run.producer_version
+    version.definition["outlets"] = [
+        {"name": name, "uri": f"file:///lake/{name}"} for name in ("train", "test")
+    ]
+    output = Output(attempt.run, attempt.row, attempt.keys)
+    disk_name = attempt.row.disk_names(version)["test"]
+    staging = storage.staging_path(
+        Path("/lake/test"), attempt.run.pk, disk_name, 1, partitioned=True
+    )
+    staged = {"staging": str(staging), "partitions": []}
     output.take_staged({"asset": "test", **staged})
     with pytest.raises(ValueError, match="'carriers', which it does not make"):
         output.take_staged({"asset": "carriers", **staged})

@@ -166,7 +166,7 @@ def test_what_may_not_be_looked_at_counts_as_not_published(ready: Ready) -> None
     real = storage.published
 
     def published(root: str, paths: list[str], **names: Any) -> list[str]:
-        if paths == ["partition=2013-01-01"]:
+        if "partition=2013-01-01" in paths:
             raise refused
         return real(root, paths, **names)
 

@@ -217,8 +217,8 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
     staging, other = lake.stage(4, "new"), beside.stage(5, "beside")
     real_link, real_remove = os.link, shutil.rmtree
 
-    def asleep(source: Path, target: Path) -> None:
-        real_link(source, target)
+    def asleep(source: Path, target: Path, **options: Any) -> None:
+        real_link(source, target, **options)
         monkeypatch.setattr(os, "link", real_link)
 
         def remove(folder: Path, **options: Any) -> None:
@@ -245,7 +245,7 @@ def test_half_of_what_is_taken_from_one_that_still_joins_is_not_put_in_place(
 def test_where_files_cannot_be_linked_they_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **options: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     lake = Lake(tmp_path / "a", "append")

@@ -13,6 +13,7 @@ from assets_app.execution.outputs import Output
 from assets_app.models import Asset, AssetPartition, Gateway, ProducerVersion, Run, Schedule
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
+from slicewise.storage import staging_path
 from tests.catalogue.conftest import bundle
 from tests.scheduling.scenes import at, begin, cron, scheduled, waiting
 
@@ -80,10 +81,12 @@ def test_an_outlet_that_moved_while_its_old_file_is_broken_is_made_by_its_new_fu
     assert claimed() == {("pair", "a", "2024-07-01"), ("b", "b", "2024-07-01")}
     # What the old function writes of b all the same is put nowhere.
     attempt = begin(Run.objects.get(asset__name="a"), gateway)
-    output = Output(attempt.run, attempt.row)
-    partitions = [{"key": "2024-07-01", "path": "day=2024-07-01", "rows": 1, "bytes": 1}]
-    for name in ("a", "b"):
-        output.take_staged({"asset": name, "staging": f"/lake/{name}/s", "partitions": partitions})
+    output = Output(attempt.run, attempt.row, attempt.keys)
+    partitions = [{"key": "2024-07-01", "path": "partition=2024-07-01", "rows": 1, "bytes": 1}]
+    for name, disk_name in attempt.row.disk_names(attempt.run.producer_version).items():
+        place = Path("/lake") / name
+        staging = staging_path(place, attempt.run.pk, disk_name, 1, partitioned=True)
+        output.take_staged({"asset": name, "staging": str(staging), "partitions": partitions})
     assert [outlet.asset_id for outlet in output.outlets()] == [attempt.run.asset_id]
     assert attempts.intend_to_publish(attempt.row, output.outlets())
     assert ending.succeed(attempt.row)

@@ -28,6 +28,10 @@ CREATE TABLE IF NOT EXISTS made (till, partition, attempt, schema, PRIMARY KEY (
 class PointOfSale(Storage, kind="pos"):
     """One partition of one till is replaced in one transaction."""
 
+    @classmethod
+    def partition_path(cls, definition: PartitionDefinition | None, key: PartitionKey) -> str:
+        return key.text or "."
+
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
         return _name(writer)
 
@@ -54,7 +58,8 @@ class PointOfSale(Storage, kind="pos"):
                 "INSERT INTO waiting VALUES (?, ?, ?, ?)",
                 (till, key.text, attempt, frame.schema.simpleString()),
             )
-        return [Staged(key.text, key.text or ".", len(rows), sum(map(len, rows)))]
+        path = self.partition_path(definition, key)
+        return [Staged(key.text, path, len(rows), sum(map(len, rows)))]
 
     def read(
         self,

@@ -1,0 +1,39 @@
+"""``python -m slicewise.data_helper --control-fd N [--uid U --gid G]``: the helper of a worker."""
+
+import argparse
+import os
+import signal
+import socket
+
+from slicewise.data_helper.rights import give_up_rights, hide_memory
+from slicewise.data_helper.server import preload, serve
+from slicewise.runner.processes import renounce_privileges
+
+
+def main() -> None:
+    """Serve requests until the process that has started this one closes the control socket."""
+    parser = argparse.ArgumentParser(prog="python -m slicewise.data_helper", description=__doc__)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--uid", type=int)
+    parser.add_argument("--gid", type=int)
+    options = parser.parse_args()
+    os.set_inheritable(options.control_fd, False)
+    control = socket.socket(fileno=options.control_fd)
+    # Signals of a terminal and of an orderly stop are for the worker: it finishes what it does.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    hide_memory()
+    renounce_privileges()
+    preload()
+    if options.uid is not None:
+        # Here, and not by whoever starts this process: it would be open to others of the user
+        # between the start of its program and the first line of it.
+        give_up_rights(options.uid, options.gid)
+    os.chdir("/")
+    control.send(b"ready\n")
+    serve(control)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Errors of a storage as they cross the channel of the helper, with their class."""
+
+import errno
+from typing import Any
+
+from slicewise.io.base import NoStorageError
+from slicewise.plugins import PluginError
+from slicewise.runner.wire import Message
+from slicewise.storage.errors import (
+    StagingLostError,
+    StorageError,
+    TryAgainError,
+    UnfitFileSystemError,
+    UnfitPlaceError,
+    UnfitStoreError,
+)
+
+_LONGEST = 4000
+# From what is special to what is general: the first one that an error is an instance of counts.
+_KNOWN: dict[str, type[Exception]] = {
+    cls.__name__: cls
+    for cls in (
+        *(StagingLostError, UnfitFileSystemError, UnfitStoreError, UnfitPlaceError, StorageError),
+        *(TryAgainError, OSError, NoStorageError, PluginError, ValueError, TypeError, LookupError),
+        *(ArithmeticError, AttributeError, RuntimeError, Exception),
+    )
+}
+
+
+def error_to_json(error: BaseException) -> Message:
+    """Return an error as a message."""
+    name = next((name for name, cls in _KNOWN.items() if isinstance(error, cls)), "Exception")
+    said = str(error)
+    if name != type(error).__name__ and not isinstance(error, StorageError | OSError):
+        said = f"{type(error).__name__}: {said}"
+    fields: Message = {"class": name, "message": said[:_LONGEST]}
+    if isinstance(error, OSError):
+        fields["errno"] = error.errno
+        fields["strerror"] = None if error.strerror is None else str(error.strerror)[:_LONGEST]
+        fields["files"] = [_text(error.filename), _text(error.filename2)]
+    return fields
+
+
+def error_from_json(fields: object) -> Exception:
+    """Return the error of a message. Raises ValueError for what is none."""
+    if not isinstance(fields, dict) or not _is_text(fields.get("message")):
+        raise ValueError("an error of another form")
+    cls, message = _KNOWN.get(str(fields.get("class"))), fields["message"]
+    if cls is None:
+        raise ValueError("an error of no known class")
+    if not issubclass(cls, OSError):
+        # Some of them make their sentence of other things, which are not sent.
+        error = cls.__new__(cls)
+        Exception.__init__(error, message)
+        return error
+    return _os_error(cls, fields)
+
+
+def _os_error(cls: type[OSError], fields: Message) -> OSError:
+    number, said, files = fields.get("errno"), fields.get("strerror"), fields.get("files")
+    if number is None:
+        return OSError(fields["message"])
+    if type(number) is not int or number not in errno.errorcode or not _is_text(said):
+        raise ValueError("an error of no known number")
+    if not isinstance(files, list) or len(files) != 2 or not all(map(_is_text_or_none, files)):
+        raise ValueError("an error of another form")
+    if cls is TryAgainError:
+        return TryAgainError(str(said))
+    return OSError(number, said, files[0], None, files[1])
+
+
+def _text(name: Any) -> str | None:
+    return None if name is None else str(name)[:_LONGEST]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST
+
+
+def _is_text_or_none(value: object) -> bool:
+    return value is None or _is_text(value)

@@ -1,0 +1,72 @@
+"""A storage whose work on data is done by the helper."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, cast
+
+from slicewise.data_helper.calls import writer_to_json
+from slicewise.data_helper.client import DataHelper
+from slicewise.io.base import Measured, Storage, Writer
+
+
+def forwarded(storage: Storage, helper: DataHelper) -> Storage:
+    """Return a storage of the same place, of which the helper does what a worker calls.
+
+    What is computed of place and writer alone, such as `staging`, is computed in this process.
+    """
+    copy = _forwarding(type(storage))(storage.place)
+    vars(copy)["_helper"] = helper
+    return copy
+
+
+class _Forwarding(Storage):
+    """Before the storage's own class among the bases: its methods are the helper's to call."""
+
+    _helper: DataHelper
+
+    def refuse_place(self) -> None:
+        self._call("refuse_place")
+
+    def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
+        self._call("check", staging=staging, partitions=list(partitions), writer=_json(writer))
+
+    def publish(
+        self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
+    ) -> Mapping[str, Mapping[str, Any]]:
+        facts: Mapping[str, Mapping[str, Any]] = self._call(
+            "publish", staging=staging, partitions=list(partitions), writer=_json(writer)
+        )
+        return facts
+
+    def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
+        published: list[str] = self._call("published", paths=list(paths), writer=_json(writer))
+        return published
+
+    def discard(self, writer: Writer) -> None:
+        self._call("discard", writer=_json(writer))
+
+    def is_reachable(self) -> bool:
+        return bool(self._call("is_reachable"))
+
+    def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None] | None:
+        sizes: Mapping[str, Measured | None] | None = self._call("measure", paths=list(paths))
+        return sizes
+
+    def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
+        asked = {path: [_json(writer) for writer in own] for path, own in writers.items()}
+        reasons: Mapping[str, str] = self._call("remove", writers=asked)
+        return reasons
+
+    def _call(self, name: str, **arguments: Any) -> Any:
+        return self._helper.call(name, self.place, arguments)
+
+
+_json = writer_to_json
+
+
+@cache
+def _forwarding(cls: type[Storage]) -> type[Storage]:
+    return cast(
+        "type[Storage]",
+        type(f"Forwarded{cls.__name__}", (_Forwarding, cls), {"__module__": __name__}),
+    )

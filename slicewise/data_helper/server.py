@@ -1,0 +1,76 @@
+"""The helper's side: one thread that forks a process for each request."""
+
+import importlib
+import os
+import select
+import signal
+import socket
+import threading
+import warnings
+from contextlib import suppress
+from typing import NoReturn
+
+from slicewise import plugins
+from slicewise.data_helper.calls import answer_to, refusal
+from slicewise.garbage import freeze_what_is_loaded
+from slicewise.io.base import find_storage
+from slicewise.runner.wire import encode, read_message, receive_header
+
+LONGEST_REQUEST_BYTES = 512 * 1024 * 1024
+
+
+def preload() -> None:
+    """Load once what processes for requests would take long to load, packages' storages too."""
+    find_storage("file:///")
+    with warnings.catch_warnings(action="ignore"):
+        plugins.load(plugins.IO)
+    with suppress(ImportError):
+        importlib.import_module("pyarrow.fs")
+    freeze_what_is_loaded()
+
+
+def serve(control: socket.socket) -> None:
+    """Fork a process for each request, until the control socket is closed. Never returns in a
+    forked process.
+
+    A request that waits for a file server that is gone keeps no other one waiting.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes leave nothing to be waited for
+    while (received := receive_header(control, 1)) is not None:
+        _, descriptors = received
+        if not descriptors:
+            continue
+        channel = socket.socket(fileno=descriptors[0])
+        try:
+            pid = os.fork()
+        except OSError as error:
+            with suppress(OSError):
+                channel.send(encode(refusal(error)))
+        else:
+            if pid == 0:
+                _run(control, channel)
+        channel.close()
+
+
+def _run(control: socket.socket, channel: socket.socket) -> NoReturn:
+    """In the forked process: answer the request, and never return."""
+    try:
+        control.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        request = read_message(channel, LONGEST_REQUEST_BYTES)
+        if request is not None:
+            threading.Thread(target=_end_with, args=[channel], daemon=True).start()
+            channel.sendall(encode(answer_to(request)))
+    finally:
+        os._exit(0)
+
+
+def _end_with(channel: socket.socket) -> None:
+    """End this process, whatever it does, when nobody waits for its answer any more.
+
+    Whoever has asked has ended, or has given up: another one may be asked the same.
+    """
+    poll = select.poll()
+    poll.register(channel, select.POLLRDHUP | select.POLLHUP)
+    poll.poll()
+    os._exit(1)

@@ -1,0 +1,422 @@
+"""The process that works on data for a worker that is root: of runs' user, and of nobody else's.
+
+Where the tests are not root, it has their own user, and all but that is the same.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slicewise.data_helper.calls import CALLS, UnfitAnswerError
+from slicewise.data_helper.client import DataHelper
+from slicewise.data_helper.errors import error_from_json, error_to_json
+from slicewise.data_helper.forwarding import forwarded
+from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
+from slicewise.options import WriteMode
+from slicewise.plugins import PluginError
+from slicewise.storage import (
+    StagingLostError,
+    StorageError,
+    TryAgainError,
+    UnfitFileSystemError,
+    UnfitPlaceError,
+    UnfitStoreError,
+    marker_name,
+)
+
+IS_ROOT = os.geteuid() == 0
+NOBODY = pwd.getpwnam("nobody")
+USER = (NOBODY.pw_uid, NOBODY.pw_gid) if IS_ROOT else None
+ENV = {"PATH": os.environ["PATH"]}
+MODES: list[WriteMode] = ["replace", "append", "version"]
+
+
+@pytest.fixture(scope="module")
+def helper() -> Iterator[DataHelper]:
+    """A helper that many tests ask."""
+    running = DataHelper(env=ENV, user=USER)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def own_helper() -> Iterator[DataHelper]:
+    """A helper that does not have much patience, and may be killed."""
+    running = DataHelper(env=ENV, user=USER, patience=2.0)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def lake() -> Iterator[Path]:
+    """A folder of the user's, which other users reach."""
+    folder = Path(tempfile.mkdtemp(prefix="slicewise-lake-"))
+    folder.chmod(0o755)
+    give(folder)
+    yield folder
+    for place in folder.rglob("*"):
+        if place.is_dir() and not place.is_symlink():
+            place.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def give(folder: Path) -> None:
+    """Have the runs' user own a folder and all that is in it, as if a run had made it."""
+    if USER is not None:
+        for place in (folder, *folder.rglob("*")):
+            os.lchown(place, *USER)
+
+
+def stage(storage: Storage, writer: Writer, count: int, text: str = "new") -> tuple[str, list[Any]]:
+    """What a run has written: its staging folder, and its partitions."""
+    staging = Path(storage.staging(writer, partitioned=True))
+    partitions = []
+    for number in range(count):
+        folder = staging / f"day={number}"
+        folder.mkdir(parents=True)
+        (folder / f"part-{writer.run_id}").write_text(text)
+        (folder / marker_name(writer.run_id, writer.attempt)).touch()
+        partitions.append({"key": str(number), "path": folder.name, "rows": 1, "bytes": 3})
+    give(staging.parent)
+    return str(staging), partitions
+
+
+def storage_in(lake: Path, helper: DataHelper, mode: WriteMode = "replace") -> Storage:
+    return forwarded(storage_at(Place(uri=str(lake / "asset"), write_mode=mode)), helper)
+
+
+def children(helper: DataHelper) -> list[int]:
+    """The processes that it has forked for requests, and that are at work."""
+    try:
+        text = Path(f"/proc/{helper.pid}/task/{helper.pid}/children").read_text()
+    except FileNotFoundError:
+        return []
+    return [int(pid) for pid in text.split()]
+
+
+def await_that(is_so: Callable[[], object], seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def in_the_background(act: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
+    results: list[object] = []
+
+    def work() -> None:
+        try:
+            results.append(act())
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread, results
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_is_done_by_the_user_that_runs_have(
+    lake: Path, helper: DataHelper, mode: WriteMode
+) -> None:
+    storage = storage_in(lake, helper, mode)
+    storage.refuse_place()
+    assert not storage.is_reachable()
+    for run_id in (1, 2):
+        writer = Writer(run_id=run_id, attempt="a")
+        staging, partitions = stage(storage, writer, 3)
+        storage.check(staging, partitions, writer)
+        facts = storage.publish(staging, partitions, writer)
+        version = {"version": run_id} if mode == "version" else {}
+        assert facts == {f"day={number}": version for number in range(3)}
+        paths = [one["path"] for one in partitions]
+        assert storage.published([*paths, "day=9"], writer) == paths
+        storage.discard(writer)
+    assert storage.is_reachable()
+    kept = ["part-1", "part-2"] if mode == "append" else ["part-2"]
+    assert sorted(part.name for part in (lake / "asset" / "day=1").glob("part-*")) == kept
+    size = Measured(bytes=3 * len(kept))
+    assert storage.measure(["day=1", "day=9"]) == {"day=1": size, "day=9": None}
+    assert storage.remove({"day=1": [writer], "day=2": [Writer(run_id=7, attempt="a")]}) == {
+        "day=2": "its data is not of the run on record"
+    }
+    assert not (lake / "asset" / "day=1").exists()
+    owner = os.geteuid() if USER is None else USER[0]
+    assert {place.lstat().st_uid for place in lake.rglob("*")} == {owner}
+    assert not list((lake / "asset").glob("_slicewise-s*"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_the_user_may_not_touch_is_not_touched(
+    lake: Path, helper: DataHelper, mode: WriteMode
+) -> None:
+    """The asset's folder is made a link to one that the worker alone may write."""
+    victims = lake / "victims"
+    (victims / "day=0").mkdir(parents=True)
+    (victims / "day=0" / "module.py").write_text("theirs")
+    storage = storage_in(lake, helper, mode)
+    writer = Writer(run_id=1, attempt="a")
+    # Beside the victim, where the run may write.
+    staging, partitions = stage(storage, writer, 1)
+    os.rename(lake / "asset", lake / "real")
+    (lake / "asset").symlink_to(victims)
+    if USER is not None:
+        os.lchown(lake / "asset", *USER)
+        for place in (victims, *victims.rglob("*")):
+            os.chown(place, 0, 0)
+    victims.chmod(0o555)
+    with pytest.raises((PermissionError, StorageError)):
+        storage.publish(staging, partitions, writer)
+    storage.discard(writer)
+    assert [path.name for path in victims.rglob("*")] == ["day=0", "module.py"]
+    assert (victims / "day=0" / "module.py").read_text() == "theirs"
+    victims.chmod(0o755)
+
+
+def test_a_marker_that_leads_to_a_file_of_root_s_is_not_written_through(
+    lake: Path, helper: DataHelper
+) -> None:
+    secret = lake / "secret"
+    secret.write_text("theirs")
+    secret.chmod(0o400)
+    storage = storage_in(lake, helper, "append")
+    writer = Writer(run_id=1, attempt="a")
+    staging, partitions = stage(storage, writer, 1)
+    marker = Path(staging) / "day=0" / marker_name(1, "a")
+    marker.unlink()
+    marker.symlink_to(secret)
+    if IS_ROOT:
+        os.chown(secret, 0, 0)
+        os.lchown(marker, *(USER or ()))
+    storage.publish(staging, partitions, writer)
+    assert secret.read_text() == "theirs"
+
+
+def test_it_has_no_rights_no_descriptors_and_no_memory_that_others_read(
+    helper: DataHelper, lake: Path
+) -> None:
+    storage_in(lake, helper).is_reachable()
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{helper.pid}/status").read_text().splitlines()
+    )
+    uid, gid = USER or (os.getuid(), os.getgid())
+    assert status["Uid"].split() == [str(uid)] * 4
+    assert status["Gid"].split() == [str(gid)] * 4
+    assert status["NoNewPrivs"] == "1"
+    assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
+    for name in ("environ", "mem", "maps", "fd/0"):
+        code = "import sys; open(sys.argv[1], 'rb')"
+        said = _as_user([sys.executable, "-I", "-S", "-c", code, f"/proc/{helper.pid}/{name}"])
+        assert "PermissionError" in said, name
+    if IS_ROOT:
+        assert status["Groups"].split() == []
+        folder = Path(f"/proc/{helper.pid}/fd")
+        places = [os.readlink(place) for place in folder.iterdir()]
+        assert sorted(place.partition(":")[0] for place in places) == [*["/dev/null"] * 3, "socket"]
+
+
+def _as_user(command: list[str]) -> str:
+    """What another process of the user says to errors."""
+    child = os.fork() if USER is not None else None
+    if child is None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stderr
+    if child == 0:
+        status = 0
+        try:
+            os.setgroups([])
+            os.setresgid(*[NOBODY.pw_gid] * 3)
+            os.setresuid(*[NOBODY.pw_uid] * 3)
+            open(command[-1], "rb").close()
+            status = 1
+        except PermissionError:
+            status = 0
+        except OSError:
+            status = 2
+        finally:
+            os._exit(status)
+    return "PermissionError" if os.waitpid(child, 0)[1] == 0 else ""
+
+
+def test_it_sees_nothing_of_the_worker_s_environment(lake: Path) -> None:
+    os.environ["SLICEWISE_TEST_SECRET"] = "hunter2"
+    try:
+        helper = DataHelper(env=ENV, user=USER)
+        storage_in(lake, helper).is_reachable()
+    finally:
+        del os.environ["SLICEWISE_TEST_SECRET"]
+    if IS_ROOT:
+        assert "hunter2" not in Path(f"/proc/{helper.pid}/environ").read_text()
+    assert helper.pid is not None
+    helper.close()
+
+
+def test_one_that_dies_while_it_publishes_is_followed_by_another(
+    lake: Path, own_helper: DataHelper
+) -> None:
+    storage = storage_in(lake, own_helper)
+    first = Writer(run_id=1, attempt="a")
+    staging, partitions = stage(storage, first, 600)
+    storage.is_reachable()
+    thread, results = in_the_background(lambda: storage.publish(staging, partitions, first))
+    await_that(lambda: (lake / "asset" / "day=3").exists())
+    for pid in [*children(own_helper), own_helper.pid]:
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+    thread.join(30)
+    assert isinstance(results[0], TryAgainError), "it ended before it was killed"
+    assert "died" in str(results[0])
+    paths = [one["path"] for one in partitions]
+    then = Writer(run_id=1, attempt="a", fence=2)
+    done = storage.published(paths, then)
+    assert 0 < len(done) < len(paths)
+    assert set(storage.publish(staging, partitions, then)) == set(paths)
+    assert storage.published(paths, then) == paths
+
+
+def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
+    lake: Path, own_helper: DataHelper
+) -> None:
+    storage = storage_in(lake, own_helper)
+    first = Writer(run_id=1, attempt="a")
+    staging, partitions = stage(storage, first, 600)
+    storage.is_reachable()
+    thread, results = in_the_background(lambda: storage.publish(staging, partitions, first))
+    await_that(lambda: (lake / "asset" / "day=3").exists())
+    (hanging,) = children(own_helper)
+    os.kill(hanging, signal.SIGSTOP)
+    began = time.monotonic()
+    assert storage.is_reachable()
+    assert time.monotonic() - began < 2, "it waited for the one that hangs"
+    thread.join(30)
+    assert isinstance(results[0], TryAgainError)
+    assert "has not answered for 2 s" in str(results[0])
+    patient = storage_in(lake, DataHelper(env=ENV, user=USER))
+    patient.publish(staging, partitions, Writer(run_id=1, attempt="a", fence=2))
+    inodes = {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
+    os.kill(hanging, signal.SIGCONT)
+    await_that(lambda: not is_there(hanging))
+    assert inodes == {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
+    vars(patient)["_helper"].close()
+
+
+def test_it_ends_with_its_worker(lake: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from slicewise.data_helper.client import DataHelper\n"
+        "from slicewise.io import Place\n"
+        f"helper = DataHelper(env={ENV!r}, user={USER!r})\n"
+        f"helper.call('is_reachable', Place(uri={str(lake)!r}), {{}})\n"
+        "print(helper.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as worker:
+        assert worker.stdout is not None
+        pid = int(worker.stdout.readline())
+        assert is_there(pid)
+        worker.kill()
+    await_that(lambda: not is_there(pid) or _is_zombie(pid))
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+def test_one_that_cannot_be_started_is_a_failure_that_may_pass(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    storage = storage_in(lake, DataHelper(env=ENV, user=USER))
+    with pytest.raises(TryAgainError, match="did not start"):
+        storage.is_reachable()
+
+
+ERRORS: list[tuple[Exception, type[Exception], str]] = [
+    (StagingLostError("gone"), StagingLostError, "gone"),
+    (StorageError("no"), StorageError, "no"),
+    (
+        UnfitFileSystemError("lock a folder", Path("/x")),
+        UnfitFileSystemError,
+        "the file system of /x",
+    ),
+    (UnfitStoreError("s3://x", "501"), UnfitStoreError, "the store of s3://x"),
+    (UnfitPlaceError("no"), UnfitPlaceError, "no"),
+    (TryAgainError("busy"), TryAgainError, r"\[Errno 11\] busy"),
+    (OSError(28, "No space left", "/x"), OSError, r"\[Errno 28\] No space left: '/x'"),
+    (FileNotFoundError(2, "No such file", "/x"), FileNotFoundError, r"\[Errno 2\]"),
+    (NoStorageError("none"), NoStorageError, "none"),
+    (PluginError("broken"), PluginError, "broken"),
+    (ValueError("bad"), ValueError, "bad"),
+    (KeyError("x"), LookupError, "KeyError: 'x'"),
+    (ZeroDivisionError("x"), ArithmeticError, "ZeroDivisionError: x"),
+    (OSError("without a number"), OSError, "without a number"),
+]
+
+
+@pytest.mark.parametrize(("error", "cls", "said"), ERRORS, ids=lambda one: str(one)[:30])
+def test_errors_keep_their_class(error: Exception, cls: type[Exception], said: str) -> None:
+    raised = error_from_json(error_to_json(error))
+    assert type(raised) is cls
+    assert getattr(raised, "errno", None) == getattr(error, "errno", None)
+    with pytest.raises(cls, match=said):
+        raise raised
+
+
+def test_errors_are_raised_where_the_helper_was_asked(lake: Path, helper: DataHelper) -> None:
+    writer = Writer(run_id=1, attempt="a")
+    with pytest.raises(StagingLostError, match="was not published"):
+        storage_in(lake, helper).publish(str(lake / "asset" / "_s"), [{"path": "day=1"}], writer)
+    with pytest.raises(NoStorageError):
+        helper.call("is_reachable", Place(uri="nothing://x"), {})
+
+
+OF = {"paths": ["a", "b"], "partitions": [{"path": "a"}], "writers": {"a": []}}
+
+
+UNFIT: dict[str, list[object]] = {
+    "publish": [[], {"b": {}}, {"a": 1}, None],
+    "published": [{}, ["c"], [1], None],
+    "measure": [
+        *({}, {"a": None}, [], {"a": [1, 2], "b": 3}),
+        *({"a": None, "b": [1]}, {"a": None, "b": [-1, 0]}, {"a": None, "b": [2**63, 0]}),
+        {"a": None, "b": ["1", 0]},
+    ],
+    "remove": [{"b": "x"}, {"a": 1}, None],
+    **{call: [1] for call in ("check", "discard", "refuse_place", "is_reachable")},
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "result"), [(call, result) for call, results in UNFIT.items() for result in results]
+)
+def test_an_answer_of_another_form_is_refused(call: str, result: object) -> None:
+    with pytest.raises(UnfitAnswerError):
+        CALLS[call].read(result, OF)
+
+
+@pytest.mark.parametrize(
+    "fields", [None, {}, {"class": "SystemExit", "message": "x"}, {"class": "OSError"}]
+)
+def test_an_error_of_another_form_is_refused(fields: object) -> None:
+    with pytest.raises(ValueError, match="error"):
+        error_from_json(fields)
