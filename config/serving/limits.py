@@ -14,7 +14,7 @@ class Limits:
     # Threads that run Django, requests that wait for one, and how long.
     threads: int = 4
     waiting: int = 128
-    patience: float = 10.0
+    patience: float = 30.0
     # Reads of this address, and of files below the other, have threads of their own.
     health: str = "/api/v1/health/"
     health_threads: int = 2
