@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import socket
 import struct
@@ -17,10 +18,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+log = logging.getLogger(__name__)
+
 _ACKNOWLEDGED = struct.Struct("Q")
 _ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
 _INFO_SIZE = 192
 _UNSENT = struct.Struct("i")
+_DROP = struct.pack("ii", 1, 0)
 _ROUNDS = 6  # within the time after which a reader is cut off
 
 
@@ -37,7 +41,10 @@ async def watch(rate: int, seconds: float) -> None:
     known: dict[tuple[int, object], Taken] = {}
     while True:
         await asyncio.sleep(seconds / _ROUNDS)
-        known = cut_slow(known, rate, seconds, time.monotonic())
+        try:
+            known = cut_slow(known, rate, seconds, time.monotonic())
+        except Exception:  # whatever it is, the next round may do better
+            log.exception("slow readers are not watched")
 
 
 def cut_slow(
@@ -58,10 +65,16 @@ def cut_slow(
                 elif now - before.at < seconds:
                     noted[key] = before
                 else:
-                    connection.shutdown(socket.SHUT_RDWR)
+                    _cut_off(connection)
             except OSError:
                 continue
     return noted
+
+
+def _cut_off(connection: socket.socket) -> None:
+    """End it; the kernel drops what is in its buffers, which the reader would hold on to."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
+    connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Connection(socket.socket):
