@@ -19,4 +19,4 @@ ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data LANG=C.UTF-8
 USER slicewise
 VOLUME ["/data", "/lake"]
 ENTRYPOINT ["tini", "--"]
-CMD ["python", "-m", "granian", "--interface", "wsgi", "config.wsgi:application"]
+CMD ["python", "-m", "granian", "--interface", "asginl", "config.asgi:application"]

@@ -33,8 +33,8 @@ class PermissionsPolicyMiddleware:
 class BoundedBodyMiddleware:
     """Answers 413 to a body beyond ``DATA_UPLOAD_MAX_MEMORY_SIZE`` before any of it is read.
 
-    Django bounds forms alone, and only what it keeps in memory of them. A body of no told length
-    counts as empty: nothing reads it.
+    Django bounds forms alone, and only what it keeps in memory of them. The length of a body that
+    came without one is told by `config.serving`, which has read it.
     """
 
     def __init__(self, get_response: _Answer) -> None:

@@ -1,11 +1,29 @@
-"""The same application for servers that speak ASGI."""
+"""The application that the web server runs: Django, behind what reads and sends for it."""
 
 from __future__ import annotations
 
-import os
+import resource
 
-from django.core.asgi import get_asgi_application
+from django.conf import settings
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+from config.serving import Application, Limits
+from config.wsgi import application as django_application
 
-application = get_asgi_application()
+# Each connection takes a descriptor, and a large body or answer another one.
+_DESCRIPTORS = 16_384
+
+_soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+if _soft < _DESCRIPTORS:
+    most = _DESCRIPTORS if _hard == resource.RLIM_INFINITY else min(_hard, _DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, _hard))
+
+application = Application(
+    django_application,
+    Limits(
+        threads=settings.WEB_THREADS,
+        waiting=settings.WEB_WAITING,
+        health=settings.HEALTH_ADDRESS,
+        static=settings.STATIC_URL,
+        body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+    ),
+)

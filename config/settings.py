@@ -82,6 +82,11 @@ BACKFILL_NAME_PATTERN = env.str(
     "BACKFILL_NAME_PATTERN", default="backfill_{asset}_{timestamp:%Y%m%dT%H%M%S}"
 )
 
+# ---------------------------------------------------------------- the web server
+# Threads of each process that run Django, and requests that wait for one before others get 503.
+WEB_THREADS = at_least_one(env, "WEB_THREADS", default=4)
+WEB_WAITING = at_least_one(env, "WEB_WAITING", default=128)
+
 # ---------------------------------------------------------------- Django
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -130,7 +135,7 @@ if IS_COMMAND:
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "accounts_app.protection.PermissionsPolicyMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.static_files.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     # Before whatever reads a body.
     "accounts_app.protection.BoundedBodyMiddleware",
@@ -176,7 +181,7 @@ DATABASES["default"].setdefault("OPTIONS", {}).update(
         "tcp_user_timeout": 30_000,
     }
 )
-DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=max(16, SLOTS + 4))
+DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=max(16, SLOTS + 4, WEB_THREADS + 4))
 if DATABASE_POOL_SIZE:
     DATABASES["default"]["ENGINE"] = "config.pooled"
     DATABASES["default"]["OPTIONS"]["pool"] = {
@@ -205,8 +210,12 @@ CACHES = {
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = DATA_FOLDER / "static"
-# The finders serve straight from the source: no collecting step between an edit and the page.
-WHITENOISE_USE_FINDERS = True
+# Names hold a hash of the content, so that browsers keep files for a year. With DEBUG files have
+# their own names and come straight from the source.
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "config.static_files.HashedFiles"},
+}
 
 # ---------------------------------------------------------------- who may come in
 AUTHENTICATION_BACKENDS = [

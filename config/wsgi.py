@@ -1,13 +1,15 @@
-"""The WSGI application that the web server runs."""
+"""Django as a WSGI application, which `config.asgi` serves."""
 
 from __future__ import annotations
 
 import os
 import signal
 
+import django
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
+from config.collected import collect_static_files
 from config.stack.tether import die_with_parent
 from slicewise.garbage import freeze_what_is_loaded
 
@@ -17,6 +19,8 @@ if "SLICEWISE_TETHERED" in os.environ:
     # granian serves from a child, which would go on serving when granian itself is killed.
     die_with_parent(signal.SIGKILL, os.getppid())
 
+django.setup()
+collect_static_files()
 application = get_wsgi_application()
 
 # The pages' code is else loaded by the first request.

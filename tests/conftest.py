@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from config.collected import collect_static_files
 from config.stack import Services, Stack
 from config.stack.process import scrubbed
 from config.stack.pytest_plugin import BRIEF_JAVA
@@ -97,6 +98,12 @@ def flushes_as_owner() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush_as_owner)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files() -> None:
+    """The hashed names of static files, which each page writes; the web server makes its own."""
+    collect_static_files()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import logging
 import os
 
 import django
-from django.conf import settings
 from django.core.management import call_command
 
 log = logging.getLogger(__name__)
@@ -19,7 +18,6 @@ def main() -> None:
     """Prepare the database that the settings name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    settings.STATIC_ROOT.mkdir(exist_ok=True)  # whitenoise complains about its absence
     call_command("migrate", interactive=False, verbosity=1)
     make_first_account()
     try:

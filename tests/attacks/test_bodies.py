@@ -1,10 +1,6 @@
 """Nobody fills disk or memory of the web server by what is sent to it."""
 
-import os
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +10,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from rest_framework.test import APIClient
 
-from config.stack import Services, ports
-from config.stack.commands import WEB
+from config.stack import Services
+from tests.attacks.web_server import exchange, request, web_server
 
-PROJECT = Path(__file__).resolve().parents[2]
 LIMIT = 2_621_440
 PAGES = ("/sign-in/", "/admin/login/", "/", "/nowhere/")
 OPERATIONS = ("/api/v1/tokens/", "/api/v1/backfills/", "/api/v1/health/", "/api/v1/nowhere/")
@@ -99,26 +94,8 @@ def test_a_body_within_the_limit_is_read(stranger: Client) -> None:
 @pytest.fixture
 def web(services: Services, tmp_path: Path) -> Iterator[tuple[int, Path]]:
     """The port of a web server of its own, and the folder for its temporary files."""
-    (port,) = ports.pick(1)
-    env = {
-        **os.environ,
-        "GRANIAN_HOST": "127.0.0.1",
-        "GRANIAN_PORT": str(port),
-        "TMPDIR": str(tmp_path),
-    }
-    process = subprocess.Popen([sys.executable, *WEB[1:]], env=env, cwd=PROJECT)
-    try:
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.2)
+    with web_server({"TMPDIR": str(tmp_path)}) as (port, _):
         yield port, tmp_path
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 @pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/tokens/"])
@@ -136,4 +113,16 @@ def test_three_hundred_megabytes_are_refused_by_their_first_line(
         )
         answer = connection.recv(65536).decode()
     assert answer.startswith("HTTP/1.1 413")
-    assert not [path for path in temporary.rglob("*.upload*") if path.is_file()]
+    assert not [path for path in temporary.rglob("*") if path.is_file()]
+
+
+def test_a_body_of_no_told_length_is_read_and_bounded(web: tuple[int, Path]) -> None:
+    port, _ = web
+    login = b'{"username": "x", "password": "y"}'
+    told = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+    first = request("POST /api/v1/tokens/", *told)
+    piece = b"%x\r\n%b\r\n" % (len(login), login)
+    assert exchange(port, first, piece + b"0\r\n\r\n").startswith(b"HTTP/1.1 401")
+    large = b"%x\r\n%b\r\n" % (LIMIT, b"y" * LIMIT)
+    answer = exchange(port, first, large[: LIMIT // 2], large[LIMIT // 2 :] + piece)
+    assert answer.startswith(b"HTTP/1.1 413")

@@ -1,0 +1,10 @@
+"""What stands between the web server and Django: nobody who is slow takes one of Django's threads.
+
+Bodies are read, and answers are sent, without a thread; in between a thread of a bounded pool runs
+Django.
+"""
+
+from config.serving.application import Application
+from config.serving.limits import Limits
+
+__all__ = ["Application", "Limits"]

@@ -1,0 +1,128 @@
+"""Readers that take next to nothing are cut off: the web server itself would wait for good.
+
+The kernel knows how much of what was sent has been taken. A connection with bytes to take, of which
+too few were taken for too long, is shut down, also where the answer lies in the web server's or the
+kernel's buffers alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import socket
+import struct
+import termios
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+_ACKNOWLEDGED = struct.Struct("Q")
+_ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
+_INFO_SIZE = 192
+_UNSENT = struct.Struct("i")
+_DROP = struct.pack("ii", 1, 0)
+_ROUNDS = 6  # within the time after which a reader is cut off
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a reader had taken at a time at which there was more to take."""
+
+    at: float
+    count: int
+
+
+async def watch(rate: int, seconds: float) -> None:
+    """Cut off, for good, whoever takes less than `rate` bytes a second over `seconds`."""
+    known: dict[tuple[int, object], Taken] = {}
+    while True:
+        await asyncio.sleep(seconds / _ROUNDS)
+        try:
+            known = cut_slow(known, rate, seconds, time.monotonic())
+        except Exception:  # whatever it is, the next round may do better
+            log.exception("slow readers are not watched")
+
+
+def cut_slow(
+    known: dict[tuple[int, object], Taken], rate: int, seconds: float, now: float
+) -> dict[tuple[int, object], Taken]:
+    """Cut off readers that were too slow since they were noted; return what is noted now."""
+    noted: dict[tuple[int, object], Taken] = {}
+    for connection in _connections():
+        with connection:
+            try:
+                count = _acknowledged(connection)
+                key = (connection.fileno_seen, connection.getpeername())
+                before = known.get(key)
+                if not _unsent(connection):
+                    continue
+                if before is None or count - before.count >= rate * seconds:
+                    noted[key] = Taken(now, count)
+                elif now - before.at < seconds:
+                    noted[key] = before
+                else:
+                    _cut_off(connection)
+            except OSError:
+                continue
+    return noted
+
+
+def _cut_off(connection: socket.socket) -> None:
+    """End it; the kernel drops what is in its buffers, which the reader would hold on to."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Connection(socket.socket):
+    """A second descriptor of a connection, and the number of the first."""
+
+    fileno_seen = -1
+
+
+def _connections() -> Iterator[_Connection]:
+    """The connections that this process has accepted, each to be closed by the caller."""
+    sockets = list(_sockets())
+    ports = {one.getsockname()[1] for one in sockets if _is_listening(one)}
+    for one in sockets:
+        try:
+            is_ours = not _is_listening(one) and one.getsockname()[1] in ports
+        except OSError:
+            is_ours = False
+        if is_ours:
+            yield one
+        else:
+            one.close()
+
+
+def _sockets() -> Iterator[_Connection]:
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                continue
+            found = _Connection(fileno=os.dup(int(name)))
+        except OSError:  # closed by now
+            continue
+        if found.family in (socket.AF_INET, socket.AF_INET6):
+            found.fileno_seen = int(name)
+            yield found
+        else:
+            found.close()
+
+
+def _is_listening(one: socket.socket) -> bool:
+    return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def _acknowledged(connection: socket.socket) -> int:
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
+    (count,) = _ACKNOWLEDGED.unpack_from(info, _ACKNOWLEDGED_AT)
+    return int(count)
+
+
+def _unsent(connection: socket.socket) -> int:
+    (count,) = _UNSENT.unpack(fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(_UNSENT.size)))
+    return int(count)

@@ -1,0 +1,69 @@
+"""Nobody who is slow keeps others waiting: each costs a connection, and no thread."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from config.stack import Services
+from tests.attacks.slow_clients import HEALTH, KINDS, crowd, times
+from tests.attacks.web_server import exchange, request, web_server
+
+# `make faults` measures a minute of 500. Here the machine may be busy with other tests: with a
+# thread each these clients would stop the pages for as long as they are there.
+CLIENTS, SECONDS = 200, 8
+LONGEST_SECONDS, MEDIAN_SECONDS = 8.0, 2.0
+
+
+@pytest.fixture(scope="module")
+def web(services: Services) -> Iterator[int]:
+    """The port of a web server of its own."""
+    with web_server() as (port, _):
+        exchange(port, request("GET /sign-in/"))
+        yield port
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_and_health_answer_while_clients_are_slow(web: int, kind: str) -> None:
+    with crowd(web, CLIENTS, (kind,)):
+        found = times(web, SECONDS / 2, timeout=LONGEST_SECONDS)
+    for seen in (found.page, found.health):
+        assert max(seen) < LONGEST_SECONDS, str(found)
+        assert sorted(seen)[len(seen) // 2] < MEDIAN_SECONDS, str(found)
+
+
+def test_a_body_that_stops_is_refused(web: int) -> None:
+    first = request("POST /api/v1/tokens/", "Content-Length: 100", "Content-Type: application/json")
+    began = time.monotonic()
+    answer = exchange(web, first + b"{")
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"application/problem+json" in answer
+    assert 9 < time.monotonic() - began < 40
+
+
+def test_a_reader_who_takes_nothing_is_cut_off(web: int) -> None:
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        reader.connect(("127.0.0.1", web))
+        path = "/static/vendor/tabler/tabler.min.css"
+        reader.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        reader.settimeout(60)
+        assert reader.recv(1)
+        time.sleep(45)
+        with pytest.raises(ConnectionError):
+            read_all(reader)
+
+
+def read_all(reader: socket.socket) -> None:
+    """Read until the connection is closed; raise ConnectionError where it is not whole."""
+    while reader.recv(65536):
+        pass
+
+
+def test_a_client_who_leaves_is_forgotten(web: int) -> None:
+    first = request("POST /api/v1/tokens/", "Content-Length: 100")
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", web), timeout=10) as connection:
+            connection.sendall(first)
+    assert exchange(web, request(f"GET {HEALTH}")).startswith(b"HTTP/1.1 200")
