@@ -1,17 +1,23 @@
 """The admin site: the policy says who opens it."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
 
 from accounts_app.forms import BoundedSignInForm
 from accounts_app.models import User
 from accounts_app.policy import opens_admin
+
+_View = TypeVar("_View", bound=Callable[..., HttpResponseBase])
+_WHAT_PAGES_SEND = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class AdminSignInForm(BoundedSignInForm, AdminAuthenticationForm):
@@ -35,6 +41,12 @@ class SlicewiseAdminSite(AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         return opens_admin(request.user)
+
+    def admin_view(self, view: _View, cacheable: bool = False) -> _View:
+        """Wrap a view so that the site is asked, and no method is taken for another one: Django's
+        own views answer all but POST as they answer GET.
+        """
+        return super().admin_view(_WHAT_PAGES_SEND(view), cacheable)
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -99,6 +99,15 @@ def require(user: type_of_user, action: Action) -> None:
         )
 
 
+def require_for_some(user: type_of_user, action: Action) -> None:
+    """Raise ``PermissionDenied`` with a sentence unless the user may do this to some asset.
+
+    Asked before a request is read that says to which: whoever may do it to none learns no more.
+    """
+    if not reach(user, action):
+        require(user, action)
+
+
 def opens_admin(user: type_of_user) -> bool:
     """Whether the user may open the admin site: the staff, to look, and the role admin."""
     return user.is_active and (user.is_staff or may(user, Action.ADMINISTER))

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts_app.errors import ConflictingRequest
 from accounts_app.forms import OwnPasswordForm, SignInForm
@@ -42,6 +42,7 @@ def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
 @sensitive_post_parameters()
 @never_cache
 @login_required
+@require_http_methods(["GET", "HEAD", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     """Show the user's account and tokens, and change the password."""
     person = _person(request)

@@ -10,11 +10,13 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.api.filtering import YesNoFilter, refuse_unknown_parameters
 from accounts_app.api.idempotency import once
 from accounts_app.api.pages import PARAMETERS, page_response, read_cursor, read_page_size
 from accounts_app.api.schema import IDEMPOTENCY_KEY, NOT_FOUND_EXAMPLE, page_of, problems
+from accounts_app.policy import Action
 from assets_app.api.counts import expected_count
 from assets_app.api.partition_pages import STATES, PartitionQuery, partition_page
 from assets_app.execution.requests import MaterializeRequest, materialize
@@ -182,6 +184,7 @@ class MaterializeView(ApiView):
         """Also those that are there already: that is a re-run, with history kept. Partitions that
         another run is making are left out and named; if that is all of them, the answer is 409."""
         asset = asset_named(name)
+        policy.require(signed_in(request), Action.MATERIALIZE)
         asked = MaterializeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 

@@ -7,9 +7,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from accounts_app.policy import Action
 from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
 from assets_app.models import WriteReport
 from assets_app.queries.lookups import asset_named
@@ -83,6 +85,7 @@ class AssetEventsView(ApiView):
         after a run. Only of an asset that nothing here makes; told twice it is two writes, unless
         both have the same `Idempotency-Key`."""
         asset = asset_named(name)
+        policy.require(signed_in(request), Action.REPORT)
         asked = ReportedWriteSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 

@@ -8,9 +8,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from accounts_app.policy import Action
 from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
 from assets_app.queries.lookups import asset_named
 from assets_app.serializers import (
@@ -69,6 +71,7 @@ class PartitionOrphansRemoveView(ApiView):
         partitions that the definition has, or of other assets, are passed over. Removes from the
         process that answers: 400 where that does not reach the data."""
         asset = asset_named(name)
+        policy.require(signed_in(request), Action.PARTITIONS)
         asked = OrphanIdsSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 

@@ -7,10 +7,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.errors import InvalidRequest
+from accounts_app.policy import Action
 from accounts_app.serializers import StrictSerializer, Whole
 from assets_app.api.assets import request_detail
 from assets_app.execution.retrying import Code, Retried, rerun, retry_group, retry_run, retry_runs
@@ -129,6 +131,7 @@ class RunsRetryView(ApiView):
     def post(self, request: Request) -> Response:
         """Those that can be retried are; the others stay as they are and are named. If that is all
         of them, the answer is 409."""
+        policy.require(signed_in(request), Action.MATERIALIZE)
         asked = RetrySerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 
@@ -155,6 +158,7 @@ def group_numbered(pk: int) -> RunGroup:
 
 
 def _code(request: Request) -> str:
+    policy.require(signed_in(request), Action.MATERIALIZE)
     asked = CodeSerializer(data=request.data)
     asked.is_valid(raise_exception=True)
     code: str = asked.validated_data["code"]

@@ -4,9 +4,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from accounts_app.policy import Action
 from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
 from assets_app.queries.lookups import asset_named
 from assets_app.serializers import AddedKeysSerializer, KeysSerializer, KeyTextsSerializer
@@ -27,6 +29,7 @@ class RuntimePartitionsView(ApiView):
         """For all assets that share the set. No data comes with a key: its partition is missing,
         and nothing is due by it. One that was removed is there again, with its history."""
         asset = asset_named(name)
+        policy.require(signed_in(request), Action.PARTITIONS)
         asked = KeysSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 
@@ -52,6 +55,7 @@ class RuntimePartitionsRemoveView(ApiView):
         """They are listed no more and make nothing due; what was made of them stays. 409 while a
         run makes one of them."""
         asset = asset_named(name)
+        policy.require(signed_in(request), Action.PARTITIONS)
         asked = KeyTextsSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 

@@ -7,9 +7,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
+from accounts_app.policy import Action
 from assets_app.execution.forgetting import forget_partitions
 from assets_app.execution.verifying import Verification, verify_partitions
 from assets_app.queries.lookups import asset_named
@@ -49,10 +51,12 @@ class PartitionsVerifyView(ApiView):
         """Lists the partitions whose data is missing, or of another size than was recorded when it
         was published. The process that answers looks at the data: 400 if it does not reach the
         data, and for more partitions than a request may name."""
+        asset = asset_named(name)
+        policy.require(signed_in(request), Action.MATERIALIZE)
         asked = SelectionSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         verification = verify_partitions(
-            asset_named(name),
+            asset,
             asked.validated_data["selection"],
             user=signed_in(request),
             at_most=settings.MAX_PARTITIONS_PER_REQUEST,
@@ -75,6 +79,7 @@ class PartitionsForgetView(ApiView):
         """Makes the partitions missing again. Their data is not touched, their history stays on
         record, and nothing becomes due. 409 while a run makes one of them."""
         asset = asset_named(name)
+        policy.require(signed_in(request), Action.PARTITIONS)
         asked = SelectionSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 

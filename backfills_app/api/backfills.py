@@ -9,11 +9,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.api.etags import conditional
 from accounts_app.api.filtering import YesNoFilter
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, IF_NONE_MATCH, problems
+from accounts_app.policy import Action
 from assets_app.models import SkipReason
 from backfills_app.api.examples import (
     CHANGE_EXAMPLE,
@@ -43,6 +45,7 @@ from backfills_app.services import (
     create_backfill,
     delete_backfill,
     request_from_text,
+    require_control,
 )
 
 
@@ -127,8 +130,11 @@ class BackfillsView(ApiList[Backfill]):
     def post(self, request: Request) -> Response:
         """It is there at once, and expanded into its partitions by a worker."""
 
+        user = signed_in(request)
+        policy.require_for_some(user, Action.BACKFILL)
+
         def act() -> Response:
-            return created(create_backfill(read_request(request.data), user=signed_in(request)))
+            return created(create_backfill(read_request(request.data), user=user))
 
         return once(request, act)
 
@@ -145,7 +151,9 @@ class BackfillPreviewView(ApiView):
     )
     def post(self, request: Request) -> Response:
         """The same checks as creation; nothing is written."""
-        plan = check_backfill(read_request(request.data), user=signed_in(request))
+        user = signed_in(request)
+        policy.require_for_some(user, Action.BACKFILL)
+        plan = check_backfill(read_request(request.data), user=user)
         return Response(BackfillPlanSerializer(plan).data)
 
 
@@ -173,10 +181,11 @@ class BackfillView(ApiView):
     def patch(self, request: Request, pk: int) -> Response:
         """From now on: what waits is made by the new terms, what runs goes on. Of one that has
         ended the description alone."""
-        backfill = backfill_numbered(pk)
+        backfill, user = backfill_numbered(pk), signed_in(request)
+        require_control(backfill, Action.BACKFILL, user)
         asked = ChangeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        change_backfill(backfill, user=signed_in(request), **asked.validated_data)
+        change_backfill(backfill, user=user, **asked.validated_data)
         return Response(detail_of(pk))
 
     @extend_schema(

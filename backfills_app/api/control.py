@@ -8,10 +8,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.idempotency import once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.errors import ConflictingRequest
+from accounts_app.policy import Action
 from assets_app.api.retrying import CodeSerializer
 from backfills_app.api.backfills import created, detail_of
 from backfills_app.api.examples import (
@@ -33,6 +35,7 @@ from backfills_app.services import (
     clone_backfill,
     in_bulk,
     pause_backfill,
+    require_control,
     resume_backfill,
     retry_failed,
 )
@@ -124,6 +127,7 @@ class BackfillRetryFailedView(_ControlView):
         """Puts partitions that failed, or were skipped for want of something upstream, back to
         waiting in the same backfill, which is unfinished again; with `canceled` canceled
         partitions as well."""
+        require_control(backfill_numbered(pk), Action.BACKFILL, signed_in(request))
         asked = RetryFailedSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         return self._done(request, pk, retry_failed, **asked.validated_data)
@@ -144,6 +148,7 @@ class BackfillCloneView(ApiView):
         """A new backfill as this one was asked for, but for the fields that are given; by the
         newest code and at once, unless they say otherwise."""
         backfill = backfill_numbered(pk)
+        policy.require_for_some(signed_in(request), Action.BACKFILL)
         asked = BackfillCloneSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 
@@ -186,6 +191,7 @@ class BackfillsBulkView(ApiView):
     )
     def post(self, request: Request) -> Response:
         """To each that takes it; `refused` says why the others do not. 409 if none does."""
+        policy.require_for_some(signed_in(request), Action.BACKFILL)
         asked = BulkSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
 

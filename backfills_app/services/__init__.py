@@ -7,6 +7,7 @@ from backfills_app.services.control import (
     cancel_backfill,
     delete_backfill,
     pause_backfill,
+    require_control,
     resume_backfill,
 )
 from backfills_app.services.creation import create_backfill
@@ -31,6 +32,7 @@ __all__ = [
     "in_bulk",
     "pause_backfill",
     "request_from_text",
+    "require_control",
     "resume_backfill",
     "retry_failed",
 ]

@@ -24,6 +24,11 @@ from backfills_app.services.outlets import assets_made
 Verb = PendingControl.Verb
 
 
+def require_control(backfill: Backfill, action: Action, user: User) -> None:
+    """Raise PermissionDenied unless the user may do this to all that the backfill makes."""
+    policy.require_for_assets(user, action, assets_made(backfill))
+
+
 @contextmanager
 def asked_of(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
     """Open a short transaction for a request about a backfill, and lock and yield its present row.
@@ -32,7 +37,7 @@ def asked_of(backfill: Backfill, action: Action, user: User) -> Iterator[Backfil
     Raises PermissionDenied unless the user may do this to all that it makes, and
     ConflictingRequest if it was deleted.
     """
-    policy.require_for_assets(user, action, assets_made(backfill))
+    require_control(backfill, action, user)
     with transaction.atomic():
         rows = Backfill.objects.select_related("group", "asset", "submitted_by")
         present = rows.select_for_update(of=("self",), no_key=True).get(pk=backfill.pk)

@@ -1,0 +1,173 @@
+"""An asset whose code does what it can against its worker, each time in another manner."""
+
+import json
+import os
+import random
+import signal
+import stat
+import time
+from pathlib import Path
+
+from slicewise import asset
+
+MANNERS = {}
+_SECONDS = 600.0
+_LINK = "hostile-link"
+
+
+def manner(function):
+    """Offer a function as a manner of the asset `hostile`."""
+    MANNERS[function.__name__] = function
+    return function
+
+
+@asset(params={"manner": "", "seed": 0, "folders": ""})
+def hostile(context):
+    """Attack in the manner that is asked for."""
+    print("hostile as user", os.getuid(), flush=True)
+    MANNERS[context["params"]["manner"]](context["params"])
+
+
+def channels():
+    """Return the sockets of the process: one of them leads to the worker."""
+    numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    return [number for number in numbers if number > 2 and is_socket(number)]
+
+
+def is_socket(number):
+    """Whether a descriptor is an open socket."""
+    try:
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError:
+        return False
+
+
+def say(data):
+    """Write to every channel; the worker that has heard enough ends the run."""
+    for number in channels():
+        try:
+            os.write(number, data)
+        except OSError:
+            continue
+
+
+def stay(seconds=_SECONDS):
+    """Do not end by itself."""
+    time.sleep(seconds)
+
+
+@manner
+def messages(params):
+    """Random and mutated messages, some of them right, until the worker has had enough."""
+    chance = random.Random(params["seed"])
+    end = time.monotonic() + _SECONDS
+    while time.monotonic() < end:
+        say(mutated(chance, sample(chance)))
+
+
+def sample(chance):
+    """Return a message as runners send them, with values of any kind."""
+    odd = [None, True, -1, 2**63, 1e308, "", "\\ud800", "../../etc", [], {}, [[]], "x" * 5000]
+    value = lambda right: chance.choice([right, right, right, *odd])  # noqa: E731
+    piece = {
+        "key": value("2024-01-01"), "path": value("../../faults/steady"),
+        "rows": value(1), "bytes": value(1),
+    }  # fmt: skip
+    return chance.choice(
+        [
+            {"type": "staged", "asset": value("steady"), "root": value("/etc"),
+             "staging": value("/"), "partitions": value([piece])},
+            {"type": "failed", "kind": value("platform"), "error": value("e"),
+             "traceback": value("")},
+            {"type": "spark", "application_id": value("app-1"), "ui": value("http://h")},
+            {"type": "validated", "when": value("outlet"), "asset": value("steady"),
+             "results": value([])},
+            {"type": "discovered", "set": value("s"), "keys": value(["k"])},
+            {"type": "unmade", "partitions": value([{"key": "k", "error": "e"}])},
+            {"type": "ask", "question": value("inlets")},
+            {"type": value("exited"), "status": 0, "signal": None},
+            {"type": "finished"},
+        ]
+    )  # fmt: skip
+
+
+def mutated(chance, message):
+    """Return the message as a line, most often spoiled by a byte or two."""
+    line = bytearray(json.dumps(message).encode())
+    for _ in range(chance.choice([0, 0, 0, 1, 2, 8])):
+        line[chance.randrange(len(line))] = chance.randrange(256)
+    if chance.random() < 0.1:
+        line = bytearray(chance.randbytes(chance.randrange(1, 4096)))
+    return bytes(line) + b"\n"
+
+
+@manner
+def gigabyte(params):
+    """A gigabyte without the end of a line."""
+    for _ in range(1024):
+        say(b"x" * 1_048_576)
+    stay()
+
+
+@manner
+def links(params):
+    """A link in every folder that the code may write, then a publication that would follow it."""
+    for top in params["folders"].split(":"):
+        for folder, _, _ in os.walk(top):
+            try:
+                os.symlink("/etc/passwd", Path(folder) / _LINK)
+                print("a link in", folder, flush=True)
+            except OSError:
+                continue
+    piece = {"key": "", "path": _LINK, "rows": 1, "bytes": 1}
+    forged = {"type": "staged", "root": "/etc", "staging": "/etc", "partitions": [piece]}
+    say(json.dumps(forged).encode() + b"\n")
+    say(b"no message\n")
+    stay()
+
+
+@manner
+def memory(params):
+    """All the memory there is: only where a limit is set."""
+    kept = []
+    while True:
+        kept.append(bytearray(os.urandom(1_048_576)) * 16)
+
+
+@manner
+def forks(params):
+    """Processes that leave the group and hold on to all descriptors; then a failure."""
+    run = os.getpid()
+    for _ in range(5):
+        if os.fork() == 0:
+            os.setsid()
+    if os.getpid() != run:
+        stay(60)
+        os._exit(0)
+    raise ValueError("they are many")
+
+
+@manner
+def signals(params):
+    """No signal ends it that can be refused; the worker hears nonsense, and must end it."""
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+    say(b"no message\n")
+    stay()
+
+
+@manner
+def descriptors(params):
+    """As many descriptors as there may be, kept by a child that outlives the run."""
+    kept = []
+    try:
+        while True:
+            kept.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    if os.fork() == 0:
+        os.setsid()
+        stay(60)
+    for number in kept:
+        os.close(number)
+    raise ValueError("the child keeps them")

@@ -1,0 +1,110 @@
+"""Row 18: a bundle that attacks its worker, by messages, links, memory, processes, descriptors and
+signals: its run fails, and nothing else is harmed. `make faults` lets it write for a minute.
+"""
+
+import os
+import pwd
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from config.demo.client import Client
+from config.stack.commands import worker
+from config.stack.stack import runnable
+from tests.e2e.conftest import log_of
+from tests.faults.conftest import ROUNDS, Recovered
+from tests.faults.crew import PROJECT, Crew
+from tests.faults.listing import listing
+from tests.faults.pages import Pages
+from tests.faults.test_curious_code import NOBODY, reaching_python
+from tests.faults.test_named_moments import asked
+
+pytestmark = [
+    pytest.mark.fault(18),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may start processes of another user"),
+]
+
+LIMIT = "SLICEWISE_RUN_MEMORY"
+# Each by itself, after the messages.
+MANNERS = ("gigabyte", "links", "forks", "signals", "descriptors")
+FUZZ_SECONDS = 60.0 if ROUNDS > 1 else 8.0
+# What a run takes that fails by itself: its start, its end, and what a busy machine adds. A run
+# that is lost eight times takes minutes.
+FAILS_WITHIN_SECONDS = 60.0
+# What servers write all the time, and the folders of the runs themselves.
+VOLATILE = ("postgresql", "redis", "spark", "logs", "processes", "running.json", "tmp")
+
+
+@pytest.fixture
+def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
+    """A worker in production's form: runs have a user of their own. Its process."""
+    # Data of another asset, which lies beside what the hostile code may reach.
+    assert crew.await_run(asked(api, "steady", "2024-02-20", said="before")) == "succeeded"
+    crew.halt("worker-scheduled")
+    command = runnable(worker("scheduled", "-n", "apart@%h"))
+    crew.hire("apart", [*reaching_python(tmp_path), *command], {"SLICEWISE_RUNNER_USER": NOBODY})
+    return crew.await_gateway("apart")
+
+
+def places(crew: Crew) -> dict[str, str]:
+    """Return a listing of the data folder, the lake's other assets and the code."""
+    data = crew.stack.data
+    own = [path for path in data.iterdir() if path.name.startswith("bundles-")]
+    volatile = [data / name for name in VOLATILE]
+    code = [PROJECT / name for name in ("slicewise", "assets_app", "config", "manage.py")]
+    seen = listing(data, without={*own, *volatile})
+    for folder in code:
+        seen |= listing(folder)
+    return {path: facts for path, facts in seen.items() if "__pycache__" not in path}
+
+
+def attack(crew: Crew, api: Client, manner: str, **params: object) -> int:
+    """Have the bundle attack, and return its run once that has ended."""
+    body = {"manner": manner, **params}
+    (run,) = api.post("/assets/hostile/materialize/", params=body)["runs"]
+    began = time.monotonic()
+    state = crew.await_run(run)
+    assert state == "failed", (manner, log_of(api, f"/runs/{run}/"))
+    assert time.monotonic() - began < FAILS_WITHIN_SECONDS, manner
+    return int(run)
+
+
+def test_a_hostile_bundle_harms_nothing_but_its_own_run(
+    crew: Crew, api: Client, gateway: int, recovered: Recovered
+) -> None:
+    # The bundle is unpacked with the first run.
+    assert crew.await_run(asked(api, "days", "2024-01-31")) == "succeeded"
+    before = places(crew)
+    assert any("/steady/" in path for path in before)
+    innocent = partial(asked, api, "days")
+    runs, deadline, seed = [], time.monotonic() + FUZZ_SECONDS, 0
+    while time.monotonic() < deadline or seed < 2:
+        seed += 1
+        neighbour = innocent(f"2024-02-{seed % 28 + 1:02}")
+        runs.append(attack(crew, api, "messages", seed=seed))
+        assert crew.await_run(neighbour) == "succeeded"
+    folders = f"{crew.stack.data}:{PROJECT}"
+    manners = [*MANNERS, *(["memory"] if crew.stack.services.env.get(LIMIT) else [])]
+    for day, manner in enumerate(manners, start=1):
+        neighbour = asked(api, "days", f"2024-03-{day:02}")
+        began = time.monotonic()
+        runs.append(attack(crew, api, manner, folders=folders))
+        recovered(
+            f"a hostile bundle ({manner}), until its run has failed", time.monotonic() - began
+        )
+        assert crew.await_run(neighbour) == "succeeded"
+
+    assert crew.await_gateway("apart") == gateway, "the worker has ended"
+    pages = Pages(crew.stack)
+    for run in runs:
+        ((_, outcome, error),) = crew.attempts(run)
+        assert outcome == "failed", (run, error)
+        assert error.strip(), run
+        assert error.splitlines()[0][:30] in pages.text(f"/runs/{run}/")
+        assert f"hostile as user {pwd.getpwnam(NOBODY).pw_uid}\n" in log_of(api, f"/runs/{run}/")
+    after = places(crew)
+    changed = sorted(path for path in before | after if before.get(path) != after.get(path))
+    assert changed == []
+    crew.assert_sound()
