@@ -201,7 +201,7 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
     browser.post(f"/backfills/{january.pk}/pause/")
     changed = {"max_active_runs": "7", "priority": "0", "order": "oldest", "description": "because"}
     browser.post(f"/backfills/{january.pk}/change/", changed)
-    trail = page_of(browser, january).split("Who did what")[1]
+    trail = page_of(browser, january).split("Audit log")[1]
     assert "create" in trail
     assert "pause" in trail
     assert trail.count("vera") == 3

@@ -147,7 +147,7 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
     hourly = PartitionDefinition.of(hours(date(2013, 1, 1), date(2014, 1, 1)).to_json())
     Asset.objects.filter(pk=cut_anew.pk).update(partition_definition=hourly)
     assert "No asset matches" in browser.get("/assets/?show=failed").content.decode()
-    assert "no partition has failed" in browser.get("/").content.decode()
+    assert "No failed partitions" in browser.get("/").content.decode()
 
 
 def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> None:
@@ -172,6 +172,23 @@ def test_a_key_that_names_no_partition_is_not_found(browser: Client) -> None:
     answer = browser.get("/assets/raw_flights/partitions/2014-01-01/")
     assert answer.status_code == 404
     assert "raw_flights has no partition 2014-01-01." in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/runs/99999/", "Run not found."),
+        ("/backfills/99999/", "Backfill not found."),
+        ("/assets/nothing/", "Asset not found."),
+        ("/nowhere/", "Check the address."),
+    ],
+)
+def test_a_missing_page_says_which_thing_is_missing(
+    browser: Client, address: str, sentence: str
+) -> None:
+    answer = browser.get(address)
+    assert answer.status_code == 404
+    assert sentence in answer.content.decode()
 
 
 def test_every_cell_of_a_grid_leads_to_a_page(browser: Client) -> None:

@@ -167,7 +167,7 @@ def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
 
 
 def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
-    assert "No worker has registered" in page_of(browser, "/gateways/")
+    assert "No workers" in page_of(browser, "/gateways/")
     run = canceled(flights)[0]
     put_on(worker("fine"), run)
     worker("going", draining=True)
@@ -175,10 +175,10 @@ def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
     worker("ended", heard=60, draining=True)
     text = page_of(browser, "/gateways/")
     assert f'<a href="/runs/{run.pk}/">{run.pk}</a> of raw_flights' in text
-    for word in ("Working", "Draining", "Lost", "Stopped", "takes nothing more"):
+    for word in ("Online", "Draining", "Offline", "Stopped", "takes no new runs"):
         assert word in text
     assert "<b>2</b> of 3 slots free" in text
-    assert "No worker takes these runs" in text
+    assert "No workers on this queue" in text
     assert 'href="/gateways/" aria-current="page"' in text
 
 

@@ -248,7 +248,7 @@ def test_unpausing_makes_nothing_of_what_was_missed_and_offers_a_backfill(editor
     scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     editor.post("/assets/daily/pause/")
     before = shown(editor, "daily")
-    assert "Unpausing does not make them" in before
+    assert "Unpausing does not run missed partitions" in before
     assert "?asset=daily&amp;start=2024-07-01&amp;end=" in before
     answer = editor.post("/assets/daily/unpause/", follow=True)
     text = answer.content.decode()
