@@ -85,10 +85,10 @@ def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
     held(run, skip(january, "in_flight", 2))
     skip(january, "upstream_missing", 3)
     text = page_of(browser, january)
-    assert "Another run is making it: " in text
+    assert "Already in progress: " in text
     assert f'<a href="/backfills/{other.pk}/">{other.name}</a>' in text
-    assert "<b>3</b></span> An upstream partition is missing" in text
-    assert "2013-01-01: skipped: Another run is making it" in text
+    assert "<b>3</b></span> Upstream missing" in text
+    assert "2013-01-01: skipped: Already in progress" in text
     found = skipped_by_reason(january.assets.all())
     assert [(one.reason, one.number) for one in found] == [
         ("upstream_missing", 3), ("in_flight", 2),

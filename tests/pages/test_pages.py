@@ -136,7 +136,7 @@ def test_a_list_of_assets_is_searched_filtered_and_sorted_by_its_address(browser
     assert "fine_one" not in browser.get("/assets/?show=failed").content.decode()
     assert "broken_one" in browser.get("/assets/?show=failed&sort=group").content.decode()
     assert "fine_one" not in browser.get("/assets/?q=broken").content.decode()
-    assert "No asset matches" in browser.get("/assets/?q=nothing").content.decode()
+    assert "No matching assets" in browser.get("/assets/?q=nothing").content.decode()
 
 
 def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: Client) -> None:
@@ -146,7 +146,7 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
         assert "cut_anew" in browser.get(address).content.decode()
     hourly = PartitionDefinition.of(hours(date(2013, 1, 1), date(2014, 1, 1)).to_json())
     Asset.objects.filter(pk=cut_anew.pk).update(partition_definition=hourly)
-    assert "No asset matches" in browser.get("/assets/?show=failed").content.decode()
+    assert "No matching assets" in browser.get("/assets/?show=failed").content.decode()
     assert "No failed partitions" in browser.get("/").content.decode()
 
 
@@ -163,7 +163,7 @@ def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> No
 def test_a_partition_that_was_never_made_has_a_page(browser: Client, key: str) -> None:
     asset("raw_flights", DAILY_2013)
     text = browser.get(f"/assets/raw_flights/partitions/{key}/").content.decode()
-    assert "Never made" in text
+    assert "Not materialized" in text
     assert "Missing" in text
 
 
