@@ -267,7 +267,7 @@ def test_the_preview_says_what_a_backfill_comes_to_and_writes_nothing(browser: C
     ).content.decode()
     assert "<b>21</b> partitions in <b>21</b> runs" in text
     assert ">31</td>" in text
-    assert "(cut in UTC)" in text
+    assert ", time zone UTC)" in text
     assert not Backfill.objects.exists()
 
 
@@ -323,7 +323,7 @@ def test_a_backfill_is_canceled_from_a_page_that_asks_first(browser: Client) -> 
     browser.post("/backfills/new/", backfill_form())
     backfill = Backfill.objects.get()
     address = f"/backfills/{backfill.pk}/cancel/"
-    assert "Cancel the backfill" in browser.get(address).content.decode()
+    assert "Cancel backfill" in browser.get(address).content.decode()
     backfill.refresh_from_db()
     assert backfill.state == "creating"
     browser.post(address)
