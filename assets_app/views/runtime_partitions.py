@@ -40,5 +40,5 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     except InvalidRequest as refused:
         messages.error(request, str(refused))
         return redirect("assets:partition", name, key) if key else redirect("assets:asset", name)
-    messages.success(request, f"{key} removed. Its history is kept.")
+    messages.success(request, f"{key} removed; history is kept.")
     return redirect("assets:asset", name)

@@ -178,7 +178,7 @@ def test_an_editor_has_buttons_for_it(edith: User, olga: User) -> None:
     assert "AA added." in page.content.decode()
     assert "remove-partition" in browser.get("/assets/models/partitions/AA/").content.decode()
     page = browser.post("/assets/models/remove-partition/", {"key": "AA"}, follow=True)
-    assert "AA removed." in page.content.decode()
+    assert "AA removed; history is kept." in page.content.decode()
     page = browser.post("/assets/models/remove-partition/", {"key": "AA"}, follow=True)
     assert "has no partition AA" in page.content.decode()
     other = Client()
