@@ -28,9 +28,7 @@ MATERIALIZED = Look("materialized", "Materialized", "check", "good", "Up to date
 STALE = Look("stale", "Stale", "rotate", "warn", "Upstream has changed since.")
 FAILED = Look("failed", "Failed", "alert-triangle", "bad", "Last run failed.")
 CANCELED = Look("canceled", "Canceled", "ban", "neutral", "Last run was canceled.")
-SKIPPED = Look(
-    "skipped", "Skipped", "player-skip-forward", "neutral", "Skipped; the run shows the reason."
-)
+SKIPPED = Look("skipped", "Skipped", "player-skip-forward", "neutral", "Skipped, with a reason.")
 
 PARTITION_LOOKS = (
     MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
