@@ -37,6 +37,9 @@ class AdminSignInForm(BoundedSignInForm, AdminAuthenticationForm):
 class SlicewiseAdminSite(AdminSite):
     """Opened by the staff and by the role admin; passwords are changed on the account's page."""
 
+    site_header = "Slicewise administration"
+    site_title = "Slicewise admin"
+    index_title = "Administration"
     login_form = AdminSignInForm
 
     def has_permission(self, request: HttpRequest) -> bool:

@@ -40,7 +40,7 @@ class OwnPasswordForm(PasswordChangeForm):
             field.widget.attrs["class"] = "form-control"
         # The page shows more than the form, so that the form does not take the focus.
         del self.fields["old_password"].widget.attrs["autofocus"]
-        self.fields["new_password2"].label = "New password, again"
+        self.fields["new_password2"].label = "Confirm new password"
         self.fields["new_password2"].help_text = ""
 
     @sensitive_variables()

@@ -51,7 +51,7 @@ def account(request: HttpRequest) -> HttpResponse:
         update_session_auth_hash(request, changed)
         messages.success(
             request,
-            "Your password is changed. Your other sessions have ended, your tokens are revoked.",
+            "Password changed. Your other sessions have ended, and your tokens are revoked.",
         )
         return redirect("accounts:account")
     shown = {"form": form, "tokens": tokens_of(person), "roles": person.groups.order_by("name")}
@@ -75,7 +75,7 @@ def revoke(request: HttpRequest, key: str) -> HttpResponse:
     person = _person(request)
     token = get_object_or_404(tokens_of(person), token_key=key)
     revoke_token(token, by=person)
-    messages.success(request, f"The token {key[:8]}… is revoked.")
+    messages.success(request, f"Token {key[:8]}… revoked.")
     return redirect("accounts:account")
 
 

@@ -3,6 +3,8 @@
 Writes go through the services.
 """
 
+from typing import ClassVar
+
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -55,7 +57,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
     def has_pause_permission(self, request: HttpRequest) -> bool:
         return may(request.user, Action.PAUSE)
 
-    @admin.action(description="Pause: no scheduled writes", permissions=["pause"])
+    @admin.action(description="Pause", permissions=["pause"])
     def pause(self, request: HttpRequest, assets: QuerySet[Asset]) -> None:
         self._set_paused(request, assets, True)
 
@@ -66,7 +68,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
     def _set_paused(self, request: HttpRequest, assets: QuerySet[Asset], paused: bool) -> None:
         for asset in assets:
             set_paused(asset, paused, user=acting(request))
-        state = "paused" if paused else "not paused any more"
+        state = "paused" if paused else "unpaused"
         messages.success(request, f"{', '.join(asset.name for asset in assets)}: {state}.")
 
 
@@ -76,6 +78,12 @@ class GrantForm(forms.ModelForm[Grant]):
     class Meta:
         model = Grant
         fields = ("permission", "person", "people", "asset", "asset_group")
+        help_texts: ClassVar[dict[str, str]] = {
+            "person": "One person, or a group of people.",
+            "people": "All people of the group, also people added later.",
+            "asset": "One asset, or an asset group.",
+            "asset_group": "All assets of the group, also assets added later.",
+        }
 
     def clean_asset(self) -> str:
         """The asset, if there is one of that name."""

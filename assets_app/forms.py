@@ -8,11 +8,7 @@ from django import forms
 from accounts_app.errors import InvalidRequest
 from accounts_app.storable import read_json_object
 
-STRATEGIES = (
-    ("", "As the asset says"),
-    ("partition", "A run for each partition"),
-    ("range", "One run for all"),
-)
+_SELECTION_HELP = "A key, a range from..to (inclusive), a month or a year; separate with commas."
 
 
 class ServiceForm(forms.Form):
@@ -77,15 +73,15 @@ class MaterializeForm(ServiceForm):
     selection = forms.CharField(
         required=False,
         label="Partitions",
-        help_text="A key; from..to, both made; a month or a year; several with commas between.",
+        help_text=_SELECTION_HELP,
     )
     strategy = forms.CharField(
         required=False,
-        label="Runs",
-        help_text="partition: a run for each; range: one for all; a number: at most so many in one."
-        " Empty: as the asset says.",
+        label="Run granularity",
+        help_text="partition: one run per partition; range: single run; a number: up to that many"
+        " partitions per run. Empty: default of the asset.",
     )
-    params = ParamsField(required=False, label="Params", help_text="A JSON object.")
+    params = ParamsField(required=False, label="Params", help_text="JSON object.")
 
     def __init__(
         self, *args: Any, partitioned: bool, params: dict[str, Any], **kwargs: Any
@@ -107,24 +103,24 @@ class ReportWriteForm(ServiceForm):
     selection = forms.CharField(
         required=False,
         label="Partitions",
-        help_text="A key; from..to, both written; a month or a year; several with commas between.",
+        help_text=_SELECTION_HELP,
     )
     rows = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=2**63 - 1,
-        label="Rows",
-        help_text="Of a single partition; empty where nobody counted.",
+        label="Row count",
+        help_text="Optional, single partition only.",
     )
     bytes = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=2**63 - 1,
-        label="Bytes",
-        help_text="Of a single partition.",
+        label="Size in bytes",
+        help_text="Optional, single partition only.",
     )
     metadata = ParamsField(
-        required=False, label="Facts", help_text="A JSON object that is kept with the record."
+        required=False, label="Metadata", help_text="JSON object, kept with the record."
     )
 
     def __init__(self, *args: Any, partitioned: bool, **kwargs: Any) -> None:

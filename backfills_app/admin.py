@@ -58,7 +58,7 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     def code_without_passwords(self, backfill: Backfill) -> str:
         return masked_text(backfill.origin_code)
 
-    @admin.display(description="made / all")
+    @admin.display(description="materialized / total")
     def made(self, backfill: Backfill) -> str:
         assets = list(backfill.assets.all())
         done, total = (sum(getattr(one, name) for one in assets) for name in ("succeeded", "total"))
@@ -72,7 +72,7 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
         """Whether there may be some that the person controls; the services ask for each."""
         return bool(reach(request.user, Action.BACKFILL))
 
-    @admin.action(description="Pause: nothing more starts", permissions=["control"])
+    @admin.action(description="Pause", permissions=["control"])
     def pause(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
         self._do("pause", request, backfills)
 
@@ -84,11 +84,11 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     def cancel(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
         self._do("cancel", request, backfills)
 
-    @admin.action(description="Retry what has failed", permissions=["control"])
+    @admin.action(description="Retry failed", permissions=["control"])
     def retry(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
         self._do("retry", request, backfills)
 
-    @admin.action(description="Delete: off the lists, the record stays", permissions=["control"])
+    @admin.action(description="Delete (the record is kept)", permissions=["control"])
     def delete(self, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
         self._do("delete", request, backfills)
 

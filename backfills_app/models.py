@@ -43,10 +43,10 @@ ENDED_STATES = (
 class ExistingPolicy(models.TextChoices):
     """Which partitions of the range a backfill makes."""
 
-    MISSING = "missing", "Only those never made"
-    MISSING_AND_FAILED = "missing_and_failed", "Missing and failed ones"
-    STALE = "stale", "Stale ones too, and those made by older code"
-    ALL = "all", "All, also those that are there"
+    MISSING = "missing", "Missing only"
+    MISSING_AND_FAILED = "missing_and_failed", "Missing and failed"
+    STALE = "stale", "Missing, failed, stale or from older code"
+    ALL = "all", "All, including materialized"
 
 
 class BackfillOrder(models.TextChoices):
@@ -54,7 +54,7 @@ class BackfillOrder(models.TextChoices):
 
     OLDEST = "oldest", "Oldest first"
     NEWEST = "newest", "Newest first"
-    LISTED = "listed", "As the selection lists them"
+    LISTED = "listed", "As listed"
 
 
 class AssetRole(models.TextChoices):

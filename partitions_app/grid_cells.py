@@ -221,7 +221,7 @@ Bucketed = Mapping[tuple[date, str], Counts]
 def name_with_key(label: str, key: str) -> str:
     """What a partition is called in running text; with its key, where that is something else."""
     if not key:
-        return "The whole asset"
+        return "Unpartitioned"
     # Labels of products have room around the bars, and that alone is not worth saying twice.
     return key if label.replace(" | ", "|") in ("", key) else f"{label} ({key})"
 

@@ -77,7 +77,7 @@ def blocks(
     """All keys one after the other."""
     named = [(key, label_of(definition, key)) for key in keys]
     cells = [
-        Cell(look_in(slices, key), key, label, label or "the whole asset", because_in(slices, key))
+        Cell(look_in(slices, key), key, label, label or "unpartitioned", because_in(slices, key))
         for key, label in named
     ]
     return [Block("", [Row(cells)])] if cells else []

@@ -18,21 +18,17 @@ class Look:
     means: str = ""
 
 
-MISSING = Look(
-    "missing", "Missing", "circle-dashed", "neutral", "It should exist and was never made."
+MISSING = Look("missing", "Missing", "circle-dashed", "neutral", "Never materialized.")
+NOT_YET_DUE = Look(
+    "not-yet-due", "Not yet due", "hourglass", "neutral", "Time window has not ended."
 )
-NOT_YET_DUE = Look("not-yet-due", "Not yet due", "hourglass", "neutral", "Its window is not over.")
-QUEUED = Look("queued", "Queued", "clock", "info", "A run will make it and has not started.")
-RUNNING = Look("running", "Running", "loader-2", "info", "A run makes it now.")
-MATERIALIZED = Look("materialized", "Materialized", "check", "good", "It is there.")
-STALE = Look("stale", "Stale", "rotate", "warn", "Something it was made from has changed since.")
-FAILED = Look(
-    "failed", "Failed", "alert-triangle", "bad", "The last run that tried to make it failed."
-)
-CANCELED = Look("canceled", "Canceled", "ban", "neutral", "The last run was stopped by a person.")
-SKIPPED = Look(
-    "skipped", "Skipped", "player-skip-forward", "neutral", "It was passed over, with a reason."
-)
+QUEUED = Look("queued", "Queued", "clock", "info", "Waiting for a worker.")
+RUNNING = Look("running", "Running", "loader-2", "info", "Being materialized.")
+MATERIALIZED = Look("materialized", "Materialized", "check", "good", "Up to date.")
+STALE = Look("stale", "Stale", "rotate", "warn", "Upstream has changed since.")
+FAILED = Look("failed", "Failed", "alert-triangle", "bad", "Last run failed.")
+CANCELED = Look("canceled", "Canceled", "ban", "neutral", "Last run was canceled.")
+SKIPPED = Look("skipped", "Skipped", "player-skip-forward", "neutral", "Skipped, with a reason.")
 
 PARTITION_LOOKS = (
     MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
@@ -52,9 +48,9 @@ _LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
     "scheduled": Look("queued", "Scheduled", "clock", "info"),
     "paused": Look("queued", "Paused", "player-pause", "warn"),
     "passed": Look("passed", "Passed", "check", "good"),
-    "warned": Look("warned", "Failed, a warning", "alert-triangle", "warn"),
+    "warned": Look("warned", "Warning", "alert-triangle", "warn"),
     "not_evaluated": Look("failed", "Not evaluated", "help-circle", "bad"),
-    "not_evaluated_warned": Look("warned", "Not evaluated, a warning", "help-circle", "warn"),
+    "not_evaluated_warned": Look("warned", "Not evaluated (warning)", "help-circle", "warn"),
     "partially_failed": Look("failed", "Partially failed", "alert-triangle", "bad"),
 }
 _HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})

@@ -98,20 +98,20 @@ class FailureKind(TextChoices):
 class TickReason(TextChoices):
     """Why a tick of a schedule queued nothing."""
 
-    NOTHING_ENDED = "nothing_ended", "No partition has ended since the tick before"
-    EXISTS = "exists", "All that was due is there already"
-    IN_FLIGHT = "in_flight", "Other runs are making all that was due"
-    UPSTREAM = "upstream", "What the schedule asks for upstream is missing, or not newer"
+    NOTHING_ENDED = "nothing_ended", "Nothing new since the last tick"
+    EXISTS = "exists", "Already materialized"
+    IN_FLIGHT = "in_flight", "Already in progress"
+    UPSTREAM = "upstream", "Upstream is missing or not newer"
 
 
 class SkipReason(TextChoices):
-    IN_FLIGHT = "in_flight", "Another run is making it"
-    EXISTS = "exists", "It is there already"
-    UPSTREAM_FAILED = "upstream_failed", "An upstream partition failed"
-    UPSTREAM_MISSING = "upstream_missing", "An upstream partition is missing"
-    UPSTREAM_NONEXISTENT = "upstream_nonexistent", "An upstream partition does not exist"
-    WAIT_TIMEOUT = "wait_timeout", "It waited too long"
-    NO_SUCH_PARTITION = "no_such_partition", "There is no such partition"
+    IN_FLIGHT = "in_flight", "Already in progress"
+    EXISTS = "exists", "Already materialized"
+    UPSTREAM_FAILED = "upstream_failed", "Upstream failed"
+    UPSTREAM_MISSING = "upstream_missing", "Upstream missing"
+    UPSTREAM_NONEXISTENT = "upstream_nonexistent", "Upstream does not exist"
+    WAIT_TIMEOUT = "wait_timeout", "Timed out waiting"
+    NO_SUCH_PARTITION = "no_such_partition", "Partition does not exist"
 
 
 # Skipped so, a partition is there, or another run makes it: nothing lacks.

@@ -11,8 +11,8 @@ class ValidationResult(models.Model):
     """One validation of one asset, as an attempt evaluated it; kept whatever became of it."""
 
     class When(models.TextChoices):
-        INLET = "inlet", "Before, of what it read"
-        OUTLET = "outlet", "After, of what it wrote"
+        INLET = "inlet", "Input, before the run"
+        OUTLET = "outlet", "Output, after the run"
 
     class Severity(models.TextChoices):
         ERROR = "error", "Error"

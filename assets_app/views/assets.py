@@ -26,10 +26,10 @@ from slicewise.masking import masked_text, masked_uri
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 SHOWN = {
-    "": "All that are declared",
-    "failed": "With failed partitions",
+    "": "All assets",
+    "failed": "Failed",
     "paused": "Paused",
-    "gone": "No longer declared",
+    "gone": "Removed",
 }
 TABS = ("partitions", "runs", "schedule", "neighbours", "definition")
 

@@ -23,8 +23,8 @@ from assets_app.views.assets import can_be_made, declared, is_written_elsewhere
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
 
-_MAKE_IT = "Materialize it, or start a backfill over a range that holds it."
-_TELL_OF_IT = "Something else writes it. Once it has, that is told here or through the API."
+_MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
+_REPORT_HINT = "External asset. Report materializations here or through the API."
 
 
 @login_required
@@ -55,7 +55,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
         "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset),
         "may_remove": row_is_known(asset, key) and may(request.user, Action.PARTITIONS),
-        "never_made_hint": _TELL_OF_IT if is_written_elsewhere(asset) else _MAKE_IT,
+        "never_made_hint": _REPORT_HINT if is_written_elsewhere(asset) else _MATERIALIZE_HINT,
     }
     return render(request, "assets_app/partition.html", context)
 
@@ -118,11 +118,11 @@ def _made(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRe
     runs = list(group.runs.values_list("pk", flat=True)[:2])
     if group.earlier_missing:
         named = ", ".join(group.earlier_missing[:3])
-        messages.warning(request, f"Made all the same, though not there before: {named}.")
+        messages.warning(request, f"Previous partition not materialized yet: {named}.")
     if len(runs) == 1:
-        messages.success(request, f"{asset.name} is queued.")
+        messages.success(request, f"Run {runs[0]} queued.")
         return redirect("assets:run", runs[0])
-    messages.success(request, f"{group.runs.count():,} runs of {asset.name} are queued.")
+    messages.success(request, f"{group.runs.count():,} runs of {asset.name} queued.")
     return HttpResponseRedirect(f"{reverse('assets:runs')}?group={group.pk}")
 
 
@@ -158,7 +158,7 @@ def _window(asset: Asset, key: str) -> Any:
     definition = asset.definition
     if definition is None:
         if key:
-            raise Http404(f"{asset.name} is not partitioned: it has no partition {key}.")
+            raise Http404(f"{asset.name} is unpartitioned and has no partition {key}.")
         return None
     try:
         parsed = definition.parse(key)

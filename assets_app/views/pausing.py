@@ -21,7 +21,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Nothing is made by the schedule any more."""
     asset = declared(name)
     set_paused(asset, True, user=_person(request))
-    messages.success(request, f"{name} is paused. What people ask for is made all the same.")
+    messages.success(request, f"{name} paused. Manual runs and backfills still work.")
     return _back(name, {})
 
 
@@ -32,9 +32,7 @@ def unpause(request: HttpRequest, name: str) -> HttpResponse:
     asset = declared(name)
     missed = missed_by(asset, database_now())
     set_paused(asset, False, user=_person(request))
-    messages.success(
-        request, f"{name} is not paused any more. What was missed meanwhile is not made."
-    )
+    messages.success(request, f"{name} unpaused. Missed partitions do not run automatically.")
     # Of a schedule by assets the tab works it out for itself.
     ends: dict[str, str] = {}
     if missed is not None and missed.is_by_time:

@@ -67,10 +67,10 @@ def _reported(request: HttpRequest, asset: Asset, form: ReportWriteForm) -> Http
     report = report_write(write, user=request.user)
     count = report.partition_count
     if asset.definition is None:
-        messages.success(request, f"The write of {asset.name} is recorded.")
+        messages.success(request, f"Materialization of {asset.name} recorded.")
         return redirect("assets:whole", asset.name)
-    said = "1 partition is" if count == 1 else f"{count:,} partitions are"
-    messages.success(request, f"{said} recorded as written.")
+    counted = "1 partition" if count == 1 else f"{count:,} partitions"
+    messages.success(request, f"Materialization of {counted} recorded.")
     if count == 1:
         return redirect("assets:partition", asset.name, report.selection)
     return redirect("assets:asset", asset.name)

@@ -28,7 +28,7 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "assets_app/run_retry.html", {"run": run, **_versions(run)})
     try:
         retry_run(run, code=_code(request), user=_user(request))
-        messages.success(request, f"Run {pk} is queued again.")
+        messages.success(request, f"Retrying run {pk}.")
     except InvalidRequest as refused:
         messages.error(request, str(refused))
     return redirect("assets:run", pk)
@@ -47,10 +47,10 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(refused))
         return redirect("assets:run", pk)
     again = group.runs.get()
-    messages.success(request, f"Run {again.pk} makes the partitions of run {pk} again.")
+    messages.success(request, f"Started run {again.pk} (re-run of {pk}).")
     if group.in_flight:
         left = ", ".join(group.in_flight[:MOST_SAID])
-        messages.warning(request, f"Left out, since another run is making them: {left}.")
+        messages.warning(request, f"Skipped, already in progress: {left}.")
     return redirect("assets:run", again.pk)
 
 
@@ -60,7 +60,7 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
     """The same for several: those that are named, or all of a group that have failed."""
     ids = _asked_for(request)
     if not ids:
-        messages.error(request, "No run to retry: select some in the list first.")
+        messages.error(request, "No run selected.")
         return redirect("assets:runs")
     if request.method != "POST":
         runs = list(_listed().filter(pk__in=ids).order_by("-id")[: MOST_SHOWN + 1])
@@ -72,12 +72,12 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(refused))
         return redirect("assets:runs")
     number = len(retried.runs)
-    messages.success(request, f"{number} run{' is' if number == 1 else 's are'} queued again.")
+    messages.success(request, f"Retrying {number} run{'' if number == 1 else 's'}.")
     for said in list(retried.refused.values())[:MOST_SAID]:
         messages.warning(request, said)
     if len(retried.refused) > MOST_SAID:
         more = len(retried.refused) - MOST_SAID
-        messages.warning(request, f"{more} more could not be retried either.")
+        messages.warning(request, f"{more} more skipped.")
     return redirect(f"{reverse('assets:runs')}?{request.GET.urlencode()}")
 
 

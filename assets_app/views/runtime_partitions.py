@@ -24,7 +24,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
     except InvalidRequest as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, f"{typed} is added." if new else f"{typed} is there already.")
+        messages.success(request, f"{typed} added." if new else f"{typed} already exists.")
     return redirect("assets:asset", name)
 
 
@@ -40,5 +40,5 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     except InvalidRequest as refused:
         messages.error(request, str(refused))
         return redirect("assets:partition", name, key) if key else redirect("assets:asset", name)
-    messages.success(request, f"{key} is removed. What was made of it stays on record.")
+    messages.success(request, f"{key} removed; history is kept.")
     return redirect("assets:asset", name)

@@ -13,14 +13,14 @@ class ChangeForm(ServiceForm):
     """What can be different from now on."""
 
     max_active_runs = forms.CharField(
-        label="Max active runs", help_text="Runs that are at work already go on."
+        label="Max active runs", help_text="Active runs are not affected."
     )
     priority = forms.CharField(
-        label="Priority", help_text="Among backfills: a higher number goes first. Usually 0."
+        label="Priority", help_text="Backfills with a higher number go first. Default 0."
     )
-    order = forms.ChoiceField(choices=BackfillOrder.choices, label="Order of what waits")
+    order = forms.ChoiceField(choices=BackfillOrder.choices, label="Order")
     description = forms.CharField(
-        required=False, label="Description", help_text="Why, for whoever looks at this later."
+        required=False, label="Description", help_text="Optional. The reason for this backfill."
     )
 
     def add_fields(self) -> None:

@@ -30,7 +30,7 @@ class Segments:
         """What can be typed."""
         named = ", ".join(self.examples)
         more = ", …" if self.number is None or self.number > len(self.examples) else ""
-        return f"{named}{more}; patterns such as a*. Empty: all." if named else "Empty: all."
+        return f"{named}{more}; patterns such as a*. Empty for all." if named else "Empty for all."
 
 
 def segments_of(definition: PartitionDefinition | None) -> list[Segments]:

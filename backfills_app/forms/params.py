@@ -101,7 +101,7 @@ class JsonField(forms.CharField):
     def __init__(self, default: Any) -> None:
         super().__init__(
             widget=forms.Textarea(attrs={"rows": min(1 + len(_text(default)) // 40, 6)}),
-            help_text="As JSON: text in quotes, null for nothing.",
+            help_text="JSON value: text in quotes, null for nothing.",
         )
         self.default = default
 

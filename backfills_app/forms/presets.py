@@ -14,7 +14,7 @@ PRESETS = {
     "30": "Last 30 days",
     "90": "Last 90 days",
     "month": "This month",
-    "success": "Since the last success",
+    "success": "Since last materialized",
     "all": "All",
 }
 
@@ -34,11 +34,11 @@ def preset_ends(asset: Asset, preset: str, now: datetime) -> tuple[str, str]:
         raise InvalidRequest({"asset": f"{asset.name} has no partitions by time."})
     over = rule.windows(rule.start or now - _FAR, now)
     if not len(over):
-        raise InvalidRequest({"start": f"No partition of {asset.name} is over yet."})
+        raise InvalidRequest({"start": f"No partition of {asset.name} has ended yet."})
     since = _since(asset, rule, preset, now, over[-1].end)
     chosen = over if since is None else rule.windows(since, now)
     if not len(chosen):
-        raise InvalidRequest({"start": f"{PRESETS[preset]}: nothing of {asset.name} is over yet."})
+        raise InvalidRequest({"start": f"{PRESETS[preset]}: {asset.name} has no ended partitions."})
     return chosen[0].text, chosen[-1].text
 
 

@@ -35,18 +35,18 @@ from partitions_app.rules import has_time
 SEGMENT = "segment-"
 AT_MOST = "n"
 CHOSEN = "chosen"
-_NEWEST = ("", "The newest, in force now")
-_FIRST_AND_LAST = "A date, or the key of a partition. Both ends are made."
+_NEWEST = ("", "Latest")
+_FIRST_AND_LAST = "Date or partition key, inclusive."
 _STRATEGIES = (
-    ("", "As the asset says"),
-    ("partition", "A run for each partition"),
-    (AT_MOST, "At most so many partitions in a run"),
-    ("range", "One run for all of them"),
+    ("", "Default"),
+    ("partition", "One run per partition"),
+    (AT_MOST, "Batches"),
+    ("range", "Single run"),
 )
 _DOWNSTREAM = (
-    ("none", "None: they become stale"),
-    ("all", "All that follow"),
-    (CHOSEN, "Those chosen here"),
+    ("none", "None (become stale)"),
+    ("all", "All"),
+    (CHOSEN, "Selected"),
 )
 
 
@@ -58,69 +58,67 @@ class BackfillForm(ServiceForm):
     """
 
     by = forms.ChoiceField(
-        required=False, choices=WAYS, initial="asset", widget=forms.RadioSelect, label="Make"
+        required=False, choices=WAYS, initial="asset", widget=forms.RadioSelect, label="Backfill"
     )
     asset = forms.CharField(required=False, label="Asset", widget=forms.Select)
     assets = NamesField(required=False, label="Assets", widget=forms.CheckboxSelectMultiple)
     asset_group = forms.CharField(required=False, label="Group", widget=forms.Select)
     asset_tag = forms.CharField(required=False, label="Tag", widget=forms.Select)
-    upstream = forms.BooleanField(required=False, label="With everything upstream")
+    upstream = forms.BooleanField(required=False, label="Include upstream")
     shown_for = forms.CharField(required=False, widget=forms.HiddenInput)
-    start = forms.CharField(required=False, label="First partition", help_text=_FIRST_AND_LAST)
-    end = forms.CharField(required=False, label="Last partition", help_text="It has to be over.")
+    start = forms.CharField(required=False, label="From", help_text=_FIRST_AND_LAST)
+    end = forms.CharField(required=False, label="To", help_text="Must be in the past.")
     selection = forms.CharField(
         required=False,
-        label="Or a selection",
-        help_text="Instead of first and last, for example 2013-01,2013-03..2013-05.",
+        label="Partition selection",
+        help_text="Instead of From and To, for example 2013-01,2013-03..2013-05.",
     )
     existing = forms.ChoiceField(
         choices=ExistingPolicy.choices,
         initial=ExistingPolicy.MISSING_AND_FAILED,
-        label="Which of them",
+        label="Partitions to run",
     )
-    strategy = forms.ChoiceField(required=False, choices=_STRATEGIES, label="Runs")
+    strategy = forms.ChoiceField(required=False, choices=_STRATEGIES, label="Run granularity")
     per_run = forms.CharField(
-        required=False, label="Partitions in a run", help_text="Only with “at most so many”."
+        required=False, label="Batch size", help_text="Partitions per run, only for batches."
     )
     order = forms.ChoiceField(
         required=False, choices=BackfillOrder.choices, initial=BackfillOrder.OLDEST, label="Order"
     )
     max_active_runs = forms.CharField(
-        initial="3", label="Max active runs", help_text="How many run at once, at most."
+        initial="3", label="Max active runs", help_text="Runs of this backfill at the same time."
     )
     downstream = forms.ChoiceField(
         required=False,
         choices=_DOWNSTREAM,
         initial="none",
         widget=forms.RadioSelect,
-        label="Downstream assets to make too",
+        label="Include downstream",
     )
     downstream_assets = forms.MultipleChoiceField(
-        required=False, choices=(), widget=forms.CheckboxSelectMultiple, label="Chosen ones"
+        required=False, choices=(), widget=forms.CheckboxSelectMultiple, label="Selected assets"
     )
     description = forms.CharField(
-        required=False, label="Description", help_text="Why, for whoever looks at this later."
+        required=False, label="Description", help_text="Optional. The reason for this backfill."
     )
     params = ParamsField(
         required=False,
         label="Params",
-        help_text="A JSON object; empty: as the asset declares them.",
+        help_text="JSON object; empty for defaults.",
     )
     code_version = forms.CharField(
         required=False,
         widget=forms.Select(choices=(_NEWEST,)),
         label="Code version",
-        help_text="Frozen for every asset of the backfill.",
+        help_text="Same version for all assets.",
     )
     start_at = forms.CharField(
         required=False,
         label="Start at",
-        help_text="No run starts before, for example 2026-01-31 22:00, in the zone of the asset"
-        " unless it names one. Empty: at once.",
+        help_text="Optional. Earliest start of a run, for example 2026-01-31 22:00, in the time"
+        " zone of the asset unless given.",
     )
-    allow_holes = forms.BooleanField(
-        required=False, label="A run may reach over partitions that are left out"
-    )
+    allow_holes = forms.BooleanField(required=False, label="Allow runs with gaps")
 
     def __init__(
         self,
@@ -178,9 +176,9 @@ class BackfillForm(ServiceForm):
     def _offer_assets(self) -> None:
         offered = offered_to(self.user)
         for name, first, texts in (
-            ("asset", "Choose an asset", offered.timed),
-            ("asset_group", "Choose a group", offered.groups),
-            ("asset_tag", "Choose a tag", offered.tags),
+            ("asset", "Select an asset", offered.timed),
+            ("asset_group", "Select a group", offered.groups),
+            ("asset_tag", "Select a tag", offered.tags),
         ):
             self._choose(name, [("", first), *((text, text) for text in texts)])
         names = list(dict.fromkeys([*offered.names, *self._names_chosen]))
@@ -190,7 +188,7 @@ class BackfillForm(ServiceForm):
             field.widget.choices = [(name, name) for name in names]
         else:
             field.widget = forms.TextInput()
-            field.help_text = "Names, with commas between them."
+            field.help_text = "Asset names, separated by commas."
             self.initial["assets"] = ", ".join(self._names_chosen)
 
     @property
@@ -252,7 +250,7 @@ class BackfillForm(ServiceForm):
         data["selection"] = ""
         try:
             if self.timed is None:
-                raise InvalidRequest({self.choice.by: "Choose an asset first."})
+                raise InvalidRequest({self.choice.by: "Select an asset first."})
             data["start"], data["end"] = preset_ends(self.timed, preset, timezone.now())
         except InvalidRequest as refused:
             self.refuse(refused)
@@ -268,7 +266,7 @@ class BackfillForm(ServiceForm):
         typed = self.cleaned_data
         by = self.choice.by
         if not self.choice.value:
-            raise InvalidRequest({by: "Name an asset." if by == "asset" else "Choose one first."})
+            raise InvalidRequest({by: "Select an asset." if by == "asset" else "Select one first."})
         return request_from_text(
             **{by: self.choice.value},
             **self._period(typed),
@@ -292,11 +290,14 @@ class BackfillForm(ServiceForm):
         narrowed = {name: text for name, text in named.items() if text}
         if selection and (start or end):
             raise InvalidRequest(
-                {"selection": "Write first and last partition, or a selection, not both."}
+                {"selection": "Use From and To, or a partition selection, not both."}
             )
         if selection and narrowed:
             raise InvalidRequest(
-                {"selection": "Write the segments into the selection, or leave their fields empty."}
+                {
+                    "selection": "Write the segments into the partition selection, or clear the"
+                    " segment fields."
+                }
             )
         if not narrowed or not start or not end or self.asset_chosen is None:
             return {"start": start, "end": end, "selection": selection}
@@ -343,7 +344,7 @@ def _strategy(typed: dict[str, Any]) -> str | None:
     if typed["strategy"] != AT_MOST:
         return typed["strategy"] or None
     if not typed["per_run"].strip().isdecimal():
-        raise InvalidRequest({"per_run": "Say how many partitions a run may make at most."})
+        raise InvalidRequest({"per_run": "Enter the batch size."})
     return str(typed["per_run"]).strip()
 
 
@@ -351,5 +352,5 @@ def _downstream(typed: dict[str, Any]) -> str | list[str]:
     if typed["downstream"] != CHOSEN:
         return typed["downstream"] or "none"
     if not typed["downstream_assets"]:
-        raise InvalidRequest({"downstream_assets": "Choose at least one, or none of them above."})
+        raise InvalidRequest({"downstream_assets": "Select at least one downstream asset."})
     return list(typed["downstream_assets"])

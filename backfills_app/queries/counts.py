@@ -52,14 +52,14 @@ class Counts:
     @property
     def phrases(self) -> tuple[Phrase, ...]:
         """How many were made, and how many ended otherwise."""
-        made = Phrase("succeeded", f"{self.succeeded:,} of {self.total:,} made")
+        made = Phrase("succeeded", f"{self.succeeded:,} of {self.total:,} materialized")
         others = {"failed": self.failed, "canceled": self.canceled, "skipped": self.skipped}
         counted = (Phrase(state, f"{number:,} {state}") for state, number in others.items())
         return (made, *(phrase for phrase in counted if others[phrase.state]))
 
     @property
     def text(self) -> str:
-        """``2 of 51 made, 1 failed, 48 canceled``."""
+        """``2 of 51 materialized, 1 failed, 48 canceled``."""
         return ", ".join(phrase.text for phrase in self.phrases)
 
     def unfinished(self) -> Iterator[tuple[str, int]]:

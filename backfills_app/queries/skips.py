@@ -38,8 +38,10 @@ class Skipped:
         names = [gap.asset for gap in self.gaps if gap.is_outdated]
         if not names:
             return ""
-        listed = ", ".join(names) + (" is" if len(names) == 1 else " are")
-        return f"{listed} defined otherwise by now: a retry with the newest code goes by that."
+        return (
+            f"Partition definition changed since: {', '.join(names)}."
+            " A retry with the latest code uses the new definition."
+        )
 
 
 _OTHERS = """

@@ -66,7 +66,7 @@ def chosen_drafts(request: BackfillRequest, bundle_version: BundleVersion | None
         except InvalidRequest as error:
             if len(request.assets) == 1:
                 raise
-            refused.append(f"{asset.name} is left out: {error}")
+            refused.append(f"{asset.name} is skipped: {error}")
             for name, said in error.errors.items():
                 field = request.chosen_field if name == "asset" else name
                 errors.setdefault(field, []).extend(said)
@@ -105,7 +105,7 @@ def upstream_drafts(
             try:
                 part = draft(request, asset, bundle_version, AssetRole.UPSTREAM)
             except InvalidRequest as error:
-                refused.append(f"{asset.name} is left out: {error}")
+                refused.append(f"{asset.name} is skipped: {error}")
                 continue
             frontier.append(part)
             made |= {outlet.name for outlet in part.outlets}

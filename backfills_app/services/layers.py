@@ -64,7 +64,7 @@ def follow(
             if is_named:
                 raise InvalidRequest({"downstream": f"{asset.name}: {error}"}) from error
             if included is None:
-                refused.append(f"{asset.name} is left out: {error}")
+                refused.append(f"{asset.name} is skipped: {error}")
             continue
         if is_kept:
             kept.append(part)
@@ -201,7 +201,7 @@ def _assets_in_order(
 def _why_nothing(part: Part) -> str:
     name = part.asset.name
     if part.not_over:
-        return f"{name}: what follows there is not over yet."
+        return f"{name}: the downstream partitions have not ended yet."
     if part.asset.finds_partitions:
-        return f"{name}: it finds its partitions at run time, and none are known yet."
-    return f"{name}: it has no partition that follows."
+        return f"{name}: no partitions yet; runs discover them."
+    return f"{name}: no downstream partitions in this range."

@@ -131,9 +131,9 @@ def _size(part: Part) -> int:
 def _why_nothing(part: Part) -> str:
     name = part.asset.name
     if part.not_over:
-        return f"{name} is left out: its partitions there are not over yet."
+        return f"{name} is skipped: partitions in this range have not ended yet."
     if part.role == AssetRole.UPSTREAM:
-        return f"{name} is left out: nothing of it is needed."
+        return f"{name} is skipped: no partitions needed."
     if part.asset.finds_partitions:
-        return f"{name} is left out: it finds its partitions at run time, and none are known yet."
-    return f"{name} is left out: it has no partitions there."
+        return f"{name} is skipped: no partitions yet; runs discover them."
+    return f"{name} is skipped: no partitions in this range."

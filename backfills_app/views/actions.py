@@ -46,27 +46,25 @@ class Deed:
 
 
 DEEDS = {
-    "pause": Deed(pause_backfill, "Pause", "player-pause", "paused: nothing new starts"),
-    "resume": Deed(resume_backfill, "Resume", "player-play", "going on"),
+    "pause": Deed(pause_backfill, "Pause", "player-pause", "paused, no new runs start"),
+    "resume": Deed(resume_backfill, "Resume", "player-play", "resumed"),
     "cancel": Deed(
         cancel_backfill,
         "Cancel",
         "player-stop",
-        "being canceled",
-        asks="What is done stays as it is. What waits is not made, and runs that are under way are"
-        " stopped.",
-        leaves="Let it go on",
+        "canceling",
+        asks="Active runs are stopped and queued runs are dropped. Finished partitions are kept.",
+        leaves="Keep running",
         danger=True,
     ),
     "retry": Deed(
         retry_failed,
         "Retry",
         "rotate",
-        "on its way again",
-        asks="All of it that has failed, or was skipped since something upstream failed or was"
-        " missing, waits for its turn again, in the same backfill. Data that is there stays until"
-        " the new is complete.",
-        leaves="Leave it as it is",
+        "retrying",
+        asks="Requeues failed partitions, and partitions skipped because of upstream, in this"
+        " backfill. Current data stays until a run succeeds.",
+        leaves="Back",
         chooses_code=True,
     ),
     "delete": Deed(
@@ -74,9 +72,8 @@ DEEDS = {
         "Delete",
         "trash",
         "deleted",
-        asks="It goes from the lists; what it made stays, and so does the record of it, under the"
-        " state Deleted.",
-        leaves="Keep it",
+        asks="Hides the backfill from lists. Data and history are kept, under the state Deleted.",
+        leaves="Back",
         danger=True,
     ),
 }
@@ -99,7 +96,7 @@ def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
             how["code"] = request.POST["code"]
     try:
         deed.act(found, user=_person(request), **how)
-        messages.success(request, f"{found.name} is {deed.done}.")
+        messages.success(request, f"{found.name}: {deed.done}.")
     except InvalidRequest as refused:
         messages.error(request, str(refused))
         return _back(request, pk)
@@ -113,7 +110,7 @@ def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
     deed = DEEDS[action]
     ids = [int(text) for text in request.POST.getlist("id") if text.isdecimal() and len(text) < 19]
     if not ids:
-        messages.error(request, "Select some backfills in the list first.")
+        messages.error(request, "No backfill selected.")
         return _back(request)
     if deed.asks and "sure" not in request.POST:
         found = list(Backfill.objects.listed().filter(pk__in=ids).order_by("-id"))
@@ -124,13 +121,13 @@ def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
         messages.error(request, str(refused))
         return _back(request)
     if number := len(result.done):
-        said = "1 backfill is" if number == 1 else f"{number} backfills are"
-        messages.success(request, f"{said} {deed.done}.")
+        counted = "1 backfill" if number == 1 else f"{number} backfills"
+        messages.success(request, f"{counted}: {deed.done}.")
     refusals = list(result.refused.values())
     for sentence in refusals[:MOST_SAID]:
         messages.warning(request, sentence)
     if len(refusals) > MOST_SAID:
-        messages.warning(request, f"{len(refusals) - MOST_SAID} more were left as they are.")
+        messages.warning(request, f"{len(refusals) - MOST_SAID} more skipped.")
     return _back(request)
 
 
@@ -144,7 +141,7 @@ def backfill_change(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             change_backfill(found, user=_person(request), **form.changes())
-            messages.success(request, f"{found.name} is changed, from now on.")
+            messages.success(request, f"{found.name} updated.")
             return redirect("backfills:backfill", pk)
         except InvalidRequest as refused:
             form.refuse(refused)

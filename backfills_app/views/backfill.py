@@ -154,6 +154,7 @@ def _cells(request: HttpRequest, found: Backfill, progress: Progress) -> dict[st
     return context | {
         "cells": cells,
         "cells_from": first + 1,
+        "cells_last": first + len(cells),
         "cells_previous": None if page.previous is None else page.previous + 1,
         "cells_next": None if page.following is None else page.following + 1,
     }

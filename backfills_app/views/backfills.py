@@ -18,7 +18,7 @@ FILTERS = ("q", "asset", "state", "person", "sort")
 SORTS = {
     "": "Newest first",
     "oldest": "Oldest first",
-    "updated": "Changed lately",
+    "updated": "Recently updated",
     "asset": "Asset",
     "state": "State",
 }
@@ -39,7 +39,7 @@ def backfills(request: HttpRequest) -> HttpResponse:
     """All backfills, newest first."""
     context = _listed(request) | {
         "states": [
-            (UNFINISHED, "Not ended"),
+            (UNFINISHED, "Active"),
             *BackfillState.choices,
             (DELETED, "Deleted"),
         ],

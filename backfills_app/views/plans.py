@@ -9,8 +9,8 @@ from backfills_app.models import ExistingPolicy
 from backfills_app.services import BackfillPlan, Estimate, PlannedAsset
 from partitions_app.templatetags.slicewise_pages import duration
 
-_LEFT_OUT = "left out"
-_AGAIN = "made again"
+_SKIPPED = "skip"
+_AGAIN = "run again"
 _MOST_HOLDERS = 5
 
 
@@ -57,12 +57,12 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
 def time_in_words(estimate: Estimate | None) -> str:
     """About how long, with the spread of past runs."""
     if estimate is None:
-        return "unknown: it takes three runs of each asset with about as many partitions"
+        return "Not enough run history for an estimate"
     about = f"about {duration(timedelta(seconds=estimate.seconds))}"
     low, high = (duration(timedelta(seconds=each)) for each in (estimate.low, estimate.high))
     if low == high:
         return about
-    return f"{about} ({low} to {high}, by {estimate.runs_seen:,} past runs)"
+    return f"{about} ({low} to {high}, based on {estimate.runs_seen:,} runs)"
 
 
 def _asset_plan(planned: PlannedAsset, existing: str) -> AssetPlan:
@@ -76,47 +76,45 @@ def _asset_plan(planned: PlannedAsset, existing: str) -> AssetPlan:
 
 def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
     failed_too = existing != ExistingPolicy.MISSING
-    yield Line("There already", planned.materialized, _of_those_there(planned, existing))
-    yield Line("Failed before", planned.failed, _AGAIN if failed_too else _LEFT_OUT)
+    yield Line("Materialized", planned.materialized, _of_materialized(planned, existing))
+    yield Line("Failed", planned.failed, _AGAIN if failed_too else _SKIPPED)
     is_by_this = existing != ExistingPolicy.STALE
-    yield Line("Reads what this backfill makes" if is_by_this else "Stale", planned.stale, _AGAIN)
-    yield Line("Made by older code", planned.older_code, _AGAIN)
+    yield Line("Upstream in this backfill" if is_by_this else "Stale", planned.stale, _AGAIN)
+    yield Line("From older code", planned.older_code, _AGAIN)
     yield Line(
-        "Being made now",
+        "In progress",
         planned.in_flight,
-        "left to whoever makes them",
+        "skip",
         holders=planned.in_flight_by[:_MOST_HOLDERS],
         more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
     )
-    yield Line("Not over yet", planned.not_over, "left out: their windows have not ended")
+    yield Line("Not ended yet", planned.not_over, "skip: time window has not ended")
     lacking = planned.missing_upstream - planned.nonexistent_upstream
-    yield Line(
-        "Need what is missing", lacking, "skipped: their upstream partitions are not there", True
-    )
+    yield Line("Upstream missing", lacking, "will be skipped", True)
     texts = "; ".join(gap.reason for gap in planned.gaps if gap.reason)
     yield Line(
-        "Need what does not exist",
+        "Upstream does not exist",
         planned.nonexistent_upstream,
-        f"skipped: they need {texts}" if texts else "skipped: they need what does not exist",
+        f"will be skipped, needs {texts}" if texts else "will be skipped",
         True,
     )
     for gap in planned.gaps:
         yield Line(f"Excluded by {gap.asset}", gap.excluded, "not needed")
 
 
-def _of_those_there(planned: PlannedAsset, existing: str) -> str:
+def _of_materialized(planned: PlannedAsset, existing: str) -> str:
     if existing == ExistingPolicy.ALL:
         return _AGAIN
     if planned.stale or planned.older_code:
-        return "left out, but for those below"
-    return _LEFT_OUT
+        return "skip, except for the lines below"
+    return _SKIPPED
 
 
 def _strategy(strategy: str | int) -> str:
     match strategy:
         case "partition":
-            return "one partition each"
+            return "one partition per run"
         case "range":
-            return "one run for all"
+            return "single run"
         case _:
-            return f"at most {strategy:,} partitions each"
+            return f"up to {strategy:,} partitions per run"

@@ -69,8 +69,8 @@ class Progress:
         if not self.per_second:
             return ""
         if self.per_second >= 1:
-            return f"{self.per_second:.1f} a second"
-        return f"{60 * self.per_second:.1f} a minute"
+            return f"{self.per_second:.1f} partitions/s"
+        return f"{60 * self.per_second:.1f} partitions/min"
 
     @property
     def left(self) -> timedelta | None:

@@ -76,7 +76,7 @@ def _posted(request: HttpRequest, person: User) -> HttpResponse:
         return render(request, TEMPLATE, _page(form, person) | _previewed(form, person))
     try:
         backfill = create_backfill(form.request(), user=person)
-        messages.success(request, f"{backfill.name} has been created.")
+        messages.success(request, f"{backfill.name} created.")
         return redirect("backfills:backfill", backfill.pk)
     except InvalidRequest as refused:
         form.refuse_once(refused)

@@ -1,5 +1,6 @@
 """What all pages say the same way: icons, states, moments, durations."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +17,8 @@ from slicewise.masking import masked_json, masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"
+# The text of Django's get_object_or_404.
+_NO_MATCH = re.compile(r"No (\w+) matches the given query\.")
 
 
 @register.simple_tag
@@ -70,6 +73,12 @@ def pointed(sentence: object) -> SafeString:
     if not pointing:
         return format_html("{}", said)
     return format_html('{}<pre class="pointed">{}</pre>', said, pointing[0])
+
+
+@register.filter
+def not_found(error: object) -> str:
+    """Return the text of a 404 in words of the pages: ``Run not found.``"""
+    return _NO_MATCH.sub(r"\1 not found.", str(error))
 
 
 @register.filter

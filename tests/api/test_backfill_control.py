@@ -315,4 +315,4 @@ def test_of_a_canceled_one_only_what_was_made_counts_as_done(
     progress = api.post(f"{address}cancel/").json()["progress"]
     assert (progress["made"], progress["percent_made"], progress["done"]) == (2, 33, 6)
     assert progress["percent"] == 100
-    assert progress["summary"] == "2 of 6 made, 4 canceled"
+    assert progress["summary"] == "2 of 6 materialized, 4 canceled"

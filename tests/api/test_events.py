@@ -153,7 +153,7 @@ def test_a_person_tells_of_a_write_on_a_page(browser: Client) -> None:
     answer = browser.post("/assets/stock/report-write/", typed, follow=True)
     assert answer.redirect_chain == [("/assets/stock/partitions/2013-01-05/", 302)]
     page = answer.content.decode()
-    assert "written by something else, told by olga" in page
+    assert "reported by olga" in page
     assert "by: hand" in page
 
 

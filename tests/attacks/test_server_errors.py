@@ -41,7 +41,7 @@ def test_elsewhere_it_is_a_page(viewer_api: APIClient, broken: None) -> None:
     answer = viewer_api.get("/runs/")
     assert answer.status_code == 500
     assert answer["Content-Type"].startswith("text/html")
-    assert "Something broke on our side" in answer.content.decode()
+    assert "Something went wrong" in answer.content.decode()
     assert SECRET not in answer.content.decode()
 
 

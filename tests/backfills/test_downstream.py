@@ -347,7 +347,7 @@ def test_a_whole_asset_is_made_again_where_the_backfill_adds_to_what_it_reads(
     shown = planned_page(check_backfill(request_from_text("raw_flights", **more), user=alice),
                          existing)  # fmt: skip
     lines = {line.label: line.becomes for line in shown["assets"][2].lines}
-    assert lines["Reads what this backfill makes"] == "made again"
+    assert lines["Upstream in this backfill"] == "run again"
     backfill = ask(alice, "raw_flights", **more)
     drive(worker)
     assert state_of(backfill) == "succeeded"

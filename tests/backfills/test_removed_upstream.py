@@ -257,7 +257,10 @@ def test_page_api_and_command_line_say_what_is_gone_and_what_helps(
     backfill = asked_before_the_removal(alice)
     drive(worker)
     reason = "takings, 14 do not exist any more: 2024-03-24|wedding to 2024-04-06|wedding"
-    hint = "takings is defined otherwise by now: a retry with the newest code goes by that."
+    hint = (
+        "Partition definition changed since: takings."
+        " A retry with the latest code uses the new definition."
+    )
     client.force_login(alice)
     told = client.get(f"/api/v1/backfills/{backfill.pk}/outcome/").json()["skipped"]
     (weeks,) = [skip for skip in told if skip["upstream_gaps"]]

@@ -349,9 +349,9 @@ def test_what_the_period_does_not_apply_to_is_left_out_and_said(alice: User) -> 
         "raw": 4, "delays": 4, "months": 2,
     }  # fmt: skip
     assert sorted(plan.refused) == [
-        "found is left out: it finds its partitions at run time, and none are known yet.",
-        "later is left out: it has no partitions there.",
-        "prices is left out: prices is written by something else: nothing here makes it.",
+        "found is skipped: no partitions yet; runs discover them.",
+        "later is skipped: no partitions in this range.",
+        "prices is skipped: prices is written by something else: nothing here makes it.",
     ]
 
 
@@ -464,7 +464,7 @@ def test_what_something_else_writes_is_told_of_and_not_made(alice: User) -> None
     asked = two(upstream=True) | {"assets": ["costs"]}
     plan = check_backfill(request_from_text(**asked), user=alice)
     assert [each.asset.name for each in plan.assets] == ["raw", "costs"]
-    assert plan.refused == ("prices is left out: something else writes it.",)
+    assert plan.refused == ("prices is skipped: something else writes it.",)
     assert prices.producer is None
 
 

@@ -35,7 +35,7 @@ def test_a_refused_asset_says_so_and_what_stands_beside_it_does_not(
     sync_bundle("trials", folder)
     (folder / "a.py").write_text(f"{HEADER}{fine}@asset(engine='submit')\ndef flights(): ...\n")
     sync_bundle("trials", folder)
-    assert "a.py cannot be put in force" in page(browser, "flights")
+    assert "a.py failed to load" in page(browser, "flights")
     assert "needs a Spark master, and this server has none" in page(browser, "flights")
     assert "a.py" not in page(browser, "fine")
     bundles = browser.get("/bundles/").content.decode()
@@ -52,7 +52,7 @@ def test_every_asset_of_a_broken_file_says_so_and_stays_in_force(
     sync_bundle("trials", folder)
     assert Asset.objects.filter(active=True).count() == 2
     for name in ("raw", "flights"):
-        assert "a.py cannot be loaded" in page(browser, name)
+        assert "a.py failed to import" in page(browser, name)
 
 
 def test_what_is_odd_about_a_uri_is_said_on_the_page(bundle: Bundle, browser: Client) -> None:

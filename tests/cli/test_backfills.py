@@ -223,8 +223,8 @@ def test_what_was_canceled_is_not_told_as_made(number: str) -> None:
     advance()
     assert "queued or running" in said("backfill", "show", number)
     said("backfill", "cancel", number)
-    assert "0 of 6 made, 6 canceled" in said("backfill", "show", number)
-    assert "0 of 6 made, 6 canceled" in said("backfill", "list")
+    assert "0 of 6 materialized, 6 canceled" in said("backfill", "show", number)
+    assert "0 of 6 materialized, 6 canceled" in said("backfill", "list")
 
 
 @pytest.mark.parametrize("verb", ["preview", "create"])

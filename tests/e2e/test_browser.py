@@ -70,7 +70,7 @@ def test_from_sign_in_to_a_finished_backfill(page: Page, stack: Stack, api: Clie
     page.get_by_label("Description").fill("three days of February")
     # The preview follows the form by itself, before anything is started.
     expect(page.locator("#preview")).to_contain_text("3 partitions in 3 runs")
-    page.get_by_role("button", name="Start the backfill").click()
+    page.get_by_role("button", name="Start backfill").click()
 
     # Its page shows the end without being asked again.
     expect(page.get_by_role("heading", name="backfill_slow_")).to_be_visible()
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said_at_the_field_and_nothing_is_created(
     page.get_by_label("Asset", exact=True).select_option("slow")
     page.locator("#id_start").fill("2024-02-30")
     page.locator("#id_end").fill("2024-02-05")
-    page.get_by_role("button", name="Start the backfill").click()
+    page.get_by_role("button", name="Start backfill").click()
     expect(page.locator("#id_start_error")).to_contain_text("2024-02-30")
     assert len(list(api.every("/backfills/"))) == before
 
@@ -120,11 +120,11 @@ def test_a_backfill_is_previewed_paused_and_resumed_to_its_end(page: Page, stack
     sign_in(page, stack)
     page.goto("/backfills/new/?asset=slow&start=2024-02-10&end=2024-02-13&max_active_runs=1")
     expect(page.locator("#preview")).to_contain_text("4 partitions in 4 runs")
-    page.get_by_role("button", name="Start the backfill").click()
+    page.get_by_role("button", name="Start backfill").click()
     progress = page.locator("#progress")
     expect(progress).to_contain_text("Running")
     progress.get_by_role("button", name="Pause").click()
-    expect(page.get_by_text("is paused: nothing new starts")).to_be_visible()
+    expect(page.get_by_text("paused, no new runs start")).to_be_visible()
     expect(progress).to_contain_text("Paused")
     progress.get_by_role("button", name="Resume").click()
     expect(progress).to_contain_text("4 of 4")

@@ -254,7 +254,7 @@ def test_this_month_begins_with_its_first_day_in_the_zone_of_the_asset() -> None
     # In Tokyo the third of June has begun.
     now = datetime(2013, 6, 2, 16, tzinfo=UTC)
     assert preset_ends(shops, "month", now) == ("2013-06-01", "2013-06-02")
-    with pytest.raises(InvalidRequest, match="This month: nothing of shops is over yet"):
+    with pytest.raises(InvalidRequest, match="This month: shops has no ended partitions"):
         preset_ends(shops, "month", datetime(2013, 6, 1, 3, tzinfo=UTC))
 
 
@@ -275,7 +275,7 @@ def test_a_preset_fills_the_dates_with_and_without_a_script(browser: Client) -> 
 
 def test_a_preset_without_an_asset_says_what_is_missing(browser: Client) -> None:
     answer = browser.post("/backfills/new/", {"preset": "7"})
-    assert "Choose an asset first." in answer.content.decode()
+    assert "Select an asset first." in answer.content.decode()
 
 
 def test_the_preview_says_what_becomes_of_what_is_there(browser: Client) -> None:
@@ -283,30 +283,30 @@ def test_the_preview_says_what_becomes_of_what_is_there(browser: Client) -> None
     record(asset("raw_flights", DAILY_2013), "2013-01-01..2013-01-07", states.__getitem__)
     text = preview(browser, **typed(existing="missing_and_failed"))
     assert "<b>26</b> partitions in <b>26</b> runs" in text
-    for line in ("There already", ">5</td><td>left out", "Failed before", ">2</td><td>made again"):
+    for line in ("Materialized", ">5</td><td>skip<", "Failed", ">2</td><td>run again"):
         assert line in text
     text = preview(browser, **typed(existing="missing"))
     assert "<b>24</b> partitions" in text
-    assert ">2</td><td>left out" in text
-    assert ">5</td><td>made again" in preview(browser, **typed(existing="all"))
+    assert ">2</td><td>skip<" in text
+    assert ">5</td><td>run again" in preview(browser, **typed(existing="all"))
 
 
 def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
-    assert "unknown: it takes three runs" in preview(browser, **typed())
+    assert "Not enough run history" in preview(browser, **typed())
 
 
 def test_the_preview_says_what_would_be_refused_by_the_name_of_its_field(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     text = preview(browser, **typed(end="2012-12-31", max_active_runs="0"))
-    assert "This would be refused" in text
+    assert "Cannot start" in text
     assert "<strong>Max active runs:</strong> Between 1 and 1000, not 0." in text
 
 
 def test_the_preview_is_quiet_before_there_is_something_to_say(browser: Client) -> None:
     asset("raw_flights", DAILY_2013)
     text = preview(browser, **typed(start="", end=""))
-    assert "Choose an asset and a range" in text
+    assert "Select an asset and a range" in text
     assert "refused" not in text
 
 
@@ -457,7 +457,7 @@ def test_nothing_chosen_is_said_at_the_field_that_is_shown(browser: Client) -> N
 def test_what_is_left_out_is_said_beside_the_form(browser: Client) -> None:
     asset("later", PartitionByInterval("@daily", start="2020-01-01"))
     text = preview(browser, **several(assets=["raw_flights", "later"]))
-    assert "later is left out: it has no partitions there." in text
+    assert "later is skipped: no partitions in this range." in text
 
 
 @pytest.mark.usefixtures("flights")

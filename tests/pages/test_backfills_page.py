@@ -50,7 +50,7 @@ def test_every_column_of_the_source_design_is_on_the_page(
     text = page_of(browser, january)
     for column in (
         january.name, "raw_flights", "Succeeded", "January again", "2013-01-01..2013-01-31",
-        "limit=3", "<dt>Max active runs</dt><dd>3</dd>", "<dt>Start at</dt><dd>at once</dd>",
+        "limit=3", "<dt>Max active runs</dt><dd>3</dd>", "<dt>Start at</dt><dd>immediately</dd>",
         "<dt>Deleted</dt><dd>no</dd>", "flights.py", "def raw_flights(): ...", "by vera",
     ):  # fmt: skip
         assert column in text, column
@@ -85,10 +85,10 @@ def test_what_was_skipped_is_counted_by_reason_with_the_backfill_that_has_it(
     held(run, skip(january, "in_flight", 2))
     skip(january, "upstream_missing", 3)
     text = page_of(browser, january)
-    assert "Another run is making it: " in text
+    assert "Already in progress: " in text
     assert f'<a href="/backfills/{other.pk}/">{other.name}</a>' in text
-    assert "<b>3</b></span> An upstream partition is missing" in text
-    assert "2013-01-01: skipped: Another run is making it" in text
+    assert "<b>3</b></span> Upstream missing" in text
+    assert "2013-01-01: skipped: Already in progress" in text
     found = skipped_by_reason(january.assets.all())
     assert [(one.reason, one.number) for one in found] == [
         ("upstream_missing", 3), ("in_flight", 2),
@@ -201,7 +201,7 @@ def test_who_did_what_is_on_record(browser: Client, january: Backfill) -> None:
     browser.post(f"/backfills/{january.pk}/pause/")
     changed = {"max_active_runs": "7", "priority": "0", "order": "oldest", "description": "because"}
     browser.post(f"/backfills/{january.pk}/change/", changed)
-    trail = page_of(browser, january).split("Who did what")[1]
+    trail = page_of(browser, january).split("Audit log")[1]
     assert "create" in trail
     assert "pause" in trail
     assert trail.count("vera") == 3
@@ -238,7 +238,7 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
     piece.partitions.filter(key__gte="2021").update(position=F("position") + 50_000)
     text = page_of(browser, backfill, "from=1")
     seen, pages = cells_of(text), 1
-    while later := re.search(r'href="[^"]*\?part=\d+&amp;from=(\d+)#partitions">Later', text):
+    while later := re.search(r'href="[^"]*\?part=\d+&amp;from=(\d+)#partitions">Next', text):
         text = page_of(browser, backfill, f"from={later[1]}")
         seen += cells_of(text)
         pages += 1
@@ -246,10 +246,10 @@ def test_its_partitions_are_turned_from_end_to_end_over_the_gaps_between_them(
     assert pages > 2
     assert len(seen) == len(set(seen)) == piece.total
     for _ in range(pages - 1):
-        earlier = re.search(r"from=(\d+)#partitions\"><svg[^>]*><use[^>]*></svg>Earlier", text)
+        earlier = re.search(r"from=(\d+)#partitions\"><svg[^>]*><use[^>]*></svg>Previous", text)
         assert earlier
         text = page_of(browser, backfill, f"from={earlier[1]}")
-    assert "Earlier" not in text
+    assert "Previous" not in text
 
 
 def cells_of(text: str) -> list[str]:
@@ -307,7 +307,7 @@ def test_no_page_of_backfills_has_script_or_style_of_its_own(
 
 def test_the_parts_of_a_backfill_without_assets_say_so(browser: Client, january: Backfill) -> None:
     BackfillAsset.objects.all().delete()
-    assert "Its partitions are being listed" in page_of(browser, january)
+    assert "Preparing partitions…" in page_of(browser, january)
 
 
 def test_a_canceled_one_says_how_many_were_made_and_offers_to_run_the_canceled_ones(
@@ -316,20 +316,20 @@ def test_a_canceled_one_says_how_many_were_made_and_offers_to_run_the_canceled_o
     runs_of(january, "succeeded", 2)
     browser.post(f"/backfills/{january.pk}/cancel/")
     text = page_of(browser, january)
-    assert "2 of 31 made, 29 canceled" in words_of(text)
+    assert "2 of 31 materialized, 29 canceled" in words_of(text)
     assert "100 %" not in text
     assert "Retry failed" not in text
     assert re.search(
         r'btn-primary" href="/backfills/\d+/retry/\?canceled=1">.*Run 29 canceled', text
     )
     listed = browser.get("/backfills/").content.decode()
-    assert "2 of 31 made, 29 canceled" in words_of(listed)
+    assert "2 of 31 materialized, 29 canceled" in words_of(listed)
     asked_for = browser.get(f"/backfills/{january.pk}/retry/?canceled=1").content.decode()
     assert 'name="canceled" value="1" checked' in asked_for
     assert (
         'value="1" checked' not in browser.get(f"/backfills/{january.pk}/retry/").content.decode()
     )
-    assert "2 of 31 made, 29 canceled" in words_of(asked_for)
+    assert "2 of 31 materialized, 29 canceled" in words_of(asked_for)
 
 
 def test_of_a_canceled_one_the_canceled_partitions_come_before_what_failed(
@@ -339,7 +339,7 @@ def test_of_a_canceled_one_the_canceled_partitions_come_before_what_failed(
     assert "Run 30 canceled" not in page_of(browser, january)
     browser.post(f"/backfills/{january.pk}/cancel/")
     text = page_of(browser, january)
-    assert "0 of 31 made, 1 failed, 30 canceled" in words_of(text)
+    assert "0 of 31 materialized, 1 failed, 30 canceled" in words_of(text)
     assert text.index("Run 30 canceled") < text.index("Retry failed")
 
 

@@ -131,8 +131,8 @@ def test_many_assets_are_counted_in_as_many_statements_as_one() -> None:
 def test_failures_that_the_definition_has_lost_are_shown_on_no_page(browser: Client) -> None:
     # Every seventh day of 2013 failed: 26 December did not, 24 and 31 December did.
     redefined(daily(), daily(start="2013-12-25", end="2013-12-31"))
-    assert "no partition has failed" in browser.get("/").content.decode()
-    assert "No asset matches" in browser.get("/assets/?show=failed").content.decode()
+    assert "No failed partitions" in browser.get("/").content.decode()
+    assert "No matching assets" in browser.get("/assets/?show=failed").content.decode()
 
 
 def test_failures_that_the_definition_still_has_are_shown_with_their_number(

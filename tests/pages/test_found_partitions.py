@@ -49,12 +49,12 @@ def test_what_a_run_has_found_is_in_the_grid(
 def test_a_run_that_looks_for_partitions_is_asked_for_by_an_empty_selection(
     browser: Client, models: Asset
 ) -> None:
-    assert "leave it empty" in seen(browser, "/assets/models/materialize/")
+    assert "let the run discover partitions" in seen(browser, "/assets/models/materialize/")
     answer = browser.post("/assets/models/materialize/", {"selection": ""})
     assert answer.status_code == 302
     page = seen(browser, f"/runs/{Run.objects.get().pk}/")
-    assert "Which there are is found by the run." in page
-    assert "the whole of" not in page
+    assert "Determined at run time." in page
+    assert "Unpartitioned" not in page
 
 
 def test_a_run_shows_what_it_has_found(
@@ -62,9 +62,9 @@ def test_a_run_shows_what_it_has_found(
 ) -> None:
     page = seen(browser, f"/runs/{discover(models, alice, gateway, 'acme').pk}/")
     assert "/assets/models/partitions/acme/" in page
-    assert "the whole of" not in page
+    assert "Unpartitioned" not in page
     page = seen(browser, f"/runs/{discover(models, alice, gateway).pk}/")
-    assert "It found no partition." in page
+    assert "No partitions found." in page
 
 
 def test_the_api_tells_what_was_found(
@@ -87,8 +87,8 @@ def test_what_is_made_together_is_said_to_be(browser: Client, alice: User) -> No
     train, _ = together("split", ["train", "test"], DAILY_2013)
     group = materialize(MaterializeRequest(asset=train, selection="2013-01-01"), user=alice)
     run = group.runs.get()
-    assert "Made together with" in seen(browser, "/assets/test/")
-    assert "A run makes train as well." in seen(browser, "/assets/test/materialize/")
+    assert "Multi-asset with" in seen(browser, "/assets/test/")
+    assert "Also materializes train." in seen(browser, "/assets/test/materialize/")
     assert f"/runs/{run.pk}/" in seen(browser, "/assets/test/?tab=runs")
     page = seen(browser, f"/runs/{run.pk}/")
     assert "/assets/train/partitions/2013-01-01/" in page

@@ -156,7 +156,7 @@ def test_segments_are_paged_and_all_of_them_are_reached() -> None:
 
 def test_what_is_not_partitioned_is_one_cell() -> None:
     page = grid(None)
-    assert [cell.title for cell in cells(page)] == ["The whole asset: missing"]
+    assert [cell.title for cell in cells(page)] == ["Unpartitioned: missing"]
 
 
 @pytest.mark.parametrize("zoom", ["century", "month"])

@@ -136,7 +136,7 @@ def test_a_list_of_assets_is_searched_filtered_and_sorted_by_its_address(browser
     assert "fine_one" not in browser.get("/assets/?show=failed").content.decode()
     assert "broken_one" in browser.get("/assets/?show=failed&sort=group").content.decode()
     assert "fine_one" not in browser.get("/assets/?q=broken").content.decode()
-    assert "No asset matches" in browser.get("/assets/?q=nothing").content.decode()
+    assert "No matching assets" in browser.get("/assets/?q=nothing").content.decode()
 
 
 def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: Client) -> None:
@@ -146,8 +146,8 @@ def test_what_failed_of_a_definition_that_is_no_more_is_failed_no_more(browser: 
         assert "cut_anew" in browser.get(address).content.decode()
     hourly = PartitionDefinition.of(hours(date(2013, 1, 1), date(2014, 1, 1)).to_json())
     Asset.objects.filter(pk=cut_anew.pk).update(partition_definition=hourly)
-    assert "No asset matches" in browser.get("/assets/?show=failed").content.decode()
-    assert "no partition has failed" in browser.get("/").content.decode()
+    assert "No matching assets" in browser.get("/assets/?show=failed").content.decode()
+    assert "No failed partitions" in browser.get("/").content.decode()
 
 
 def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> None:
@@ -163,7 +163,7 @@ def test_what_is_not_partitioned_is_counted_with_the_rest(browser: Client) -> No
 def test_a_partition_that_was_never_made_has_a_page(browser: Client, key: str) -> None:
     asset("raw_flights", DAILY_2013)
     text = browser.get(f"/assets/raw_flights/partitions/{key}/").content.decode()
-    assert "Never made" in text
+    assert "Not materialized" in text
     assert "Missing" in text
 
 
@@ -172,6 +172,23 @@ def test_a_key_that_names_no_partition_is_not_found(browser: Client) -> None:
     answer = browser.get("/assets/raw_flights/partitions/2014-01-01/")
     assert answer.status_code == 404
     assert "raw_flights has no partition 2014-01-01." in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/runs/99999/", "Run not found."),
+        ("/backfills/99999/", "Backfill not found."),
+        ("/assets/nothing/", "Asset not found."),
+        ("/nowhere/", "Check the address."),
+    ],
+)
+def test_a_missing_page_says_which_thing_is_missing(
+    browser: Client, address: str, sentence: str
+) -> None:
+    answer = browser.get(address)
+    assert answer.status_code == 404
+    assert sentence in answer.content.decode()
 
 
 def test_every_cell_of_a_grid_leads_to_a_page(browser: Client) -> None:
@@ -250,7 +267,7 @@ def test_the_preview_says_what_a_backfill_comes_to_and_writes_nothing(browser: C
     ).content.decode()
     assert "<b>21</b> partitions in <b>21</b> runs" in text
     assert ">31</td>" in text
-    assert "(cut in UTC)" in text
+    assert ", time zone UTC)" in text
     assert not Backfill.objects.exists()
 
 
@@ -306,7 +323,7 @@ def test_a_backfill_is_canceled_from_a_page_that_asks_first(browser: Client) -> 
     browser.post("/backfills/new/", backfill_form())
     backfill = Backfill.objects.get()
     address = f"/backfills/{backfill.pk}/cancel/"
-    assert "Cancel the backfill" in browser.get(address).content.decode()
+    assert "Cancel backfill" in browser.get(address).content.decode()
     backfill.refresh_from_db()
     assert backfill.state == "creating"
     browser.post(address)

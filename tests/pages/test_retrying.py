@@ -49,12 +49,12 @@ def test_a_run_is_retried_from_a_page_that_asks_first(browser: Client, flights: 
     address = f"/runs/{run.pk}/retry/"
     assert f'href="{address}"' in page_of(browser, f"/runs/{run.pk}/")
     asked = page_of(browser, address)
-    assert "queued again, as another attempt" in asked
-    assert "Its code has not changed since." in asked
+    assert "Queues a new attempt for" in asked
+    assert "Code unchanged." in asked
     run.refresh_from_db()
     assert run.state == RunState.CANCELED
     text = follow(browser, address)
-    assert f"Run {run.pk} is queued again." in text
+    assert f"Retrying run {run.pk}." in text
     assert "was: canceled" in text
     assert f'href="{address}"' not in text
     assert "it has not ended yet" in follow(browser, address)
@@ -91,7 +91,7 @@ def test_a_run_of_a_backfill_is_retried_in_it_or_run_again_beside_it(
     browser.post(f"/runs/{other.pk}/retry/")
     backfill.refresh_from_db()
     assert backfill.state == "running"
-    assert "the partition" in page_of(browser, f"/runs/{run.pk}/rerun/")
+    assert "new run for partition" in page_of(browser, f"/runs/{run.pk}/rerun/")
     answer = browser.post(f"/runs/{run.pk}/rerun/")
     new = Run.objects.order_by("-id").first()
     assert new
@@ -111,7 +111,7 @@ def test_runs_that_can_be_retried_are_selected_in_the_list(browser: Client, flig
     asked = page_of(browser, f"/runs/retry/?run={first.pk}&run={going_on.pk}")
     assert "Retry 2 runs?" in asked
     text = follow(browser, "/runs/retry/", {"run": [first.pk, going_on.pk]})
-    assert "1 run is queued again." in text
+    assert "Retrying 1 run." in text
     assert f"Run {going_on.pk} is queued: it has not ended yet." in text
 
 
@@ -126,15 +126,15 @@ def test_the_failed_runs_of_a_request_are_retried_from_its_list(
     address = f"/runs/retry/?group={group}"
     assert f'href="{address}"' in page_of(browser, f"/runs/?group={group}")
     assert "Retry 2 runs?" in page_of(browser, address)
-    assert "2 runs are queued again." in follow(browser, address)
-    assert "select some in the list first" in follow(browser, address)
+    assert "Retrying 2 runs." in follow(browser, address)
+    assert "No run selected" in follow(browser, address)
 
 
 @pytest.mark.parametrize("query", ["", "?run=x", "?group=999999", "?group=x", "?run="])
 def test_nothing_selected_leads_back_to_the_list(browser: Client, query: str) -> None:
     answer = browser.get(f"/runs/retry/{query}", follow=True)
     assert answer.redirect_chain == [("/runs/", 302)]
-    assert "select some in the list first" in answer.content.decode()
+    assert "No run selected" in answer.content.decode()
 
 
 def test_a_viewer_is_offered_nothing_and_refused(flights: Asset) -> None:
@@ -167,7 +167,7 @@ def test_lists_and_pages_cost_the_same_however_many_can_be_retried(
 
 
 def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
-    assert "No worker has registered" in page_of(browser, "/gateways/")
+    assert "No workers" in page_of(browser, "/gateways/")
     run = canceled(flights)[0]
     put_on(worker("fine"), run)
     worker("going", draining=True)
@@ -175,10 +175,10 @@ def test_the_workers_have_a_page(browser: Client, flights: Asset) -> None:
     worker("ended", heard=60, draining=True)
     text = page_of(browser, "/gateways/")
     assert f'<a href="/runs/{run.pk}/">{run.pk}</a> of raw_flights' in text
-    for word in ("Working", "Draining", "Lost", "Stopped", "takes nothing more"):
+    for word in ("Online", "Draining", "Offline", "Stopped", "takes no new runs"):
         assert word in text
     assert "<b>2</b> of 3 slots free" in text
-    assert "No worker takes these runs" in text
+    assert "No workers on this queue" in text
     assert 'href="/gateways/" aria-current="page"' in text
 
 

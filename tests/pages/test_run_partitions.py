@@ -36,7 +36,7 @@ def test_of_many_the_first_are_shown_with_a_count_and_the_way_to_the_rest(
     run = run_of(vera, "2013")
     text = text_of(browser, f"/runs/{run.pk}/")
     assert len(ROW.findall(text)) == 20
-    assert "The first 20 of 365 partitions." in text
+    assert "Showing 20 of 365 partitions." in text
     assert f'href="/runs/{run.pk}/partitions/"' in text
 
 
@@ -63,7 +63,7 @@ def test_they_are_asked_for_by_state(browser: Client, vera: User) -> None:
     assert ROW.findall(text) == ["2013-01-17"]
     assert "line 3 is cut" in text
     text = text_of(browser, f"/runs/{run.pk}/partitions/?state=skipped")
-    assert "No partition of the run is in this state." in text
+    assert "No partitions in this state." in text
     assert browser.get("/runs/999999/partitions/").status_code == 404
 
 

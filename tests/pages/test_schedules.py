@@ -86,12 +86,12 @@ def test_a_schedule_by_assets_leads_to_them(browser: Client) -> None:
         asset(name, DAILY)
     scheduled("all", all_of(by("one"), any_of(by("two"), by("three"))), DAILY, since=BEGAN)
     said = (
-        'After <a href="/assets/one/">one</a> and '
+        'Triggered by <a href="/assets/one/">one</a> and '
         '(<a href="/assets/two/">two</a> or <a href="/assets/three/">three</a>)'
     )
     assert said in shown(browser, "all")
     assert said in browser.get("/assets/").content.decode()
-    assert "Nothing is half there" in shown(browser, "all")
+    assert "No partitions are waiting" in shown(browser, "all")
 
 
 def test_names_of_upstream_assets_are_text_and_not_markup(browser: Client) -> None:
@@ -169,7 +169,7 @@ def test_ticks_are_listed_with_what_came_of_them(browser: Client) -> None:
         handle_ticks(BEGAN + timedelta(hours=hour))
     text = shown(browser, "daily")
     assert "1 partition queued" in text
-    assert "No partition has ended since the tick before" in text
+    assert "Nothing new since the last tick" in text
     assert "Mon 2024-07-01 01:00" in text
     assert "to Mon 2024-07-01 23:00" in text
 
@@ -184,10 +184,10 @@ def test_a_tick_leads_to_its_runs(browser: Client) -> None:
     listed = browser.get(address).content.decode()
     assert "2024-07-01" in listed
     assert "2024-07-02<" not in listed
-    assert "asked for by the tick of <strong>daily</strong>" in listed
+    assert "Schedule tick of <strong>daily</strong>" in listed
     run = Run.objects.get(asset=daily, selection="2024-07-01")
     assert address in browser.get(f"/runs/{run.pk}/").content.decode()
-    assert "No run matches" in browser.get("/runs/?tick=999999").content.decode()
+    assert "No matching runs" in browser.get("/runs/?tick=999999").content.decode()
     assert browser.get("/runs/?tick=x&created_after=nonsense").status_code == 200
 
 
@@ -199,12 +199,12 @@ def test_what_was_left_out_is_shown_with_how_to_have_it_made(
     report_write(ReportedWrite(asset=Asset.objects.get(name="years"), selection="2023"), user=vera)
     judge_outbox(at(2024, 8, 1))
     text = shown(browser, "months")
-    assert "7 left out" in text
+    assert "7 not queued" in text
     assert "?asset=months&amp;start=2023-01-01&amp;end=2023-07-01" in text
-    assert "7 left out" not in browser.get("/").content.decode()  # that was long ago
+    assert "7 not queued" not in browser.get("/").content.decode()  # that was long ago
     LeftOut.objects.update(at=timezone.now())
     first_page = browser.get("/").content.decode()
-    assert "7 left out" in first_page
+    assert "7 not queued" in first_page
     assert "/assets/months/?tab=schedule" in first_page
 
 
@@ -218,7 +218,7 @@ def test_many_ticks_come_in_pages(browser: Client) -> None:
         )
         for day in range(120)
     )
-    assert "All that was due is there already" in shown(browser, "daily")
+    assert "Already materialized</span>" in shown(browser, "daily")
     assert "Page 3" in shown(browser, "daily", "&page=3")
     assert statements(browser, "/assets/daily/?tab=schedule&page=2") == few
 
@@ -231,7 +231,7 @@ def test_an_editor_pauses_and_an_operator_sees_no_button(browser: Client, editor
     assert "/assets/daily/pause/" in shown(editor, "daily")
     assert editor.post("/assets/daily/pause/")["Location"] == "/assets/daily/?tab=schedule"
     assert Asset.objects.get().paused
-    assert "None while it is paused" in shown(editor, "daily")
+    assert "None (paused)" in shown(editor, "daily")
     assert "Paused" in editor.get("/assets/").content.decode()
     assert editor.get("/assets/daily/pause/").status_code == 405
 
@@ -248,11 +248,12 @@ def test_unpausing_makes_nothing_of_what_was_missed_and_offers_a_backfill(editor
     scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
     editor.post("/assets/daily/pause/")
     before = shown(editor, "daily")
-    assert "Unpausing does not make them" in before
+    assert "Unpausing does not run missed partitions" in before
     assert "?asset=daily&amp;start=2024-07-01&amp;end=" in before
     answer = editor.post("/assets/daily/unpause/", follow=True)
     text = answer.content.decode()
-    assert "daily is not paused any more" in text
+    assert "daily unpaused" in text
+    assert "does not run these partitions" in text
     assert "/backfills/new/?asset=daily&amp;start=2024-07-01&amp;end=" in text
     assert not handle_ticks(timezone.now())
 
@@ -263,7 +264,7 @@ def test_what_upstream_writes_would_have_made_due_is_offered_before_and_after_un
     hourly = asset("hourly", HOURLY)
     scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     editor.post("/assets/daily/pause/")
-    assert "Nothing so far" in shown(editor, "daily")
+    assert "None so far" in shown(editor, "daily")
     write(hourly, "2024-07-01..2024-07-02", gateway, alice)
     link = "?asset=daily&amp;selection=2024-07-01..2024-07-02&amp;existing=stale"
     assert link in shown(editor, "daily")
@@ -282,7 +283,7 @@ def test_unpausing_twice_passes_over_nothing(editor: Client) -> None:
 @pytest.mark.parametrize("ends", ["&missed_first=nonsense&missed_last=x", "&missed_first=2024"])
 def test_an_address_that_was_typed_offers_no_backfill(editor: Client, ends: str) -> None:
     scheduled("daily", cron("@daily"), DAILY, since=BEGAN)
-    assert "is not made by itself" not in shown(editor, "daily", ends)
+    assert "does not run these partitions" not in shown(editor, "daily", ends)
 
 
 def test_the_list_costs_the_same_for_one_schedule_and_for_many(browser: Client) -> None:
@@ -309,10 +310,10 @@ def test_a_schedule_that_fails_says_why_until_it_is_seen_to(editor: Client) -> N
     assert daily.producer is not None
     record_failures({daily.producer.schedule.pk: KeyError("<gone>")}, at(2024, 7, 2))
     page = shown(editor, "daily")
-    assert "What is due could not be worked out" in page
+    assert "Schedule evaluation failed" in page
     assert "KeyError: &#x27;&lt;gone&gt;&#x27;" in page
     handle_ticks(at(2024, 7, 3))
-    assert "could not be worked out" not in shown(editor, "daily")
+    assert "Schedule evaluation failed" not in shown(editor, "daily")
 
 
 def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
@@ -325,16 +326,16 @@ def test_times_and_assets_are_said_in_words_with_ticks_and_what_is_on_its_way(
     )  # fmt: skip
     write(up, "2024-07-01", gateway, alice)
     said = (
-        'After <a href="/assets/up/">up</a> and'
+        'Triggered by <a href="/assets/up/">up</a> and'
         " (every day at 06:30 (Europe/Berlin) or every day at 00:00 (Asia/Kolkata))"
     )
     page = shown(browser, "joined")
     assert said in page
     assert "up &amp; (Cron(&#x27;30 6 * * *&#x27;) | Cron(&#x27;@daily&#x27;, timezone=" in page
-    assert "first tick after its window at which the whole expression is met" in page
+    assert "first tick after its time window at which the whole expression is true" in page
     assert "due at the next tick" in page
     assert "Next tick" in page
-    assert "No tick yet" in page
+    assert "No ticks yet" in page
     everything = browser.get("/assets/").content.decode()
     assert said in everything
     assert "overdue" in everything

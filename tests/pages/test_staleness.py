@@ -60,7 +60,7 @@ def test_a_day_is_stale_when_one_of_its_hours_is_newer(
     assert 'aria-label="2024-07-02: materialized"' in text
     page = browser.get("/assets/daily/partitions/2024-07-01/").content.decode()
     assert "Stale" in page
-    assert page.index("version 2 is newer") < page.index("the same")
+    assert page.index("Newer version 2 available") < page.index("Current")
     write(daily, "2024-07-01", gateway, alice)
     assert stale(daily, "2024-07-01") == {}
 

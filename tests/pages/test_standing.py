@@ -67,8 +67,8 @@ def test_an_asset_that_no_file_declares_is_missing_nothing_and_reads_nothing(
         reader.upstream_edges.create(upstream=raw, inlet=True)
     Asset.objects.filter(pk=gone.pk).update(active=False)
     page = browser.get("/assets/gone/").content.decode()
-    assert "expected by now" not in page
-    assert "Missing" not in page.split("Last success")[0]
+    assert " expected</span>" not in page
+    assert "Missing" not in page.split("Last materialized")[0]
     neighbours = browser.get("/assets/raw/?tab=neighbours").content.decode()
     assert "/assets/kept/" in neighbours
     assert "/assets/gone/" not in neighbours

@@ -78,11 +78,11 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
         state="failed",
     )
     page = text_of(browser, f"/runs/{run.pk}/")
-    assert "The data does not pass its validations" in page
-    assert "the data from before is still in place" in page
+    assert "Data checks failed" in page
+    assert "Nothing published; previous data kept." in page
     places = [page.index(f"Expected {place}.") for place in (2, 3, 1, 0)]
     assert places == sorted(places)
-    for words in ("Passed", "Failed, a warning", "Not evaluated", "Read, before the run:"):
+    for words in ("Passed", "Warning", "Not evaluated", "Input, before the run:"):
         assert words in page
     assert "such as &#x27;&lt;b&gt;pankow&lt;/b&gt;&#x27;" in page
     assert "secret" not in page
@@ -91,7 +91,7 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
 def test_a_run_without_validations_says_nothing_of_them(browser: Client, sales: Asset) -> None:
     page = text_of(browser, f"/runs/{run_of(sales, state='failed').pk}/")
     assert "Validations" not in page
-    assert "The asset&#x27;s code failed" in page or "The asset's code failed" in page
+    assert "Error in asset code" in page
 
 
 def test_the_page_of_a_partition_shows_what_its_last_run_saw(browser: Client, sales: Asset) -> None:
@@ -108,8 +108,8 @@ def test_the_page_of_a_partition_shows_what_its_last_run_saw(browser: Client, sa
 def test_the_definition_lists_what_is_declared(browser: Client, sales: Asset) -> None:
     page = text_of(browser, "/assets/sales/?tab=definition")
     assert page.count("No row has a null in &#x27;shop&#x27;.") == 2
-    assert "Read, before a run:" in page
-    assert "Written by a run:" in page
+    assert "Input, before a run:" in page
+    assert "Output, after a run:" in page
 
 
 def test_an_asset_whose_last_run_warned_says_so_in_the_list(browser: Client, sales: Asset) -> None:
@@ -119,10 +119,10 @@ def test_an_asset_whose_last_run_warned_says_so_in_the_list(browser: Client, sal
     ) as warned:
         page = text_of(browser, "/assets/")
     assert f'href="/runs/{run.pk}/"' in page
-    assert "Last run warned" in page
-    assert "Last run warned" in text_of(browser, "/assets/sales/")
+    assert "Check warning" in page
+    assert "Check warning" in text_of(browser, "/assets/sales/")
     run_of(sales, {"passed": True})
     with CaptureQueriesContext(connection) as fine:
         page = text_of(browser, "/assets/")
-    assert "Last run warned" not in page
+    assert "Check warning" not in page
     assert len(warned) == len(fine)
