@@ -1,4 +1,4 @@
-"""Which downstream partitions a new upstream partition concerns (calendar, "When … is due")."""
+"""Which downstream partitions a new upstream partition concerns (need rules)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

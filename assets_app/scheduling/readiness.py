@@ -237,7 +237,7 @@ def _present(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVer
 
 
 def reads_whatever_there_is(edge: AssetDependency) -> bool:
-    """A whole asset over a partitioned one: holes do not matter (calendar rule 5)."""
+    """A whole asset over a partitioned one: holes do not matter (need rule 5)."""
     is_whole = edge.downstream.definition is None
     return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
 

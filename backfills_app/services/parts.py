@@ -104,7 +104,7 @@ class Edge:
 
     @property
     def reads_whatever_there_is(self) -> bool:
-        """A whole asset over a partitioned one: holes do not matter (calendar rule 5)."""
+        """A whole asset over a partitioned one: holes do not matter (need rule 5)."""
         return self.downstream is None and self.definition is not None and self.mapping is None
 
     def needed(self, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
