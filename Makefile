@@ -40,11 +40,12 @@ soak: $(DEV_STAMP) ## kill processes for ten minutes, check what was made (ARGS=
 year: $(DEV_STAMP) ## simulate a year of 200 assets, and compare the record with a simple reference (some hours)
 	SIMULATED=year $(BIN)/python -m pytest tests/simulation -s $(ARGS)
 
-lint: $(DEV_STAMP) ## ruff, mypy, import-linter, and no migration missing
+lint: $(DEV_STAMP) ## ruff, mypy, import-linter, the limits of tests/house, and no migration missing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(LINT_ENV) $(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house --check
 	$(LINT_ENV) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
 bench: $(DEV_STAMP) ## measure, and print the table of the figures to reach

@@ -52,7 +52,7 @@ class DatabaseAwayMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Django asks this of an exception that a view raises; None leaves it at 500."""
+        """Answer an exception of a view for Django; None leaves the answer at 500."""
         if not isinstance(error, OperationalError | InterfaceError):
             return None
         log.warning("database away", extra={"path": request.path_info, "error": str(error)})

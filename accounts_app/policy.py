@@ -77,12 +77,12 @@ class Reach:
         return self.everything or bool(self.assets or self.groups)
 
     def covers(self, asset: NamedAsset) -> bool:
-        """Whether this asset is among them."""
+        """Return whether the asset is covered."""
         return self.everything or asset.name in self.assets or asset.group in self.groups
 
 
 def may(user: type_of_user, action: Action) -> bool:
-    """Whether the user may do this. Inactive and anonymous users may do nothing."""
+    """Return whether the user may do this. Inactive and anonymous users may do nothing."""
     if not user.is_authenticated or not user.is_active:
         return False
     if user.is_superuser:
@@ -109,12 +109,12 @@ def require_for_some(user: type_of_user, action: Action) -> None:
 
 
 def opens_admin(user: type_of_user) -> bool:
-    """Whether the user may open the admin site: the staff, to look, and the role admin."""
+    """Return whether the user may open the admin site: the staff, to look, and the role admin."""
     return user.is_active and (user.is_staff or may(user, Action.ADMINISTER))
 
 
 def reach(user: type_of_user, action: Action) -> Reach:
-    """The assets on which the user may do this, by role or by grant: at most two statements."""
+    """Return the assets on which the user may do this, by role or grant: two statements at most."""
     if may(user, action):
         return Reach(everything=True)
     granting = [permission for permission, actions in GRANTED.items() if action in actions]
@@ -130,7 +130,7 @@ def reach(user: type_of_user, action: Action) -> Reach:
 
 
 def may_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> bool:
-    """Whether the user may do this to every one of the assets."""
+    """Return whether the user may do this to every one of the assets."""
     within = reach(user, action)
     return bool(within) and all(within.covers(asset) for asset in assets)
 
@@ -158,7 +158,7 @@ def require_for_assets(user: type_of_user, action: Action, assets: Iterable[Name
 
 
 def roles_of(user: type_of_user) -> set[Role]:
-    """The user's roles: read once per user object, since a page asks several times."""
+    """Return the user's roles: read once per user object, since a page asks several times."""
     known: set[Role] | None = getattr(user, "_slicewise_roles", None)
     if known is None:
         names = set(user.groups.values_list("name", flat=True))

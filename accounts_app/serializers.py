@@ -96,7 +96,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 def json_kind(value: Any) -> str:
-    """What JSON calls this, with its article."""
+    """Return the name of a value's JSON type, with its article."""
     match value:
         case None:
             return "null"

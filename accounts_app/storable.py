@@ -15,12 +15,12 @@ _TOO_LARGE = 10**MOST_DIGITS
 
 
 def is_storable(text: str) -> bool:
-    """Whether the text holds neither NUL nor lone surrogates, which PostgreSQL does not keep."""
+    """Return whether the text has no NUL or lone surrogate, which PostgreSQL does not keep."""
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def read_json(text: str) -> Any:
-    """The JSON that was typed. Raises ValueError, with a sentence, for anything else."""
+    """Read JSON that a person typed; raise ValueError, with a sentence, for anything else."""
     try:
         read = json.loads(text)
     except json.JSONDecodeError as error:
@@ -34,7 +34,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_object(text: str) -> dict[str, Any]:
-    """The JSON object that was typed. Raises ValueError, with a sentence, for anything else."""
+    """Read a JSON object that a person typed; raise ValueError, with a sentence, otherwise."""
     read = read_json(text)
     if not isinstance(read, dict):
         raise ValueError('An object of names and values is needed, for example {"name": 1}.')

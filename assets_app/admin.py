@@ -86,14 +86,14 @@ class GrantForm(forms.ModelForm[Grant]):
         }
 
     def clean_asset(self) -> str:
-        """The asset, if there is one of that name."""
+        """Return the asset, if there is one of that name."""
         name: str = self.cleaned_data["asset"]
         if name and not Asset.objects.declared().filter(name=name).exists():
             raise forms.ValidationError(f"There is no asset {name!r}.")
         return name
 
     def clean_asset_group(self) -> str:
-        """The group, if an asset is in it."""
+        """Return the group, if an asset is in the group."""
         name: str = self.cleaned_data["asset_group"]
         if name and not Asset.objects.declared().filter(group=name).exists():
             raise forms.ValidationError(f"No asset is in a group {name!r}.")

@@ -55,7 +55,7 @@ class ParamsField(forms.CharField):
     widget = forms.Textarea
 
     def to_python(self, value: Any) -> Any:
-        """The object; nothing typed is no params."""
+        """Return the object; empty text is no params."""
         text = super().to_python(value) or ""
         try:
             return read_json_object(text) if text.strip() else {}
@@ -63,7 +63,7 @@ class ParamsField(forms.CharField):
             raise forms.ValidationError(str(error)) from error
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compared as text."""
+        """Compare as text."""
         return bool((initial or "") != (data or ""))
 
 

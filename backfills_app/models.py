@@ -66,7 +66,7 @@ class AssetRole(models.TextChoices):
 
 
 def a_run_for_each() -> str:
-    """The strategy of an asset that says nothing of it."""
+    """Return the strategy of an asset that declares none."""
     return "partition"
 
 

@@ -88,7 +88,7 @@ class Layout:
 
 
 def layout(definition: PartitionDefinition | None, request: GridRequest, clock: Clock) -> Layout:
-    """The page that the request asks for."""
+    """Return the layout of the page that a request asks for."""
     if definition is None:
         return Layout(None, clock, "list", keys=("",))
     rule = definition.time_dimension
@@ -107,7 +107,7 @@ def layout(definition: PartitionDefinition | None, request: GridRequest, clock: 
 
 
 def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Grid:
-    """The cells of a page, from the slices that have a row and from counts per bucket."""
+    """Draw the cells of a page, from the partitions that have a row and from counts per bucket."""
     if page.definition is None or page.time is None or page.period is None:
         blocks = grid_lists.blocks(page.definition, page.keys, slices)
         return Grid("", blocks, "list", segments=_segment_page(page), dimensions=_names(page))

@@ -219,7 +219,7 @@ Bucketed = Mapping[tuple[date, str], Counts]
 
 
 def name_with_key(label: str, key: str) -> str:
-    """What a partition is called in running text; with its key, where that is something else."""
+    """Return the name of a partition in running text, with its key where the two differ."""
     if not key:
         return "Unpartitioned"
     # Labels of products have room around the bars, and that alone is not worth saying twice.
@@ -227,12 +227,12 @@ def name_with_key(label: str, key: str) -> str:
 
 
 def address(zoom: Zoom, at: date) -> str:
-    """The query string of a page of the grid: of a date, or of a local time within a day."""
+    """Return the query string of a page of the grid: of a date, or of a local time within a day."""
     text = at.isoformat(timespec="minutes") if isinstance(at, datetime) else at.isoformat()
     return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 
 def room_for(longest_key: str, copies: int = 2) -> int:
-    """How many cells fit a page that say keys of this length so often."""
+    """Return how many cells fit a page where each cell has so many copies of such a key."""
     size = 72 + copies * len(quote(longest_key, safe=":+"))
     return max(min(MAX_CELLS, CELL_BUDGET_BYTES // size), 1)

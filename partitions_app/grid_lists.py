@@ -14,12 +14,12 @@ SEPARATOR = "|"
 
 
 def segment_count(definition: PartitionDefinition) -> int:
-    """How many combinations of segments there are; 1 without such dimensions."""
+    """Count the combinations of segments; 1 without dimensions of segments."""
     return prod(len(each.definition.keys()) for each in definition.segment_dimensions)
 
 
 def segments(definition: PartitionDefinition, first: int, stop: int) -> list[str]:
-    """Texts of the dimensions other than time, every combination in order: those numbered so."""
+    """Return the texts of the combinations of segments with these numbers, in order."""
     lists = [each.definition.keys() for each in definition.segment_dimensions]
     if not lists:
         return []
@@ -37,7 +37,7 @@ def _combination(lists: Sequence[Sequence[PartitionKey]], number: int) -> str:
 def key_texts(
     definition: PartitionDefinition, window: str, segments: Sequence[str]
 ) -> Iterator[str]:
-    """The key text of a window with each of the segments: dimensions in their order, joined."""
+    """Return the key text of a window with each of the segments: dimensions in order, joined."""
     names, time = definition.space.names, definition.space.time_name
     place = names.index(time) if time else 0
     for segment in segments:
@@ -46,7 +46,7 @@ def key_texts(
 
 
 def longest_segment(definition: PartitionDefinition) -> str:
-    """A text as long as the longest combination of segments: what a page has to have room for."""
+    """Return a text as long as the longest combination of segments, to leave room for it."""
     if isinstance(definition, PartitionAtRuntime):  # equal ones may know other keys
         return _longest_segment(definition)
     return _remembered_longest_segment(definition)
@@ -65,7 +65,7 @@ _remembered_longest_segment = lru_cache(maxsize=256)(_longest_segment)
 
 
 def segment_label(definition: PartitionDefinition, segment: str) -> str:
-    """The labels of a combination of segments."""
+    """Return the labels of a combination of segments."""
     rules = [dimension.definition for dimension in definition.segment_dimensions]
     texts = segment.split(SEPARATOR)
     return " | ".join(label_of(rule, text) for rule, text in zip(rules, texts, strict=True))
@@ -74,7 +74,7 @@ def segment_label(definition: PartitionDefinition, segment: str) -> str:
 def blocks(
     definition: PartitionDefinition | None, keys: Sequence[str], slices: Mapping[str, SliceFact]
 ) -> list[Block]:
-    """All keys one after the other."""
+    """Return blocks of cells for all keys, one after the other."""
     named = [(key, label_of(definition, key)) for key in keys]
     cells = [
         Cell(look_in(slices, key), key, label, label or "unpartitioned", because_in(slices, key))
@@ -84,7 +84,7 @@ def blocks(
 
 
 def look_in(slices: Mapping[str, SliceFact], key: str) -> Look:
-    """How a partition looks that may have no row."""
+    """Return the look of a partition, which may have no row."""
     fact = slices.get(key)
     if fact is None:
         return MISSING
@@ -92,6 +92,8 @@ def look_in(slices: Mapping[str, SliceFact], key: str) -> Look:
 
 
 def because_in(slices: Mapping[str, SliceFact], key: str) -> str:
-    """Why it looks so, where that is known and it looks stale."""
+    """Return the reason why a partition looks stale, where the reason is known; else an empty
+    text.
+    """
     fact = slices.get(key)
     return fact.because if fact is not None and look_in(slices, key) is STALE else ""

@@ -43,7 +43,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def counts_unit(period: Period, has_segments: bool) -> CountsUnit:
-    """What one cell of a page of shares stands for."""
+    """Return the unit of time that one cell of a page of shares covers."""
     if period.zoom == "month":
         return "day"
     if period.zoom == "year":
@@ -52,7 +52,7 @@ def counts_unit(period: Period, has_segments: bool) -> CountsUnit:
 
 
 def columns(period: Period, unit: CountsUnit) -> int:
-    """How many cells one segment takes on a page of shares."""
+    """Count the cells that one segment takes on a page of shares."""
     return {"day": len(period.days), "month": 12 * len(period.years), "year": len(period.years)}[
         unit
     ]
@@ -66,9 +66,9 @@ def exact_cells(
     most: int,
     starts_at: datetime | None,
 ) -> tuple[Cells, datetime | None]:
-    """Windows that start in the period, with their keys; at most so many cells.
+    """Return the windows that start in the period, with their keys, as at most so many cells.
 
-    Second, the local time at which the next page begins where not all of them fit.
+    The second value is the local time at which the next page begins, None where all windows fit.
     """
     rule = definition.time_dimension
     if rule is None:
@@ -99,7 +99,7 @@ class Sheet:
     has_segments: bool
 
     def exact_blocks(self, cells: Cells, slices: Mapping[str, SliceFact]) -> list[Block]:
-        """One cell per partition."""
+        """Return one cell per partition."""
         if not cells:
             return []
         if self.has_segments:
@@ -117,7 +117,7 @@ class Sheet:
         return [_years(made)]
 
     def share_blocks(self, unit: CountsUnit, counts: Bucketed) -> list[Block]:
-        """One cell per day, month or year, with the share of each state."""
+        """Return one cell per day, month or year, with the share of each state."""
         starts = list(self._starts(unit))
         expected = counts_starting(self.rule, [*starts, self.period.stop], self.clock)
         by_segment = {

@@ -32,7 +32,7 @@ class Period:
     stop: date
 
     def within(self, first: date, last: date) -> "Period":
-        """Its years that have anything between two dates; itself if none has."""
+        """Return the years of the period that have dates between two; the period if none has."""
         start = max(self.first, date(first.year, 1, 1))
         stop = min(self.stop, date(last.year + 1, 1, 1))
         return Period(self.zoom, start, stop) if start < stop else self
@@ -69,7 +69,7 @@ class Period:
 
 
 def period_of(zoom: Zoom, at: date) -> Period:
-    """The page of a zoom that holds the date."""
+    """Return the page of a zoom that holds the date."""
     match zoom:
         case "day":
             return Period(zoom, at, at + timedelta(days=1))
@@ -82,28 +82,28 @@ def period_of(zoom: Zoom, at: date) -> Period:
 
 
 def next_month(day: date) -> date:
-    """The first of the following month."""
+    """Return the first day of the following month."""
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
 
 
 def unit_of(rule: PartitionByTime) -> Unit:
-    """How fine its windows are, as far as drawing goes."""
+    """Return the unit of time in which the windows of a definition are drawn."""
     unit = rule.calendar_unit
     return unit if unit in ("minute", "hour", "day") else "long"
 
 
 def windows_in(rule: PartitionByTime, period: Period) -> int:
-    """How many windows of the rule the page has."""
+    """Count the windows of the definition on the page."""
     return rule.count(midnight(period.first, rule.timezone), midnight(period.stop, rule.timezone))
 
 
 def since_of(rule: PartitionByTime, clock: Clock) -> datetime:
-    """The instant from which on its windows are expected."""
+    """Return the instant from which on the windows of the definition are expected."""
     return rule.start or clock.since
 
 
 def span_of(rule: PartitionByTime, clock: Clock) -> tuple[date, date]:
-    """Local dates on which the first and the last window begin that are there or begun."""
+    """Return the local dates of the first and the last window that exist or have begun."""
     zone = ZoneInfo(rule.timezone)
     start = since_of(rule, clock)
     end = max(min(rule.end or clock.now, clock.now), start)
@@ -115,7 +115,7 @@ def span_of(rule: PartitionByTime, clock: Clock) -> tuple[date, date]:
 def windows_starting(
     rule: PartitionByTime, first: date, stop: date, clock: Clock
 ) -> Iterator[Interval]:
-    """Windows that are expected at all and start on the local dates ``[first, stop)``, in order."""
+    """Return the expected windows that start on the local dates ``[first, stop)``, in order."""
     edge = midnight(stop, rule.timezone)
     since = max(midnight(first, rule.timezone), since_of(rule, clock))
     return takewhile(lambda window: window.start < edge, rule.windows(since, edge + _PAD))
@@ -124,9 +124,10 @@ def windows_starting(
 def counts_starting(
     rule: PartitionByTime, edges: Sequence[date], clock: Clock
 ) -> list[tuple[int, int]]:
-    """For each stretch between two edges: how many windows start in it, how many of these are over.
+    """Count the windows that start in each stretch between two edges, and those that are over.
 
-    Those that start in a stretch may end in the next: hence differences of counts up to far behind.
+    A window that starts in one stretch may end in the next: hence differences of counts up to far
+    behind the last edge.
     """
     far = midnight(edges[-1], rule.timezone) + _PAD
     least = since_of(rule, clock)
@@ -138,5 +139,5 @@ def counts_starting(
 
 
 def midnight(day: date, zone: str) -> datetime:
-    """The instant at which a local date begins."""
+    """Return the instant at which a local date begins."""
     return datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)

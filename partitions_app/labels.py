@@ -21,9 +21,9 @@ _LONGEST_EXAMPLE = 40
 
 
 def label_of(definition: PartitionDefinition | None, text: str) -> str:
-    """The label of the partition of that key text; the text where the definition has it no more.
+    """Return the label of the partition of a key text; the text where no such partition exists.
 
-    Reads nothing: a page may ask for each of its thousand keys.
+    The function reads nothing: a page may ask for each of its thousand keys.
     """
     if definition is None:
         return text
@@ -46,7 +46,7 @@ def _remembered_label(definition: PartitionDefinition, text: str, _object: int) 
 
 
 def label_of_key(key: PartitionKey) -> str:
-    """The key's own label; its text, part by part, where a reader would not see all of that."""
+    """Return the key's own label, or its text, by component, where a reader would miss a part."""
     if isinstance(key, ProductKey):
         return _BETWEEN_PARTS.join(label_of_key(part) for part in key.parts)
     label = key.label
@@ -54,9 +54,9 @@ def label_of_key(key: PartitionKey) -> str:
 
 
 def selection_label(definition: PartitionDefinition | None, text: str) -> str:
-    """A selection of one key, or of one range in each dimension, with labels for key texts.
+    """Return a selection of one key, or of one range in each dimension, with labels for key texts.
 
-    Any other is shown as it was written.
+    Any other selection is returned as it was written.
     """
     if definition is None or not text or ";" in text or "," in text:
         return text
@@ -78,7 +78,7 @@ def _remembered_selection_label(definition: PartitionDefinition, text: str, _obj
 
 
 def example_selection(definition: PartitionDefinition, now: datetime) -> str:
-    """A selection that this definition has, as people would type it; empty if there is none."""
+    """Return a selection that this definition has, as people would type it, or an empty text."""
     texts = [_example(dimension.definition, now) for dimension in definition.dimensions]
     if not all(texts) or len(texts) < 2:
         return "".join(texts)

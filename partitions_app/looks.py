@@ -57,17 +57,17 @@ _HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})
 
 
 def look_of(state: str) -> Look:
-    """The look of a state of anything; KeyError for a word that no state has."""
+    """Return the look of a state of any kind; KeyError for a word that is no state."""
     return _LOOKS[state]
 
 
 def look_of_wanted(state: str, run_state: str | None) -> Look:
-    """The look of a partition of a backfill: one in progress as its run stands, which may wait."""
+    """Return the look of a partition of a backfill; an active one looks like its run."""
     return look_of_partition(state, run_state) if state == "active" else _LOOKS[state]
 
 
 def look_of_partition(state: str, run_state: str | None = None, *, is_stale: bool = False) -> Look:
-    """The look of a partition: the run that holds it now comes before what last became of it."""
+    """Return the look of a partition: the run that holds it comes before the settled state."""
     if run_state is None:
         return STALE if is_stale and state == MATERIALIZED.name else _LOOKS[state]
     return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING

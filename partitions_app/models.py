@@ -91,13 +91,13 @@ class PartitionDefinition(models.Model):
         return new
 
     def revise(self) -> None:
-        """The keys found at run time have changed: nobody goes on with those known before."""
+        """Set a new revision: the keys found at run time have changed, cached ones are outdated."""
         self.revision = uuid4()
         self.save(update_fields=["revision"])
 
     @classmethod
     def of(cls, spec: dict[str, Any]) -> "PartitionDefinition":
-        """The row of this rule, made if it is new."""
+        """Return the row of the definition with this spec; create a row for a new definition."""
         rule = slicewise.PartitionDefinition.from_json(spec)
         row, _ = cls.objects.get_or_create(
             fingerprint=rule.fingerprint,
@@ -107,7 +107,7 @@ class PartitionDefinition(models.Model):
 
     @classmethod
     def rule_of(cls, spec: dict[str, Any] | None) -> slicewise.PartitionDefinition | None:
-        """The rule that a spec says, with the keys known by now; None for no partitions."""
+        """Return the definition of a spec, with its present runtime keys; None without a spec."""
         if spec is None:
             return None
         if spec.get("kind") == slicewise.PartitionAtRuntime.kind:

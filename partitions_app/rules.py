@@ -10,19 +10,19 @@ from slicewise.nonexistent import Nonexistent
 
 
 def has_time(definition: slicewise.PartitionDefinition | None) -> bool:
-    """Whether the definition cuts time."""
+    """Return whether the definition has a dimension of time."""
     return definition is not None and definition.time_dimension is not None
 
 
 def identity_of(definition: slicewise.PartitionDefinition | None) -> str:
-    """What slices of a definition are kept under: `Asset.identity` of an asset that has it."""
+    """Return the identity under which partitions of a definition are stored (`Asset.identity`)."""
     return "whole" if definition is None else definition.identity
 
 
 def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | None:
-    """An explicit mapping of a dependency; None for overlap.
+    """Return the explicit mapping of a dependency; None for overlap.
 
-    Raises what `slicewise.PartitionMapping.from_json` does.
+    Raises the errors of `slicewise.PartitionMapping.from_json`.
     """
     return None if spec is None else slicewise.PartitionMapping.from_json(spec)
 
@@ -42,7 +42,7 @@ def _counted(count: int, what: str, first: str, last: str) -> str:
 
 
 def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
-    """How many partitions do not exist, the first and the last; None where there is none."""
+    """Return the count of nonexistent partitions, the first and the last; None if all exist."""
     if not nonexistent:
         return None
     return {
@@ -101,9 +101,9 @@ class UpstreamGap:
 
 
 def goes_by_windows(mapping: slicewise.PartitionMapping | None) -> bool:
-    """Whether what a window needs is found from where it lies, as overlap and offsets find it.
+    """Return whether a window's needs follow from its place in time, as with overlap and offsets.
 
-    Other mappings need the same for all windows: all of time, or the last of it, as far as it is
+    Other mappings need the same for all windows: all of time, or the last window, as far as time is
     bounded.
     """
     return mapping is None or isinstance(mapping, WindowMapping)
@@ -114,8 +114,8 @@ def needs_all_of_time(
     upstream: slicewise.PartitionDefinition | None,
     mapping: slicewise.PartitionMapping | None,
 ) -> bool:
-    """Whether upstream windows are needed whatever the downstream window is: all of their time, or
-    the last of it. It begins with the first one that was ever made.
+    """Return whether upstream windows are needed whatever the downstream window is: all of their
+    time, or the last window. Their time begins with the first window that was ever materialized.
     """
     by_own_window = has_time(downstream) and goes_by_windows(mapping)
     return has_time(upstream) and not by_own_window

@@ -11,5 +11,5 @@ from partitions_app.looks import PARTITION_LOOKS
 @login_required
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
-    """The looks of partitions, and how selections are written."""
+    """Render the looks of partitions, and how selections are written."""
     return render(request, "partitions_app/help.html", {"looks": PARTITION_LOOKS})

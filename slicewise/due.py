@@ -1,4 +1,4 @@
-"""Which partitions a scheduled write makes (calendar, "When a partition is due")."""
+"""Which partitions a scheduled write makes (docs/internals/calendar.md, due rules)."""
 
 from datetime import datetime
 

@@ -179,7 +179,7 @@ def window_label(start: int, stop: int, zone: Zone) -> str:
     if day.year == _LAST_YEAR:
         return ""
     for first, after, name in _periods(day):
-        # Of a date without a midnight, or none at all: what the calendar's rule 4 makes of it.
+        # Of a date without a midnight, or none at all: what calendar rule 4 makes of it.
         if zone.first_instant(_wall(first)) == start and zone.first_instant(_wall(after)) == stop:
             return name
     return ""

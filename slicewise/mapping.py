@@ -1,4 +1,4 @@
-"""Which partitions of one asset those of another need (calendar, "Which upstream partitions")."""
+"""Which partitions of one asset those of another need (docs/internals/calendar.md, need rules)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

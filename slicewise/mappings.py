@@ -1,4 +1,4 @@
-"""The mappings that Slicewise has (calendar, "Which upstream partitions", rule 6)."""
+"""The mappings that Slicewise has (docs/internals/calendar.md, need rule 6)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

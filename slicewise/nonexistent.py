@@ -1,5 +1,5 @@
 """Partitions that a mapping reaches and a definition does not have, and how many these are
-(calendar, "Which upstream partitions", rule 7).
+(docs/internals/calendar.md, need rule 7).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

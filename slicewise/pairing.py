@@ -1,6 +1,4 @@
-"""What people are told of assets whose segments do not belong together (calendar, "Which upstream
-partitions", rules 2 and 3).
-"""
+"""Notes on assets whose dimensions of segments do not pair (need rules 2 and 3)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

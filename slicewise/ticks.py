@@ -82,7 +82,7 @@ class PlacedTicks:
         self._starts, self._offsets = table.starts, table.offsets
         shown = list(map(add, table.starts, table.offsets))
         begins, ends = wall.ranks(shown), wall.ranks(map(add, table.starts[1:], table.offsets))
-        # Rule 5 asks only what the clock reads; rule 4 also what it has read before.
+        # Calendar rule 5 asks only what the clock reads; calendar rule 4 also what it read before.
         seen = begins if elapsed else [begins[0], *wall.ranks(table.reach[:-1])]
         # Of each period: the wall number its clock begins with (after a fold, the first that was
         # never read before); whether the instant it begins at is a tick that the wall clock
@@ -237,7 +237,7 @@ class CronTicks:
 def place(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:
     """The ticks of a cadence in a zone; a step of elapsed time aligns to the anchor.
 
-    `elapsed` makes a cron follow rule 5 or 4 where its own hour field is not to decide.
+    `elapsed` makes a cron follow calendar rule 5 or 4 where its own hour field is not to decide.
     """
     if isinstance(cadence, StepCadence):
         return EvenTicks(cadence.seconds, anchor)

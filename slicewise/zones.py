@@ -59,7 +59,7 @@ class OffsetTable(NamedTuple):
 
     starts: tuple[int, ...]
     offsets: tuple[int, ...]
-    # The latest local reading up to the end of period i: what rule 4 of the calendar searches.
+    # The latest local reading up to the end of period i: what calendar rule 4 searches.
     reach: tuple[int, ...]
 
     @classmethod

@@ -69,7 +69,7 @@ class NoSuchAddress(ApiView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Nothing is asked of the caller: there is nothing to protect, whatever the method."""
+        """Ask nothing of the caller: there is nothing to protect, whatever the method."""
 
     def _absent(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return problem(404, f"There is nothing at {request.path}; see /api/docs/.")
@@ -78,7 +78,7 @@ class NoSuchAddress(ApiView):
 
 
 def signed_in(request: Request) -> User:
-    """The user of a request that ``MayView`` has let in."""
+    """Return the user of a request that ``MayView`` has let in."""
     user = request.user
     if isinstance(user, AnonymousUser):  # pragma: no cover - the permission answers first
         raise TypeError("Ask only where a permission keeps out who is not signed in.")

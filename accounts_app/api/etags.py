@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 
 def conditional(request: Request, data: Any) -> Response:
-    """The resource with its ETag, or 304 when the caller has just this."""
+    """Return the resource with its ETag, or 304 when the caller has the same ETag."""
     # Weak, since it stands for the content and not for the bytes that a proxy may compress.
     etag = f'W/"{hashlib.sha256(JSONRenderer().render(data)).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}

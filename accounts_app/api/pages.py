@@ -37,18 +37,18 @@ PARAMETERS: list[dict[str, Any]] = [
 
 
 def encode_cursor(position: object) -> str:
-    """A position as text that fits into a URL."""
+    """Return a position as text that fits into a URL."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
 def read_cursor(request: Request) -> Any:
-    """The position that the request's cursor names, None without one; nonsense is refused."""
+    """Return the position that the request's cursor names, None without one; refuse nonsense."""
     text = request.query_params.get("cursor")
     return decode_cursor(text) if text else None
 
 
 def decode_cursor(text: str) -> Any:
-    """The position that a cursor stands for; InvalidRequest for nonsense."""
+    """Return the position that a cursor stands for; InvalidRequest for nonsense."""
     try:
         position = read_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
     except (binascii.Error, ValueError):
@@ -65,12 +65,12 @@ def _is_position(part: object) -> bool:
 
 
 def bad_cursor() -> InvalidRequest:
-    """For a cursor that no page of this list has given out."""
+    """Return the error for a cursor that no page of this list has given out."""
     return InvalidRequest({"cursor": "This is no cursor of this list: take it from `next`."})
 
 
 def read_page_size(request: Request) -> int:
-    """How many results the request wants."""
+    """Return how many results the request wants."""
     text = request.query_params.get("page_size")
     if text is None:
         return PAGE_SIZE
@@ -82,7 +82,7 @@ def read_page_size(request: Request) -> int:
 
 
 def next_link(request: Request, position: object | None) -> str | None:
-    """The address of the page that begins at this position, None at the end."""
+    """Return the address of the page that begins at this position, None at the end."""
     if position is None:
         return None
     query = request.query_params.copy()
@@ -95,7 +95,7 @@ def _pairs(query: Any) -> Any:
 
 
 def page_response(request: Request, results: Any, position: object | None) -> Response:
-    """One page of a list."""
+    """Return one page of a list."""
     return Response({"next": next_link(request, position), "results": results})
 
 
@@ -126,7 +126,7 @@ class KeysetPages(BasePagination):
 
 
 def paginated(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a page whose results have this schema."""
+    """Return the schema of a page whose results have this schema."""
     return {
         "type": "object",
         "required": ["next", "results"],

@@ -31,7 +31,7 @@ class KeyReused(exceptions.APIException):
 def problem(
     status: int, detail: str, errors: Errors | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The answer for an error; ``errors`` per field, ``""`` standing for the whole request."""
+    """Return the answer for an error; ``errors`` per field, ``""`` for the request as a whole."""
     body = _body(status, detail)
     if errors is not None:
         body["errors"] = errors
@@ -59,7 +59,7 @@ def _body(status: int, detail: str) -> dict[str, Any]:
 
 
 def answer_exception(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler for our views. None lets Django answer 500 and log the traceback."""
+    """Answer an exception of our views; None lets Django answer 500 and log the traceback."""
     answer = _answer(error)
     if answer is not None:
         set_rollback()

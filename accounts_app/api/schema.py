@@ -41,7 +41,7 @@ IF_NONE_MATCH = OpenApiParameter(
 
 
 def problems(*statuses: int) -> dict[Any, OpenApiResponse]:
-    """Answers of these statuses, all problem details."""
+    """Return the answers with these statuses, all problem details."""
     return {
         (status, "application/problem+json"): OpenApiResponse(ProblemSerializer, _MEANINGS[status])
         for status in statuses
@@ -73,7 +73,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 def page_of(serializer: type[serializers.Serializer[Any]]) -> OpenApiResponse:
-    """A page of such results, for views that page by other means than a queryset."""
+    """Return the schema of a page of results, for views that page without a queryset."""
     name = serializer.__name__.removesuffix("Serializer")
     page = inline_serializer(
         f"{name}Page",

@@ -114,7 +114,7 @@ class TokensView(ApiView):
         responses={204: None} | problems(401, 409),
     )
     def delete(self, request: Request) -> Response:
-        """Whoever still uses it is signed out."""
+        """Revoke the token of the request. Every program that uses the token is signed out."""
         token = request.auth
         if not isinstance(token, AuthToken):
             raise ConflictingRequest(

@@ -54,7 +54,7 @@ class SlicewiseCommand(BaseCommand):
     requires_system_checks = []
 
     def add_verbs(self, parser: CommandParser) -> "argparse._SubParsersAction[CommandParser]":
-        """Where the verbs go."""
+        """Add the subparsers to which verbs are added."""
         return parser.add_subparsers(metavar="VERB", required=True, title="verbs")
 
     def add_verb(
@@ -66,7 +66,7 @@ class SlicewiseCommand(BaseCommand):
         return parser
 
     def add_common(self, parser: CommandParser, act: Act) -> None:
-        """The options that every command has."""
+        """Add the options that every command has."""
         parser.set_defaults(act=act)
         parser.add_argument("--json", action="store_true", help="print JSON, as the API has it")
         parser.add_argument(
@@ -92,7 +92,7 @@ class SlicewiseCommand(BaseCommand):
             raise Refused(str(error)) from error
 
     def find_user(self) -> User | None:
-        """Whoever acts, as ``--as`` describes."""
+        """Find the acting user, as ``--as`` describes."""
         name = self.acting_as or os.environ.get(USER_VARIABLE)
         users = User.objects.filter(is_active=True)
         if name:
@@ -115,7 +115,7 @@ class SlicewiseCommand(BaseCommand):
     # ------------------------------------------------------------ output
 
     def console(self) -> "Console":
-        """Where tables go."""
+        """Return the console that tables are printed to."""
         from rich.console import Console
 
         wide = None if self.stdout.isatty() else FILE_WIDTH
@@ -130,7 +130,7 @@ class SlicewiseCommand(BaseCommand):
         self.stdout.write(terminal_json(json.dumps(plain, indent=2, ensure_ascii=False)))
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Numbers and text under headings; None is left empty."""
+        """Print numbers and text under headings; None is left empty."""
         from rich.table import Table
 
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")
@@ -139,7 +139,7 @@ class SlicewiseCommand(BaseCommand):
         self.console().print(table)
 
     def print_facts(self, facts: dict[str, object]) -> None:
-        """One thing, a fact a line; what is empty is left out."""
+        """Print the facts of one object, a fact a line; empty facts are left out."""
         texts = [(name, fact_text(name, value)) for name, value in facts.items()]
         texts = [(name, text) for name, text in texts if text]
         width = max((len(name) for name, _ in texts), default=0)
@@ -156,7 +156,7 @@ class SlicewiseCommand(BaseCommand):
         self.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Something for people, which no program should read."""
+        """Print a note for people, which no program should read."""
         self.stderr.write(shown(text), lambda said: said)
 
 
@@ -229,7 +229,7 @@ def duration_text(seconds: float) -> str:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """For ``type=`` of an option that takes a JSON object."""
+    """Read the JSON object of an option, as its ``type=``."""
     try:
         return read_json_object(text)
     except ValueError as error:
@@ -266,7 +266,7 @@ def error_lines(errors: Iterable[tuple[int, str]]) -> list[str]:
 
 
 def at_least_zero(text: str) -> int:
-    """For ``type=`` of an option that takes a count; 0 means all."""
+    """Read the count of an option, as its ``type=``; 0 means all."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)

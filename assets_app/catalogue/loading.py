@@ -45,14 +45,14 @@ class LoadedBundle:
 
 
 def user_code_environment() -> dict[str, str]:
-    """The environment that user code gets: an allow-list, with the names that the settings add."""
+    """Return the environment of user code: an allow-list, with the names that the settings add."""
     names = (*PASSED_ON, *settings.RUNNER_ENV)
     kept = {name: os.environ[name] for name in names if name in os.environ}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def snapshot(folder: Path) -> tuple[str, bytes]:
-    """Digest and archive of the folder; BundleNotLoaded if it is not there or too large."""
+    """Return digest and archive of the folder; BundleNotLoaded if it is missing or too large."""
     try:
         return bundles.archive(folder, limit=settings.BUNDLE_LIMIT_BYTES)
     except (OSError, ValueError) as error:

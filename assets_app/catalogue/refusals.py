@@ -28,7 +28,7 @@ _NO_MASTER = (
 
 
 def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
-    """File errors for what cannot be put in force, one for each producer or asset."""
+    """Return file errors for declarations that servers refuse, one for each producer or asset."""
     cycles, taken = _cycles(bundle_id, declared["producers"]), _taken_names(bundle_id, declared)
     reasons = {
         **cycles,
@@ -45,8 +45,8 @@ def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
 
 
 def is_outdated(bundle_id: int, errors: Iterable[dict[str, Any]]) -> bool:
-    """Whether something was refused for want of a setting that is there now, or for other bundles
-    that are not any more as they were then.
+    """Return whether a refusal was for a setting that exists now, or for other bundles that have
+    changed since.
     """
     errors = list(errors)
     messages = [entry["message"] for entry in errors]
@@ -75,7 +75,7 @@ def _others_in_force(bundle_id: int) -> str:
 
 
 def error(entry: Declared, message: str) -> dict[str, Any]:
-    """An error of the file in which the entry is declared, as the loader's are kept."""
+    """Return an error of the file that declares the entry, in the form of the loader's errors."""
     return {
         "path": entry["file"],
         "message": message,
@@ -87,14 +87,14 @@ def error(entry: Declared, message: str) -> dict[str, Any]:
 
 
 def names_of(entry: Declared) -> list[str]:
-    """The assets that an entry of the report declares: the outlets of a producer, or itself."""
+    """Return the assets that an entry of the report declares: outlets, or the asset itself."""
     return (
         [outlet["name"] for outlet in entry["outlets"]] if "outlets" in entry else [entry["name"]]
     )
 
 
 def scheduling_names(schedule: dict[str, Any] | None) -> list[str]:
-    """Names of the assets in a schedule's JSON: the leaves of its expression."""
+    """Return the names of the assets in a schedule's JSON: the leaves of its expression."""
     return schedule_names(schedule)
 
 

@@ -65,10 +65,10 @@ def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
 
 
 def retire_bundles(configured: Collection[str]) -> None:
-    """Nobody declares any more what bundles did that the settings name no more: none of it is in
-    force. Should they name one again, it is loaded anew.
+    """Put all declarations of bundles out of force that the settings no longer name. A bundle that
+    the settings name again is loaded anew.
 
-    Where they name none at all they are more likely lacking, and nothing is done.
+    If the settings name no bundle at all, the setting is more likely missing, and nothing is done.
     """
     gone = Bundle.objects.exclude(name__in=configured).exclude(current_version=None)
     for bundle in gone if configured else ():

@@ -6,12 +6,12 @@ _NUL, _REPLACEMENT = "\0", "\N{REPLACEMENT CHARACTER}"
 
 
 def storable(text: str) -> str:
-    """The text with what PostgreSQL cannot hold replaced: NUL, and halves of surrogate pairs."""
+    """Replace characters that PostgreSQL cannot hold: NUL, and halves of surrogate pairs."""
     return text.encode("utf-8", "backslashreplace").decode().replace(_NUL, _REPLACEMENT)
 
 
 def storable_json(value: Any) -> Any:
-    """The same for every text in a JSON document."""
+    """Replace characters that PostgreSQL cannot hold in every text of a JSON document."""
     match value:
         case str():
             return storable(value)

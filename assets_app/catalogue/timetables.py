@@ -34,7 +34,7 @@ _Rule = tuple[dict[str, Any] | None, dict[str, Any]]
 
 
 def time_rule(rule: Mapping[str, Any]) -> TimeRule:
-    """The ticks of a schedule by time, from what `Schedule.rule` holds."""
+    """Return the ticks of a schedule by time, from the value of `Schedule.rule`."""
     return TimeRule.from_json(
         rule["schedule"],
         timezone=rule.get("timezone"),
@@ -44,17 +44,17 @@ def time_rule(rule: Mapping[str, Any]) -> TimeRule:
 
 
 def term_rules(rule: Mapping[str, Any]) -> Mapping[str, TimeRule]:
-    """The ticks of each time in a schedule, by its `term_text`; none for a schedule by assets."""
+    """Return the ticks of each time in a schedule, by `term_text`; none without times."""
     return _term_rules(json.dumps(rule, sort_keys=True))
 
 
 def term_text(term: Mapping[str, Any]) -> str:
-    """The text that names a time of a schedule."""
+    """Return the text that names a time of a schedule."""
     return json.dumps(term, sort_keys=True)
 
 
 def next_tick(rule: Mapping[str, Any], after: datetime) -> datetime | None:
-    """The next tick of any time in a schedule; None where there is none."""
+    """Return the next tick of any time in a schedule; None where there is none."""
     ticks = (term.next_after(after) for term in term_rules(rule).values())
     return min((tick for tick in ticks if tick is not None), default=None)
 
@@ -216,7 +216,7 @@ def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
 
 
 def stop_schedules(bundle: Bundle) -> None:
-    """Producers of which no file declares an asset any more tick no more."""
+    """Stop the schedules of producers whose assets no file declares any more."""
     declared = Asset.objects.filter(producer=OuterRef("producer"), active=True)
     rows = Schedule.objects.filter(producer__bundle=bundle).exclude(rule=None)
     rows.filter(~Exists(declared)).update(next_at=None, rule=None)

@@ -132,10 +132,11 @@ def decline(run_id: int, pause: timedelta) -> bool:
 
 
 def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
-    """Earlier attempts at its run that may have left something behind: their worker was lost, or
-    they failed and had a Spark session.
+    """Return earlier attempts at the run that may have left work or data behind: their worker was
+    lost, or they failed and had a Spark session.
 
-    Only back to the latest that had one: it began by clearing away those before it.
+    Only back to the latest attempt with a session: that one began by clearing away the attempts
+    before.
     """
     earlier = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
     found = []
@@ -171,7 +172,7 @@ def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None
 
 @transaction.atomic
 def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
-    """What the attempt reads; the versions that are there now are kept with it.
+    """Return the inputs of the attempt, and store their present versions with the attempt.
 
     Raises ValueError where the definitions do not say which upstream partitions are needed.
     """

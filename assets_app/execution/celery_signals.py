@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @celeryd_after_setup.connect
 def start_gateway(sender: str, instance: Any, **_: Any) -> None:
-    """Before the first message: a worker of a queue of runs becomes a gateway.
+    """Make a worker of a queue of runs a gateway, before the first message.
 
     Runs in the main thread.
     """
@@ -33,11 +33,11 @@ def start_gateway(sender: str, instance: Any, **_: Any) -> None:
 
 @worker_shutting_down.connect
 def drain(**_: Any) -> None:
-    """Asked to end: hand back what is running."""
+    """Requeue running runs, since the worker was asked to end."""
     worker.drain()
 
 
 @worker_shutdown.connect
 def stop(**_: Any) -> None:
-    """All tasks have ended."""
+    """Sign the gateway off, since all tasks have ended."""
     worker.stop()

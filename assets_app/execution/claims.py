@@ -286,7 +286,7 @@ def _give_back(taken: Sequence[tuple[int, int]]) -> None:
 
 
 def reserve_ids(model: type[Model], count: int) -> list[int]:
-    """Numbers for rows that are yet to be made, so that others can name them before."""
+    """Return ids for rows that are yet to be made, so that other rows can name them before."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
@@ -340,7 +340,7 @@ def _insert_runs(
 
 
 def describe(rows: Sequence[PartitionRow]) -> str:
-    """The partitions in one line: the only key, ``first..last``, or both ends and how many."""
+    """Describe the partitions in one line: the only key, ``first..last``, or ends and count."""
     if not rows:
         return ""
     first, last = rows[0], rows[-1]

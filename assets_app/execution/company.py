@@ -68,12 +68,12 @@ class Company:
             return Answer.WAITS
 
     def leave(self, run_id: int) -> None:
-        """The run is at work no more."""
+        """Note that the run is no longer at work."""
         with self._lock:
             self._losses.pop(run_id, None)
 
     def stop_waiting(self) -> None:
-        """This thread asks for its run no more."""
+        """Note that this thread no longer asks for its run."""
         with self._lock:
             if self._waiting is not None and self._waiting.thread == threading.get_ident():
                 self._waiting = None

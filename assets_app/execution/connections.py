@@ -20,7 +20,7 @@ class ConnectionsError(ValueError):
 
 
 def connection_of(uri: str) -> dict[str, Any]:
-    """What is configured for a canonical URI: the longest of the places that it lies below.
+    """Return the configuration for a canonical URI: of the longest location that contains the URI.
 
     The file is read each time, so that a new password is used at once. Raises ConnectionsError.
     """

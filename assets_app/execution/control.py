@@ -59,7 +59,7 @@ def cancel_some_runs_of(group: RunGroup, most: int) -> int:
 
 
 def cancel_runs_of(group: RunGroup) -> int:
-    """The same for services that have asked the policy and leave an entry of their own."""
+    """Cancel all runs of a group, for services that asked the policy and write the audit entry."""
     unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES)
     return len(_cancel(list(unfinished.order_by("id").values_list("id", flat=True))))
 

@@ -261,7 +261,7 @@ def _dispatched_again(run_ids: Sequence[int], now: datetime) -> list[int]:
 
 
 def live_gateways(queue: str) -> list[Gateway]:
-    """The workers of a queue that were heard of lately and take work."""
+    """Return the workers of a queue with a recent heartbeat that take work."""
     now = database_now()
     lately = (now - GATEWAY_SILENCE, now + GATEWAY_SILENCE)
     return list(Gateway.objects.filter(queue=queue, draining=False, last_seen__range=lately))

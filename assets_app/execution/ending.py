@@ -158,7 +158,7 @@ def step_back(attempt: RunAttempt, reason: str) -> bool:
 
 @transaction.atomic
 def cancel(attempt: RunAttempt) -> bool:
-    """Its work has been stopped: only now the run is canceled."""
+    """End a run as canceled, after its work has been stopped."""
     if not still_held(attempt):
         return False
     if not move(attempt.run_id, RunState.CANCELING, RunState.CANCELED, ended_at=database_now()):

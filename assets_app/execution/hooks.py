@@ -19,7 +19,7 @@ _SENT_AT_ONCE = 500
 
 
 def leave_hook(attempt: RunAttempt, option: HookOption) -> None:
-    """In the transaction that ends the attempt's run: have what its asset declares called."""
+    """Record that the asset's function is to be called, in the transaction that ends the run."""
     run = attempt.run
     if not run.producer_version.definition.get(option):
         return

@@ -71,7 +71,7 @@ class UpstreamInput:
     declared_in: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As the runner is told."""
+        """Return the input as JSON for the runner."""
         row = self.asset.partition_definition
         return {
             "uri": self.asset.uri or None,
@@ -96,14 +96,15 @@ def read_inputs(
     is_discovering: bool = False,
     attempt: RunAttempt | None = None,
 ) -> list[UpstreamInput]:
-    """The inlets of the run's function and what schedules it, for partitions of these keys: a few
-    statements for each. A run that is there to find partitions reads as if it made the whole.
+    """Return the inlets of the run's function and the assets that schedule it, for partitions of
+    these keys: a few statements for each. A run that discovers partitions reads as if it made the
+    whole.
 
-    The versions of what is there are kept with the ``attempt``, if one is given.
+    The versions of existing partitions are stored with the ``attempt``, if one is given.
 
-    The run's own version says how its partitions are cut and mapped; upstream assets are read as
-    they were cut when its backfill was accepted, those of other runs as they are cut now. Raises
-    ValueError where a definition does not have one of the keys.
+    The run's own version says how its partitions are defined and mapped; upstream assets are read
+    by the definitions that they had when the run's backfill was accepted, or for other runs by the
+    present ones. Raises ValueError where a definition does not have one of the keys.
     """
     version = run.producer_version
     spec = version.partition_of(run.asset.name)

@@ -46,9 +46,9 @@ def keep_unmade(attempt: RunAttempt, partly: Partly) -> None:
 
 
 def take_found(run_id: int, outlets: Sequence[StagedOutlet], found: Found) -> None:
-    """What was found of its own set is made by the run.
+    """Claim the discovered keys of the run's own set for the run.
 
-    A key that it only added, while another run makes its partition, is left to that one.
+    A key that the run only added, while another run makes its partition, is left to that run.
     """
     runs = Run.objects.select_related("asset__partition_definition", "producer_version")
     run = runs.defer("producer_version__source").get(pk=run_id)

@@ -8,9 +8,9 @@ from slicewise.key_json import key_to_json
 
 
 def sent_keys(rule: slicewise.PartitionDefinition | None, texts: Iterable[str]) -> list[Any]:
-    """Key texts; of a set found at run time the keys themselves, which a text does not tell.
+    """Return key texts; of a set found at run time the keys themselves, which a text does not tell.
 
-    One that has been removed from its set goes by its text.
+    A key that was removed from its set is sent as its text.
     """
     if not isinstance(rule, slicewise.PartitionAtRuntime):
         return list(texts)

@@ -87,7 +87,7 @@ def _request(
 
 
 def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
-    """What a runner is told of a run, whichever of its functions it is to call for these keys."""
+    """Return the facts of a run for a runner, whichever function is to be called for these keys."""
     run, version = attempt.run, attempt.run.producer_version
     spec = version.partition_of(run.asset.name)
     return {

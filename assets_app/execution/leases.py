@@ -39,7 +39,7 @@ def begin_lease(attempt: RunAttempt) -> None:
 
 
 def end_lease(attempt: RunAttempt) -> None:
-    """The attempt has ended: it belongs to nobody any more."""
+    """Delete the lease of an attempt that has ended."""
     Lease.objects.filter(attempt=attempt.pk).delete()
 
 

@@ -39,12 +39,10 @@ def send(task: str, *args: int | str, queue: str) -> bool:
 
 
 def nudge_judge() -> None:
-    """Once the present transaction is committed, have what depends on it looked at."""
+    """Send a message after the commit, so that downstream partitions are judged."""
     transaction.on_commit(lambda: send(JUDGE, queue="control"), robust=True)
 
 
 def nudge_dispatch() -> None:
-    """Once the present transaction is committed, have the queue looked at without waiting for the
-    next tick.
-    """
+    """Send a message after the commit, so that the queue is dispatched before the next tick."""
     transaction.on_commit(lambda: send(SEND_QUEUED, queue="control"), robust=True)

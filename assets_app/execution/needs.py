@@ -75,7 +75,7 @@ def tell_waiting(run_ids: Sequence[int]) -> None:
 
 
 def needs_to_look_at(now: datetime, most: int) -> list[RunNeed]:
-    """The needs that are to be looked at by now, as many as one look sees to."""
+    """Return the needs that are to be checked by now, as many as one look checks."""
     return list(RunNeed.objects.filter(look_at__lte=now).order_by("look_at")[:most])
 
 

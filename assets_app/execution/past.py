@@ -51,7 +51,7 @@ class Place:
 
     @classmethod
     def read(cls, content: Any) -> "Place":
-        """The place that an answer named. Raises ValueError for anything else: code asks."""
+        """Read the position that an answer named; raise ValueError for any other JSON."""
         match content:
             case [str(moment), str(segment), int(number)]:
                 place = cls(datetime.fromisoformat(moment), segment, number)
@@ -67,7 +67,7 @@ class Place:
         return place
 
     def to_json(self) -> list[Any]:
-        """As it is handed to the runner, and comes back."""
+        """Return the position as it is sent to the runner, and comes back."""
         moment = self.moment
         text = moment.isoformat() if isinstance(moment, datetime) else moment
         return [text, self.segment, self.id]
@@ -80,9 +80,9 @@ class PastPartitions:
         self._attempt = attempt
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to one message ``ask``: key texts, and where to go on; one statement.
+        """Answer one message ``ask``: key texts, and where to go on; one statement.
 
-        Whatever code asked instead of a runner is told that it is no question.
+        A question that no runner would ask, but user code may, is refused in the answer.
         """
         if question["question"] != PAST_PARTITIONS:
             return _refused(f"nothing is known of {str(question['question'])[:50]!r}")

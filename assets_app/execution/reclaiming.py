@@ -55,7 +55,7 @@ FROM taken WHERE slice.id = taken.slice_id
 
 
 def searches_among(run_ids: Iterable[int]) -> set[int]:
-    """Those of the runs that find their partitions at run time."""
+    """Return the runs that discover their partitions at run time."""
     first = RunPartition.objects.filter(run__in=list(run_ids), position=0)
     return set(first.filter(slice__identity=DISCOVERY).values_list("run_id", flat=True))
 
@@ -96,7 +96,7 @@ def _why_not(
 
 
 def forget_found(searches: Sequence[int]) -> None:
-    """What a run found before it failed is not its own any more: another attempt looks again."""
+    """Delete partitions that failed runs discovered: another attempt looks again."""
     if searches:
         made = RunPartition.objects.filter(run__in=searches)
         made.exclude(slice__identity=DISCOVERY).delete()
@@ -112,7 +112,7 @@ def take(run_ids: Sequence[int]) -> None:
 
 
 def cut_anew(run: Run) -> str:
-    """Why a run's partitions are none of its asset's."""
+    """Say why a run's partitions are none of its asset's."""
     return (
         f"{run.asset.name} is partitioned in another way by now than when run {run.pk} was made:"
         " materialize the partitions that it has now."
@@ -120,7 +120,7 @@ def cut_anew(run: Run) -> str:
 
 
 def in_flight(run: Run, keys: Sequence[str]) -> str:
-    """That some of its partitions are another run's."""
+    """Say that some of a run's partitions are held by another run."""
     return f"another run is making {_named(run, keys)}."
 
 

@@ -152,8 +152,8 @@ def _ask_for_help(attempt: RunAttempt, task: str) -> None:
 
 
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
-    """The run was being canceled when its worker was lost: stop its Spark work from here, then say
-    so. Where that cannot be seen to, somebody is asked again.
+    """Stop the Spark work of a run whose worker was lost during its cancellation, and end the run.
+    Where the work cannot be seen to end, the tick asks again.
     """
     attempt = attempts.take_over(attempt_id, token, RunState.CANCELING)
     if attempt is None:

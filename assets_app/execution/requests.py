@@ -93,7 +93,7 @@ def _taken(request: MaterializeRequest) -> Asset:
 
 
 def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
-    """The partitions that the text selects; InvalidRequest where it selects none."""
+    """Return the partitions that the text selects; InvalidRequest where the text selects none."""
     definition = asset.definition
     if definition is None:
         raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
@@ -111,9 +111,10 @@ def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
 def selected_rows(
     asset: Asset, selection: str, *, now: datetime, instead: str = "Start a backfill instead."
 ) -> list[PartitionRow]:
-    """The selected partitions in order.
+    """Return the selected partitions in order.
 
-    Refused where there are none, too many, with what to do ``instead``, or some are not over yet.
+    Refuses a selection with no partitions, with too many, saying what to do ``instead``, or with
+    some that are not over yet.
     """
     if asset.definition is None:
         if selection.strip():
@@ -143,7 +144,7 @@ def refuse_unfinished(rows: Sequence[PartitionRow], *, now: datetime, field: str
 
 
 def require_declared(asset: Asset) -> None:
-    """InvalidRequest on ``asset`` if no loaded file declares it any more."""
+    """Raise InvalidRequest on ``asset`` if no loaded file declares the asset any more."""
     if not asset.active:
         raise InvalidRequest(
             {"asset": f"{asset.name} is not declared by any loaded file any more."}
@@ -151,9 +152,9 @@ def require_declared(asset: Asset) -> None:
 
 
 def require_producer(asset: Asset) -> ProducerVersion:
-    """The version of the code that makes the asset now.
+    """Return the version of the code that makes the asset now.
 
-    InvalidRequest on ``asset`` if nothing here makes it.
+    Raises InvalidRequest on ``asset`` if no function here makes the asset.
     """
     require_declared(asset)
     version = asset.producer.current_version if asset.producer else None
@@ -172,9 +173,9 @@ def require_producer(asset: Asset) -> ProducerVersion:
 
 
 def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The declared params with the given ones laid over.
+    """Return the declared params with the given ones laid over.
 
-    InvalidRequest on ``params`` for unknown names.
+    Raises InvalidRequest on ``params`` for unknown names.
     """
     if not isinstance(params, Mapping):
         raise InvalidRequest({"params": "Params are an object of names and values."})
@@ -194,10 +195,10 @@ def refuse_unknown_params(declared: Collection[str], params: Collection[str]) ->
 
 
 def params_given(declared: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are not as declared.
+    """Return the params that differ from the declared ones.
 
-    The rest is left to each asset: another one, or newer code, may declare the same name with a
-    default of its own.
+    The others are left to each asset: another asset, or newer code, may declare the same name with
+    a default of its own.
     """
     return {
         name: value
@@ -212,8 +213,8 @@ def _is_same(value: Any, declared: Any) -> bool:
 
 
 def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
-    """``"partition"``, ``"range"`` or a number of partitions per run; InvalidRequest on
-    ``strategy`` otherwise.
+    """Return ``"partition"``, ``"range"`` or a number of partitions per run; raise InvalidRequest
+    on ``strategy`` otherwise.
     """
     if strategy is None or strategy == "":
         return default
@@ -232,7 +233,7 @@ def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
 
 
 def partitions_per_run(strategy: Strategy) -> int | None:
-    """How many partitions one run makes at most; None for a range run, which makes all."""
+    """Return how many partitions one run makes at most; None for a range run, which makes all."""
     return None if strategy == "range" else 1 if strategy == "partition" else int(strategy)
 
 
@@ -243,6 +244,6 @@ def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
 
 
 def in_flight_sentence(asset: Asset, held: Sequence[PartitionRow]) -> str:
-    """Says which partitions other runs are making, the first few by name."""
+    """Say which partitions other runs are making, the first few by name."""
     keys = ", ".join(row.key for row in islice(held, 3)) + ("…" if len(held) > 3 else "")
     return f"Another run is making {asset.name} {keys} already.".replace("  ", " ")

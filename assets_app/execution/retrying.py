@@ -140,7 +140,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
 
 
 def checked_code(code: str) -> Code:
-    """The choice by its word; InvalidRequest on ``code`` for another."""
+    """Return the choice by its word; raise InvalidRequest on ``code`` for another word."""
     try:
         return Code(code)
     except ValueError:
@@ -148,7 +148,7 @@ def checked_code(code: str) -> Code:
 
 
 def can_retry(run: Run) -> bool:
-    """Whether a retry would be looked at: it has ended without success."""
+    """Return whether a retry would be considered: the run has ended without success."""
     return run.state in RETRYABLE_STATES
 
 

@@ -12,8 +12,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def runner_user() -> tuple[int, int] | None:
-    """User and group of the setting SLICEWISE_RUNNER_USER; None where user code is the worker's
-    own user. Raises ImproperlyConfigured where there is no such user, or no right to become it.
+    """Return user and group of the setting SLICEWISE_RUNNER_USER; None where user code runs as the
+    worker's own user. Raises ImproperlyConfigured without such a user, or without the right to
+    become it.
     """
     name: str = settings.RUNNER_USER
     if not name:
@@ -35,7 +36,7 @@ def runner_user() -> tuple[int, int] | None:
 
 
 def own_folder(name: str) -> Path:
-    """A folder of this host that user code may write to, there for whoever it runs as."""
+    """Return a folder of this host that user code may write to, owned by the user it runs as."""
     user = runner_user()
     folder: Path = settings.DATA_FOLDER / (name if user is None else f"{name}-{user[0]}")
     folder.mkdir(parents=True, exist_ok=True)

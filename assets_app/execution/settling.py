@@ -81,7 +81,7 @@ FROM settled JOIN maker ON maker.id = settled.run_id
 
 
 def record_success(run_id: int, attempt_id: int) -> None:
-    """The run's data is published: each of its slices gets a version and a materialization."""
+    """Record that the run's data is published: a version for each partition."""
     _unsettled([run_id]).update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
     _tell_downstream(run_id)
@@ -89,8 +89,8 @@ def record_success(run_id: int, attempt_id: int) -> None:
 
 
 def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]) -> None:
-    """Only these folders of the run were published, by the id of their asset, and no more will be:
-    the other slices have failed.
+    """Record that only these folders of the run were published, by the id of their asset, and no
+    more will be: the other partitions have failed.
     """
     made = _unsettled([run_id])
     for asset_id, paths in published.items():
@@ -105,7 +105,7 @@ def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collecti
 
 
 def published_keys(run_id: int) -> set[str]:
-    """Keys of the partitions of a run that are recorded."""
+    """Return the keys of the partitions of a run that are recorded."""
     made = RunPartition.objects.filter(run_id=run_id, state=RunPartition.State.SUCCEEDED)
     return set(made.values_list("slice__key", flat=True))
 
@@ -122,17 +122,17 @@ def _tell_downstream(run_id: int) -> None:
 
 
 def release_failed(run_ids: Sequence[int]) -> None:
-    """The runs have failed for good: nothing of them was published."""
+    """Release the partitions of runs that have failed for good, with none of them published."""
     _release(run_ids, RunPartition.State.FAILED, PartitionState.FAILED)
 
 
 def release_canceled(run_ids: Sequence[int]) -> None:
-    """The runs were canceled: slices show it only where they had no state before."""
+    """Release the partitions of canceled runs: only missing partitions become canceled."""
     _release(run_ids, RunPartition.State.CANCELED, PartitionState.CANCELED)
 
 
 def release_skipped(run_ids: Sequence[int]) -> None:
-    """The runs were skipped before they began: the same."""
+    """Release the partitions of skipped runs: only missing partitions become skipped."""
     _release(run_ids, RunPartition.State.SKIPPED, PartitionState.SKIPPED)
 
 

@@ -68,5 +68,5 @@ def _check(old: RunState, new: RunState) -> None:
 
 
 def is_terminal(state: str) -> bool:
-    """Whether nothing more happens to a run in this state by itself."""
+    """Return whether a run in this state changes no more by itself."""
     return state in TERMINAL_STATES

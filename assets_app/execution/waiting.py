@@ -86,7 +86,7 @@ class _Waiting(NamedTuple):
 
 
 def waits_for_past(version: ProducerVersion) -> bool:
-    """Whether partitions of what this version makes wait for those before them."""
+    """Return whether partitions of this version's assets wait for the partitions before them."""
     return bool(version.definition.get("depends_on_past"))
 
 
@@ -97,9 +97,10 @@ def needs_of(
     rows: Sequence[PartitionRow],
     asked: Collection[str] = (),
 ) -> Iterator[Need]:
-    """The partitions before those of a run, one for each that is not its own.
+    """Yield the partitions before those of a run, one for each that is not the run's own.
 
-    A person's request goes ahead: it waits only for partitions that were ``asked`` for with it.
+    A person's request goes ahead: its runs wait only for partitions that were ``asked`` for with
+    it.
     """
     definition, own = asset.definition, {row.key for row in rows}
     for row in rows:
@@ -114,7 +115,7 @@ def needs_of(
 
 
 def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
-    """What of it is not there, by run: asset, identity and key. After the slices are claimed."""
+    """Return the missing needs by run: asset, identity, key. Call after the claim."""
     if not needs:
         return {}
     runs, assets, identities, keys, segments, starts = zip(*needs, strict=True)
@@ -131,7 +132,7 @@ def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
 
 
 def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
-    """Keys of partitions before these that should be there and are not; a person is told."""
+    """Return keys of earlier partitions that should exist and are missing, to tell a person."""
     found = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
     return [key for _, _, key in found.get(0, [])]
 

@@ -117,7 +117,7 @@ class ProducerVersion(models.Model):
         return mode
 
     def partition_of(self, asset: str) -> dict[str, Any] | None:
-        """How this version cuts one of its outlets, as JSON; None if it is not partitioned."""
+        """Return the partition definition of an outlet, as JSON; None without partitions."""
         outlets: list[dict[str, Any]] = self.definition["outlets"]
         outlet = next((outlet for outlet in outlets if outlet["name"] == asset), {})
         spec: dict[str, Any] | None = outlet.get("partition")

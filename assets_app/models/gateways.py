@@ -45,7 +45,7 @@ class Gateway(models.Model):
         return self.name
 
     def state_at(self, now: datetime) -> GatewayState:
-        """How it stands: one that signed off before it fell silent has stopped, else it is lost."""
+        """Return the state: a gateway that signed off and fell silent has stopped, else is lost."""
         if self.last_seen > now - GATEWAY_SILENCE:
             return GatewayState.DRAINING if self.draining else GatewayState.WORKING
         return GatewayState.STOPPED if self.draining else GatewayState.LOST

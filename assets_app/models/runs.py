@@ -266,7 +266,7 @@ class RunAttempt(models.Model):
         return f"{self.number}-{session.hex[:12]}" if session else str(self.number)
 
     def disk_names(self, version: ProducerVersion) -> dict[str, str]:
-        """The same for each outlet by name: two of them may stage in one folder."""
+        """Return the name on disk of each outlet, by name: two outlets may stage in one folder."""
         own = self.name_on_disk
         return {name: f"{own}.{place}" if place else own
                 for place, name in enumerate(version.outlets)}  # fmt: skip

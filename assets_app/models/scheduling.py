@@ -59,8 +59,8 @@ class Schedule(models.Model):
         )
 
     def has_tick_to_handle(self, now: datetime) -> bool:
-        """Whether a tick has come that is not handled: it is about to be, or has failed and waits
-        for its next attempt.
+        """Return whether a tick has come and is not handled: it is about to be, or has failed and
+        waits for its next attempt.
         """
         return self.next_at is not None and (self.next_at <= now or self.next_at == self.retry_at)
 

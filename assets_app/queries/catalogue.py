@@ -12,6 +12,6 @@ class AssetQuerySet(models.QuerySet["Asset"]):
     """Assets, with what lists and pages show of them."""
 
     def declared(self) -> "AssetQuerySet":
-        """Those that a loaded file declares now, with definitions, producers and schedules."""
+        """Select assets that a loaded file declares, with definition, producer and schedule."""
         rows = self.filter(active=True)
         return rows.select_related("partition_definition", "producer__schedule")

@@ -11,7 +11,7 @@ from django.db import connection
 
 
 def database_now() -> datetime:
-    """The present. Within a transaction it goes on, unlike SQL's now()."""
+    """Return the present. Within a transaction it goes on, unlike SQL's now()."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]

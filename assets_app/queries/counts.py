@@ -66,12 +66,12 @@ class StateCounts:
         )
 
     def settled(self, asset: Asset) -> dict[str, int]:
-        """Partitions by what last became of them; those never touched are not counted."""
+        """Count partitions by their settled state; partitions without a row are not counted."""
         counts = self._settled[asset.pk]
         return {state: number for state, number in sorted(counts.items()) if number > 0}
 
     def held(self, asset: Asset) -> int:
-        """Partitions that a run holds now."""
+        """Count the partitions that a run holds now."""
         return self._held.get(asset.pk, 0)
 
 

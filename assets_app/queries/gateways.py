@@ -30,7 +30,7 @@ class GatewayStanding:
 
 
 def gateway_standings(gateways: Sequence[Gateway], now: datetime) -> list[GatewayStanding]:
-    """How each of the workers stands: one statement for all of them."""
+    """Return the status of each of the workers: one statement for all of them."""
     attempts: dict[int, list[RunAttempt]] = {}
     going_on = RunAttempt.objects.filter(ended_at__isnull=True, gateway__in=gateways)
     named = going_on.select_related("run__asset").defer("error", "traceback")

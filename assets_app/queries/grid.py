@@ -19,7 +19,7 @@ _MOST_EXPLAINED = 300
 
 
 def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
-    """One page of the asset's grid."""
+    """Return one page of the asset's grid."""
     clock = clock_of(asset, now)
     page = layout(asset.definition, request, clock)
     if page.counts_unit:
@@ -38,7 +38,7 @@ def _with_staleness(asset: Asset, facts: dict[str, SliceFact]) -> dict[str, Slic
 
 
 def clock_of(asset: Asset, now: datetime) -> Clock:
-    """Now, and since when partitions are expected: activation, or the earliest one there is.
+    """Return now, and since when partitions are expected: activation, or the earliest partition.
 
     Only a definition without a start needs to look.
     """
@@ -53,7 +53,7 @@ def clock_of(asset: Asset, now: datetime) -> Clock:
 
 
 def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, SliceFact]:
-    """How the partitions of these keys stand, those that have a row."""
+    """Return the status of the partitions of these keys that have a row."""
     rows = _slices(asset).filter(key__in=keys)
     return {
         key: SliceFact(state, run_state)
@@ -100,7 +100,7 @@ def _slices(asset: Asset) -> QuerySet[AssetPartition]:
 
 
 def expected_count(asset: Asset, now: datetime, since: datetime | None = None) -> int | None:
-    """How many partitions should exist by now. Arithmetic alone."""
+    """Count the partitions that should exist by now, by arithmetic alone."""
     definition = asset.definition
     if definition is None:
         return 1

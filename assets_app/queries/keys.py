@@ -8,7 +8,7 @@ import slicewise
 def still_known(
     definition: slicewise.PartitionDefinition, texts: Iterable[str]
 ) -> Iterator[slicewise.PartitionKey]:
-    """The keys of these texts, without those that the definition has no more."""
+    """Return the keys of these texts, without the keys that the definition no longer has."""
     for text in texts:
         try:
             yield definition.parse(text)

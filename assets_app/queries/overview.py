@@ -78,7 +78,7 @@ class Standing:
 
 
 def standings(assets: Sequence[Asset]) -> list[Standing]:
-    """How each of the assets stands: four statements for all of them."""
+    """Return the status of each of the assets: four statements for all of them."""
     now = datetime.now(UTC)
     counts, strips = StateCounts(assets), _strips(assets)
     moments = _moments(assets)

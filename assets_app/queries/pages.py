@@ -36,7 +36,7 @@ def neighbours(asset: Asset) -> tuple[list[AssetDependency], list[AssetDependenc
 
 
 def import_error_of(asset: Asset) -> dict[str, Any] | None:
-    """What keeps the asset's last declaration from being put in force, if anything does."""
+    """Return the error that keeps the asset's last declaration from being in force, if any."""
     version = asset.bundle.current_version
     if version is None or not asset.file:
         return None
@@ -48,7 +48,7 @@ def import_error_of(asset: Asset) -> dict[str, Any] | None:
 
 
 def broken_bundles() -> list[Bundle]:
-    """Bundles that could not be loaded, whole or in part, with the version in force."""
+    """Return bundles that could not be loaded, whole or in part, with the version in force."""
     broken = ~Q(error="") | (
         Q(current_version__isnull=False) & ~Q(current_version__import_errors=[])
     )
@@ -56,7 +56,7 @@ def broken_bundles() -> list[Bundle]:
 
 
 def bundles() -> QuerySet[Bundle]:
-    """All bundles with the version in force, without its archive."""
+    """Select all bundles with the version in force, without its archive."""
     rows = Bundle.objects.select_related("current_version").defer("current_version__archive")
     return rows.order_by("name")
 
@@ -105,18 +105,18 @@ def unknown_names() -> list[UnknownName]:
 
 
 def slice_of(asset: Asset, key: str) -> AssetPartition | None:
-    """The row of a partition, if anything ever happened to it."""
+    """Return the row of a partition; None if nothing ever happened to the partition."""
     rows = AssetPartition.objects.select_related("held_by", "last_run")
     return rows.filter(asset=asset, identity=asset.identity, key=key).first()
 
 
 def materializations_of(part: AssetPartition, most: int = 50) -> list[Materialization]:
-    """Newest first, with their runs or who told of them."""
+    """Return materializations, newest first, with their runs or the person who reported them."""
     return list(part.materializations.select_related("run", "report", "producer_version")[:most])
 
 
 def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
-    """Upstream partitions that the attempt found, at the versions it found; newer ones first."""
+    """Return the upstream partitions and versions that the attempt read; newer ones first."""
     rows = AttemptInput.objects.filter(attempt=materialization.attempt_id)
     named = rows.select_related("slice__asset__partition_definition")
     named = named.defer("slice__asset__partition_definition__spec")
@@ -125,21 +125,21 @@ def inputs_of(materialization: Materialization, most: int = 500) -> list[Attempt
 
 
 def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:
-    """Runs that were to make it, newest first."""
+    """Return the runs that were to make a partition, newest first."""
     return list(
         part.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]
     )
 
 
 def validations_of(run: Run, most: int = 200) -> list[ValidationResult]:
-    """What the run's validations saw: the last attempt's first, and what failed before the rest."""
+    """Return the results of the run's validations: the last attempt's first, failures first."""
     rows = ValidationResult.objects.filter(attempt__run=run).select_related("asset", "attempt")
     rows = rows.defer("attempt__error", "attempt__traceback")
     return list(rows.order_by("-attempt__number", "passed", "severity", "position")[:most])
 
 
 def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:
-    """The next pieces of what the run's attempts printed, in order."""
+    """Return the next pieces of the output of the run's attempts, in order."""
     number, sequence = after
     later = Q(attempt__number__gt=number) | Q(attempt__number=number, sequence__gt=sequence)
     rows = RunLog.objects.filter(later, attempt__run=run).select_related("attempt")
@@ -147,11 +147,11 @@ def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:
 
 
 def log_tail(run: Run) -> Sequence[RunLog]:
-    """The last pieces, in order."""
+    """Return the last pieces of the output of the run's attempts, in order."""
     rows = RunLog.objects.filter(attempt__run=run).select_related("attempt")
     return list(rows.order_by("-attempt__number", "-sequence")[:LOG_PIECES_PER_PAGE])[::-1]
 
 
 def whole_log(run: Run) -> QuerySet[RunLog]:
-    """Everything that the run's attempts printed, in order."""
+    """Select the whole output of the run's attempts, in order."""
     return RunLog.objects.filter(attempt__run=run).order_by("attempt__number", "sequence")

@@ -19,8 +19,8 @@ class CutQuerySet(models.QuerySet[Row]):
     """What is kept of assets under the identity of a definition."""
 
     def as_cut_now(self) -> Self:
-        """What is kept under the definition that the asset has now; that of one which it had before
-        is kept, and not counted.
+        """Select the partitions under the asset's present definition; partitions of an earlier
+        definition are kept, and not counted.
         """
         present = Coalesce(F("asset__partition_definition__identity"), Value(identity_of(None)))
         # In the filter itself it would leave out all assets that have no definition: the join for
@@ -32,15 +32,15 @@ class AssetPartitionQuerySet(CutQuerySet["AssetPartition"]):
     """Slices of assets."""
 
     def made_of(self, asset: "Asset") -> "AssetPartitionQuerySet":
-        """Those of the asset, as it is cut now, that were ever made."""
+        """Select the asset's partitions by its present definition that were ever made."""
         return self.filter(asset=asset, identity=asset.identity, version__gt=0)
 
     def first_start(self) -> datetime | None:
-        """The start of their first window; None where none has one."""
+        """Return the start of the first window; None where no partition has a window."""
         first: datetime | None = self.aggregate(first=Min("window_start"))["first"]
         return first
 
     def idle_by_state(self) -> dict[str, int]:
-        """How many of those that no run holds are in which settled state: one statement."""
+        """Count the partitions that no run holds, by settled state: one statement."""
         idle = self.filter(held_by__isnull=True).order_by().values_list("state")
         return dict(idle.annotate(number=Count("pk")))

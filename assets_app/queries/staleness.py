@@ -77,9 +77,9 @@ class _Change:
 
 
 def newer_inputs(asset: Asset, keys: Sequence[str]) -> dict[str, Newer]:
-    """What makes the slices of these keys stale, for those that are: one statement for all.
+    """Return the newer inputs of the stale partitions among these keys: one statement for all.
 
-    Another one reads the upstream assets, where there is something to say of them.
+    A second statement reads the upstream assets, where a partition is stale.
     """
     changes = _changes(asset, keys)
     if not changes:

@@ -12,16 +12,16 @@ _NEWS = timedelta(days=7)
 
 
 def ticks_of(schedule: Schedule) -> QuerySet[ScheduleTick]:
-    """Newest first."""
+    """Select the ticks of a schedule, newest first."""
     return ScheduleTick.objects.filter(schedule=schedule).order_by("-at", "-id")
 
 
 def left_out_of(asset: Asset, most: int = 20) -> list[LeftOut]:
-    """What upstream writes made due of the asset and did not queue, the latest first."""
+    """Return the due partitions of the asset that were not queued, the latest first."""
     return list(LeftOut.objects.filter(asset=asset)[:most])
 
 
 def left_out_lately(now: datetime, most: int = 10) -> Sequence[LeftOut]:
-    """The same of all declared assets, of the last days."""
+    """Return the due partitions of all declared assets that were not queued in the last days."""
     lately = LeftOut.objects.filter(at__gt=now - _NEWS, asset__active=True)
     return list(lately.select_related("asset")[:most])

@@ -1,4 +1,4 @@
-"""Which downstream partitions a new upstream partition concerns (calendar, "When … is due")."""
+"""Which downstream partitions a new upstream partition concerns (need rules)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ class Made:
 def affected(
     edge: AssetDependency, made: Sequence[Made], *, since: datetime, now: datetime
 ) -> slicewise.PartitionSet:
-    """The partitions downstream of those that were made.
+    """Return the partitions downstream of the partitions that were made.
 
-    Where only the downstream asset has time, what was made is a tick: the windows that ended since
-    it was made before, but not before ``since``, when the schedule began. Where a mapping needs the
-    same for all windows, those that ended since then. Also windows that are not over yet may be
-    among the rest.
+    Where only the downstream asset has time, the upstream write is a tick: the windows that ended
+    since the write before, but not before ``since``, when the schedule began. Where a mapping needs
+    the same for all windows, the windows that ended since then. Windows that are not over yet may
+    be among the rest.
     """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     mapping = mapping_of(edge.mapping)
@@ -79,7 +79,7 @@ def _needing(
 def existing_keys(
     definition: slicewise.PartitionDefinition | None, texts: Sequence[str]
 ) -> list[slicewise.PartitionKey]:
-    """The keys of these texts; those that the definition has no more are left out."""
+    """Return the keys of these texts, without the keys that the definition no longer has."""
     if definition is None:
         return [WHOLE] if texts else []
     keys = []

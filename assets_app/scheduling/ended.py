@@ -61,14 +61,14 @@ class EndedPartitions:
         self._known: dict[Terms, Ended | None] = {}
 
     def of(self, terms: Terms, definition: slicewise.PartitionDefinition | None) -> Ended | None:
-        """None where there was no tick yet."""
+        """Return the windows that ended by the ticks of the terms; None before the first tick."""
         if terms not in self._known:
             self._known[terms] = _ended(terms, definition, self._now)
         return self._known[terms]
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
-    """A schedule by time as the text that terms name it by."""
+    """Return the text by which terms name a schedule by time."""
     return json.dumps(rule, sort_keys=True)
 
 

@@ -11,7 +11,7 @@ from slicewise.rows import PartitionRow
 def terms_of(
     schedule: Schedule, asset: Asset, trigger: Trigger, *, tick_id: int | None = None
 ) -> RunTerms:
-    """What all scheduled runs of an asset have in common."""
+    """Return the terms that all scheduled runs of an asset share."""
     version = version_in_force(schedule)
     return RunTerms(
         asset=asset,
@@ -25,7 +25,7 @@ def terms_of(
 
 
 def version_in_force(schedule: Schedule) -> ProducerVersion:
-    """The version of the code that a schedule runs; a schedule with a rule always has one."""
+    """Return the version of the code that a schedule runs: a schedule with a rule has one."""
     version = schedule.producer.current_version
     if version is None:
         raise ValueError(f"{schedule.producer} has a schedule and no version")
@@ -33,7 +33,7 @@ def version_in_force(schedule: Schedule) -> ProducerVersion:
 
 
 def planned_runs(terms: RunTerms, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
-    """The runs that make the partitions, by the producer's strategy."""
+    """Split partitions into runs, by the producer's strategy."""
     for chunk in batches(rows, terms.producer_version.strategy):
         if chunk:
             yield PlannedRun(terms, chunk)

@@ -118,12 +118,12 @@ class Progress:
 
 
 def progress_of(asset: Asset, now: datetime) -> list[Progress]:
-    """The newest partitions that are under way and not due yet, newest first: three statements.
+    """Return the newest partitions under way and not due yet, newest first: three statements.
 
-    A partition is under way where something that it needs was made by anything but a backfill that
-    is over, or where a tick makes it due.
-    Nothing for schedules where that is no matter of counting: an asset without time over one that
-    has it is due after each upstream run, whatever is there.
+    A partition is under way where one of its inputs was made by anything but a backfill that is
+    over, or where a tick makes the partition due. The result is empty for schedules without such
+    progress: an asset without time over an asset with time is due after each upstream run, whatever
+    exists.
     """
     edges = list(scheduling_edges().filter(downstream=asset))
     if not edges or not all(map(_is_countable, edges)):

@@ -27,9 +27,10 @@ class Touched:
 
 
 def taken_by_schedule(asset: Asset) -> Asset:
-    """How a schedule by assets takes an asset whose partitions are found at run time.
+    """Return the asset as a schedule by assets sees it, if its partitions are found at run time.
 
-    Scheduled by an asset of the same set it is made key by key; else a run finds its partitions.
+    An asset scheduled by an asset of the same set is made key by key; for any other, a run
+    discovers its partitions.
     """
     if not asset.finds_partitions:
         return asset
@@ -40,7 +41,7 @@ def taken_by_schedule(asset: Asset) -> Asset:
 
 
 def scheduling_edges() -> QuerySet[AssetDependency]:
-    """Dependencies that schedule, with all that judging them reads."""
+    """Select the dependencies that schedule, with all rows that judging reads."""
     return (
         AssetDependency.objects.select_related(
             "upstream__partition_definition",

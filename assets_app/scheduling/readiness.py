@@ -145,12 +145,12 @@ def judge(
     now: datetime,
     terms: TickTerms | None = None,
 ) -> list[Verdict]:
-    """Which of an asset's partitions its schedule makes due: a few statements for all.
+    """Return which of an asset's partitions its schedule makes due: a few statements for all.
 
     ``edges`` are the asset's scheduling dependencies, with both ends. ``made`` names the upstream
-    partitions (asset id, key) that were just made, where that is known: of an upstream asset of
-    which an asset that is not partitioned reads whatever there is, no others are looked at.
-    ``terms`` are the times in the schedule, where it joins some.
+    partitions (asset id, key) that were just made, where these are known: of an upstream asset of
+    which an unpartitioned asset reads whatever there is, no others are looked at. ``terms`` are the
+    times in the schedule, where it joins some.
     """
     found: dict[tuple[int, int], Standing] = {}
     absent: dict[tuple[int, int], Needs] = {}
@@ -237,7 +237,7 @@ def _present(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVer
 
 
 def reads_whatever_there_is(edge: AssetDependency) -> bool:
-    """A whole asset over a partitioned one: holes do not matter (calendar rule 5)."""
+    """Return whether a whole asset reads a partitioned one: holes do not matter (need rule 5)."""
     is_whole = edge.downstream.definition is None
     return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
 
@@ -284,8 +284,8 @@ def _needed_by(
 
 
 def needed_since(edge: AssetDependency, now: datetime) -> datetime:
-    """From when on upstream windows are needed where a partition is mapped to all of their time:
-    from the first one that was ever made.
+    """Return from when on upstream windows are needed, where a partition is mapped to all of their
+    time: from the first window that was ever made.
     """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     if not needs_all_of_time(downstream, upstream, mapping_of(edge.mapping)):
@@ -296,15 +296,15 @@ def needed_since(edge: AssetDependency, now: datetime) -> datetime:
 def needed_of(
     edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime
 ) -> slicewise.PartitionSet:
-    """The upstream partitions that a downstream one is mapped to, not listed yet; ``since`` is
-    what `needed_since` says of the edge.
+    """Return the upstream partitions that a downstream one is mapped to, not listed yet; ``since``
+    is the result of `needed_since` for the edge.
     """
     return _needed(edge, row.key, since, now)
 
 
 def needed_by_key(edge: AssetDependency, key: str, now: datetime) -> slicewise.PartitionSet:
-    """The upstream partitions that a downstream one is mapped to. Raises ValueError for a key that
-    the downstream asset does not have.
+    """Return the upstream partitions that a downstream one is mapped to. Raises ValueError for a
+    key that the downstream asset does not have.
     """
     return _needed(edge, key, needed_since(edge, now), now)
 

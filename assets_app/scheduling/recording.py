@@ -79,7 +79,7 @@ class TickResult:
         return TickReason.EXISTS if self.existing else TickReason.NOTHING_ENDED
 
     def values(self) -> tuple[object, ...]:
-        """The tick as the columns of a row of its own."""
+        """Return the tick as the columns of a row of its own."""
         found = self.queued, self.existing, self.in_flight, self.passed_over
         return (self.pk, self.schedule.pk, self.at, self.count, str(self.reason), *found)
 

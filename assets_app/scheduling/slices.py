@@ -123,7 +123,7 @@ class SliceFacts:
         self._facts = {(asset_id, key): (version, at) for asset_id, key, version, at in rows}
 
     def version(self, asset: Asset, key: str) -> int:
-        """The version of a slice; 0 where there is no data."""
+        """Return the version of a partition; 0 where there is no data."""
         return self._facts.get((asset.pk, key), (0, None))[0]
 
     def made_otherwise_at(self, asset: Asset, key: str) -> datetime | None:
@@ -134,10 +134,10 @@ class SliceFacts:
 
 
 def locked_assets(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> set[int]:
-    """The ids of assets of which another transaction has locked slices of those keys, so that a
-    claim would wait: a run that records a million partitions holds them for a minute.
+    """Return the ids of assets of which another transaction has locked partitions of those keys, so
+    that a claim would wait: a run that records a million partitions holds them for a minute.
 
-    The slices are not locked afterwards. Claims lock them, all in one order.
+    The partitions are not locked afterwards. Claims lock them, all in one order.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _columns([(asset, key) for asset, keys in wanted for key in keys]))
@@ -152,7 +152,7 @@ def refuse_locked(asset: Asset, rows: Sequence[PartitionRow]) -> None:
 
 
 def slice_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> SliceFacts:
-    """Facts of the slices of those keys that have data: one statement."""
+    """Return facts of the partitions of those keys that have data: one statement."""
     pairs = [(asset, key) for asset, keys in wanted for key in keys]
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, [*_columns(pairs), Trigger.SCHEDULE])
@@ -165,11 +165,11 @@ def mark_due_again(
     since: Mapping[str, datetime] | None = None,
     last_tick: datetime | None = None,
 ) -> None:
-    """They came due while another run holds them: seen to once that has ended.
+    """Mark partitions that came due while another run holds them: they are queued after its end.
 
-    In the transaction of the claim that found them held. ``since``: by their keys, from when on the
-    ticks that made them due are to be looked at once more, of which ``last_tick`` is the last;
-    ``now`` where some may be put off.
+    Call in the transaction of the claim that found them held. ``since``: by their keys, from when
+    on the ticks that made them due are to be looked at once more, of which ``last_tick`` is the
+    last; ``now`` where some may be put off.
     """
     if held:
         with connection.cursor() as cursor:
@@ -185,14 +185,14 @@ def mark_due_again(
 
 
 def mark_due_later(asset: Asset, rows: Sequence[PartitionRow], at: datetime | None = None) -> None:
-    """They are judged again at a moment; without one, when their windows are over."""
+    """Mark partitions to be judged again at an instant, or when their windows are over."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_DUE_LATER, {**_row_columns([(asset, row) for row in rows]), "at": at})
 
 
 def pass_over(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:
-    """They are skipped, where nothing ever happened to them: only the latest one is wanted."""
+    """Skip partitions that nothing ever happened to, since only the latest partition is wanted."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_SKIP, _row_columns(rows))

@@ -61,7 +61,7 @@ def tick() -> None:
 
 @shared_task(name="assets_app.scheduling.tasks.send_queued")
 def send_queued() -> None:
-    """A run was queued or has ended: send what there is room for now, and what waited for it."""
+    """Send queued runs, and queue waiting partitions, since a run was queued or has ended."""
     now = database_now()
     _queue_again.request(now)
     _wake_waiting.request(now)
@@ -70,7 +70,7 @@ def send_queued() -> None:
 
 @shared_task(name="assets_app.scheduling.tasks.judge")
 def judge() -> None:
-    """A run was recorded: queue what it has made due, and send it."""
+    """Queue the partitions that a recorded run has made due, and send their runs."""
     _judge.request(database_now())
 
 

@@ -80,7 +80,7 @@ class ScheduleWords:
         return self.row.by_time and self.row.next_at is None and not self.asset.paused
 
     def local(self, moment: datetime | None) -> str:
-        """A moment on the clock of the schedule, without its zone's name."""
+        """Return an instant on the clock of the schedule, without the name of the zone."""
         return "" if moment is None else local_text(moment, self.timezone)
 
     def _bound(self, name: str) -> str:
@@ -89,13 +89,13 @@ class ScheduleWords:
 
 
 def words_of(asset: Asset) -> ScheduleWords | None:
-    """The schedule of what makes the asset; None for one that is made by hand."""
+    """Describe the schedule of the asset's producer; None for an asset that is made by hand."""
     row = None if asset.producer is None else getattr(asset.producer, "schedule", None)
     return None if row is None or row.rule is None else ScheduleWords(row, asset)
 
 
 def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:
-    """An expression over assets and times: ``raw or every day at 00:00 (Europe/Berlin)``."""
+    """Describe an expression of assets and times: ``raw or every day at 00:00 (Europe/Berlin)``."""
     if spec["kind"] == "asset":
         return str(spec["name"])
     if is_time(spec):
@@ -109,7 +109,9 @@ def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:
 
 
 def term_in_words(spec: Mapping[str, Any], timezone: str) -> str:
-    """A time in an expression: ``every day at 00:00 (Europe/Berlin)``, ``every 15 minutes``."""
+    """Describe a time of an expression: ``every day at 00:00 (Europe/Berlin)``, ``every 15
+    minutes``.
+    """
     if spec["kind"] == "timedelta":
         return _every(spec["seconds"])
     words = cron_in_words(spec["expression"]) or f"at {spec['expression']}"
@@ -117,7 +119,7 @@ def term_in_words(spec: Mapping[str, Any], timezone: str) -> str:
 
 
 def cron_in_words(expression: str) -> str:
-    """What the common ones say; empty for the rest, which are no clearer in words."""
+    """Describe common crons in words; empty for the rest, which are no clearer in words."""
     if expression in _PRESETS:
         return _PRESETS[expression]
     if found := _EVERY_MINUTES.fullmatch(expression):
@@ -131,7 +133,7 @@ def cron_in_words(expression: str) -> str:
 
 
 def local_text(moment: datetime, timezone: str) -> str:
-    """``Tue 2024-07-02 00:00``, with seconds where there are any."""
+    """Render ``Tue 2024-07-02 00:00``, with seconds where there are any."""
     local = moment.astimezone(zone(timezone).tzinfo_at(to_instant(moment)))
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 

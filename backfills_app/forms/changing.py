@@ -24,13 +24,13 @@ class ChangeForm(ServiceForm):
     )
 
     def add_fields(self) -> None:
-        """Numbers are typed on a pad of digits."""
+        """Make browsers show a pad of digits for numbers."""
         for name in ("max_active_runs", "priority"):
             self.fields[name].widget.attrs["inputmode"] = "numeric"
 
     @staticmethod
     def present(backfill: Backfill) -> dict[str, Any]:
-        """How it is now."""
+        """Return the present values of a backfill."""
         return {
             "max_active_runs": backfill.max_active_runs,
             "priority": backfill.group.priority,
@@ -39,7 +39,7 @@ class ChangeForm(ServiceForm):
         }
 
     def changes(self) -> dict[str, Any]:
-        """What was typed; raises InvalidRequest where a number is none."""
+        """Return the typed values; raise InvalidRequest for text that is no number."""
         typed = dict(self.cleaned_data)
         errors = {}
         for name in ("max_active_runs", "priority"):

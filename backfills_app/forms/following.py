@@ -34,16 +34,16 @@ class Segments:
 
 
 def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
-    """The dimensions beside time, which a request may narrow."""
+    """Return the dimensions beside time, which a request may narrow."""
     if definition is None or definition.time_dimension is None:
         return []
     return [_segments(dimension) for dimension in definition.segment_dimensions]
 
 
 def followers_of(assets: Sequence[Asset]) -> list[Asset]:
-    """The assets downstream that can be backfilled with some, each after what it depends on.
+    """Return the downstream assets that can be backfilled together with some assets, in order.
 
-    Two statements, whatever the graph.
+    An asset comes after the assets that it depends on. Two statements, whatever the graph.
     """
     below: dict[int, list[int]] = defaultdict(list)
     edges = AssetDependency.objects.filter(downstream__active=True)
@@ -58,7 +58,7 @@ def followers_of(assets: Sequence[Asset]) -> list[Asset]:
 
 
 def versions_of(asset: Asset) -> list[tuple[str, datetime]]:
-    """Versions of the code that makes the asset, newest first: name and time of each."""
+    """Return versions of the code that makes the asset, newest first: name and time of each."""
     rows = ProducerVersion.objects.filter(producer=asset.producer_id).order_by("-id")
     named = rows.values_list("bundle_version__digest", "created_at")[:MOST_VERSIONS]
     return [(digest[:_DIGEST], created_at) for digest, created_at in named]

@@ -14,7 +14,7 @@ _LONG_TEXT = 60
 
 
 def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field]]:
-    """A field for each param, under names that no other field of a form has."""
+    """Yield a field for each param, under names that no other field of a form has."""
     for name, default in declared.items():
         field = _field(default)
         field.label = name
@@ -23,13 +23,13 @@ def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field
 
 
 def typed_params(declared: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed that differs from what is declared."""
+    """Return the typed values that differ from the declared ones."""
     named = {name: typed[PREFIX + name] for name in declared if PREFIX + name in typed}
     return params_given(declared, named)
 
 
 def shown_params(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values for the fields: those given, else the declared ones."""
+    """Return values for the fields: the given ones, else the declared ones."""
     return {
         PREFIX + name: _shown(given.get(name, default), default)
         for name, default in declared.items()

@@ -24,10 +24,10 @@ _FAR = timedelta(days=3653)
 
 
 def preset_ends(asset: Asset, preset: str, now: datetime) -> tuple[str, str]:
-    """Keys of the first and the last partition, both over by now.
+    """Return the keys of the first and the last partition of a preset, both over by now.
 
-    Days are counted back from the end of the last partition, so that they name something of an
-    asset that has ended too. Raises InvalidRequest where the asset has nothing there.
+    Days are counted back from the end of the last partition, so that a preset also fits an asset
+    that has ended. Raises InvalidRequest where the asset has no partition in the preset.
     """
     rule: PartitionByTime | None = asset.definition and asset.definition.time_dimension
     if rule is None:

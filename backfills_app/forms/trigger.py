@@ -145,7 +145,7 @@ class BackfillForm(ServiceForm):
         super().__init__(data, initial=asked | dependent | self._chosen_initially())
 
     def add_fields(self) -> None:
-        """Those of the asset, and the choices it leaves."""
+        """Add the fields of the asset, and the choices that the asset leaves."""
         asset = self.asset_chosen
         self._offer_assets()
         self.param_names = []
@@ -244,7 +244,7 @@ class BackfillForm(ServiceForm):
         self.refuse(InvalidRequest({name: found for name, found in fresh.items() if found}))
 
     def with_preset(self, preset: str) -> "BackfillForm":
-        """The same form with the ends of a preset filled in; what is wrong is said at a field."""
+        """Return the form with the ends of a preset filled in; errors are at fields."""
         assert isinstance(self.data, QueryDict)  # noqa: S101  (a preset is part of what is sent)
         data = self.data.copy()
         data["selection"] = ""
@@ -258,7 +258,7 @@ class BackfillForm(ServiceForm):
         return BackfillForm(data, user=self.user)
 
     def request(self) -> BackfillRequest:
-        """What was typed, as a request; raises InvalidRequest for what cannot be read."""
+        """Return the typed values as a request; raise InvalidRequest for unreadable values."""
         if not self.is_valid():
             raise InvalidRequest(
                 {field: [str(said) for said in found] for field, found in self.errors.items()}

@@ -63,12 +63,12 @@ class Counts:
         return ", ".join(phrase.text for phrase in self.phrases)
 
     def unfinished(self) -> Iterator[tuple[str, int]]:
-        """The states of those that have not ended, with their numbers, none that is empty."""
+        """Yield the states of unfinished partitions with their counts, without empty ones."""
         states = ("active", "waiting")
         return ((state, number) for state, number in self.by_state() if state in states)
 
     def by_state(self) -> Iterator[tuple[str, int]]:
-        """States of partitions with their numbers, none that is empty."""
+        """Yield the states of partitions with their counts, without empty ones."""
         for state in ("succeeded", "failed", "canceled", "skipped", "active", "waiting"):
             if number := getattr(self, state):
                 yield state, number

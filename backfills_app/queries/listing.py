@@ -15,11 +15,11 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
     """Backfills, with what lists and pages show of them."""
 
     def listed(self) -> "BackfillQuerySet":
-        """Those not deleted, with what a line of a list names: two statements."""
+        """Select backfills that are not deleted, with the rows of a list's line: two statements."""
         return self.recorded().filter(deleted=False)
 
     def recorded(self) -> "BackfillQuerySet":
-        """All, also those that were deleted, with their assets and counts: two statements."""
+        """Select all backfills, deleted ones too, with their assets and counts: two statements."""
         return (
             self.select_related("asset__partition_definition", "submitted_by", "group")
             .defer("asset__partition_definition__spec")
@@ -27,13 +27,13 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
         )
 
     def choosing(self, name: str) -> "BackfillQuerySet":
-        """Those for which the asset was chosen: it was asked for, or is one of several."""
+        """Select backfills for which the asset was chosen, alone or among several."""
         # By the name of the relation: models import this module.
         chosen = self.model.objects.filter(assets__asset__name=name, assets__role="chosen")
         return self.filter(pk__in=chosen.values("pk"))
 
     def told(self) -> "BackfillQuerySet":
-        """The same with the versions of the code, for programs: three statements."""
+        """Select backfills with their assets, counts and versions of the code: three statements."""
         version = Prefetch(
             "assets__producer_version", ProducerVersion.objects.only("digest", "producer")
         )

@@ -54,10 +54,10 @@ class Pace:
 
 
 def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
-    """The pace of each backfill by its number: one statement for all of them.
+    """Return the pace of each backfill by its number: one statement for all of them.
 
-    Of one that goes on, the time since its last run ended counts too, so that what stands still
-    slows down.
+    For a backfill that goes on, the time since the end of its last run counts too, so that the pace
+    of a stuck backfill sinks.
     """
     by_group = {backfill.group_id: backfill for backfill in backfills}
     with connection.cursor() as cursor:
@@ -106,9 +106,9 @@ class EndedRuns:
 
 
 def ended_by_time(backfill: "Backfill", pieces: int, now: datetime) -> EndedRuns | None:
-    """When the runs of a backfill ended, in so many pieces of the time that they took: one
-    statement, and one that reads no more than the latest MOST_RUNS_DRAWN runs. None before the
-    first has ended.
+    """Return when the runs of a backfill ended, in so many intervals of the time that they took:
+    one statement, and one that reads no more than the latest MOST_RUNS_DRAWN runs. None before the
+    first run has ended.
     """
     asked: dict[str, Any] = {
         "group": backfill.group_id, "pieces": pieces, "now": now, "most": MOST_RUNS_DRAWN,

@@ -31,8 +31,8 @@ class PartitionsPage:
 
 
 def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsPage:
-    """The next partitions from that position on; positions leave gaps. Two stretches of one index,
-    however many partitions there are, and the runs of one.
+    """Return the next partitions from that position on; positions leave gaps. Two stretches of one
+    index are read, however many partitions there are, and the runs of one page.
     """
     named = part.partitions.values_list("position", "key", "state", "run_id", "reason")
     rows = list(named.filter(position__gte=first).order_by("position")[: size + 1])
@@ -53,7 +53,7 @@ def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsP
 
 
 def interesting_position(part: "BackfillAsset", order: str) -> int:
-    """Where the next partition waits, by the index that admission goes by; else the beginning."""
+    """Return the position of the next waiting partition in admission's order; else the first."""
     waiting = part.partitions.filter(state="waiting", ready=True)
     newest_first = order == "newest"
     order_by = ("-rank", "-position") if newest_first else ("rank", "position")

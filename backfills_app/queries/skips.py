@@ -65,10 +65,10 @@ _MOST_LOOKED_UP = 200
 
 
 def skipped_by_reason(parts: Iterable["BackfillAsset"]) -> list[Skipped]:
-    """What was skipped and why, by asset: two statements.
+    """Return the skipped partitions by reason and asset: two statements.
 
-    What is there already may be a million, which is the rest of the count that is kept and is not
-    counted again. Who made what was in flight is looked up for some of them.
+    A million may be skipped since they exist; their number is the rest of the stored count, and is
+    not counted again. The runs that had `in_flight` partitions are looked up for some of these.
     """
     skipped = {part.pk: part for part in parts if part.skipped}
     if not skipped:
@@ -106,8 +106,8 @@ def _counted(parts: Mapping[int, "BackfillAsset"]) -> list[tuple[int, str, int]]
 
 
 def lacks_upstream(parts: Iterable["BackfillAsset"]) -> bool:
-    """Whether some were skipped for want of something upstream, or of the partition before, which
-    may be there by now.
+    """Return whether partitions were skipped for a missing upstream or earlier partition, which may
+    be there by now.
     """
     skipped = [part.pk for part in parts if part.skipped]
     wanting = [

@@ -50,9 +50,9 @@ class Checked:
 
 
 def checked(request: BackfillRequest, *, user: User) -> Checked:
-    """What the request names.
+    """Check the request, and return the assets and partitions that it names.
 
-    Raises PermissionDenied, and InvalidRequest with all fields that are wrong at once.
+    Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
     # What something else writes is left out of a group.
     makeable = [asset for asset in request.assets if request.is_named or asset.producer_id]

@@ -71,7 +71,7 @@ def refuse_too_many(number: int, field: str) -> None:
 
 
 def ended_by(chosen: slicewise.PartitionSet, now: datetime) -> slicewise.PartitionSet:
-    """Those of which the window has ended; all of what has none."""
+    """Return the partitions whose window has ended; all of a definition without windows."""
     windows = chosen.space.windows
     if windows is None or not chosen:
         return chosen

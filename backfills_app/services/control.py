@@ -121,7 +121,7 @@ def require_unfinished(backfill: Backfill, verb: str) -> None:
 
 
 def standing(backfill: Backfill) -> str:
-    """A sentence on how it stands."""
+    """Return a sentence with the state of a backfill."""
     return f"{backfill.name} is {backfill.get_state_display().lower()}."
 
 

@@ -29,8 +29,8 @@ class Estimate:
 
 
 def estimated(asset: Asset, partitions: int, runs: int, at_once: int) -> Estimate | None:
-    """From the latest runs of the asset that succeeded, of about as many partitions as the planned
-    ones; None below three of them.
+    """Estimate from the latest succeeded runs of the asset with about as many partitions as the
+    planned runs; return None below three such runs.
     """
     if not runs:
         return Estimate(0, 0, 0, 0)
@@ -44,7 +44,7 @@ def estimated(asset: Asset, partitions: int, runs: int, at_once: int) -> Estimat
 
 
 def summed(estimates: Iterable[Estimate | None]) -> Estimate | None:
-    """One after the other, since they share the slots; None where one is not known."""
+    """Add up estimates, since their runs share the slots; return None where one is unknown."""
     found = list(estimates)
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -58,7 +58,7 @@ def summed(estimates: Iterable[Estimate | None]) -> Estimate | None:
 
 
 def runs_at_once(max_active_runs: int) -> int:
-    """How many runs of a backfill go on at once: its limit, or the slots that there are."""
+    """Return how many runs of a backfill are active at once: its limit, or the number of slots."""
     live = Gateway.objects.filter(
         queue=Queue.BACKFILL, draining=False, last_seen__gt=Now() - GATEWAY_SILENCE
     )

@@ -49,8 +49,8 @@ def code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
 
 
 def given_to(piece: BackfillAsset) -> dict[str, Any]:
-    """The params of one of a backfill's assets that its frozen code declares otherwise: those that
-    somebody asked for.
+    """Return the params that a request set for one of a backfill's assets, if its frozen code
+    declares other values.
     """
     return params_given(piece.producer_version.definition.get("params") or {}, piece.params)
 
@@ -60,10 +60,10 @@ def _is_number(text: str) -> bool:
 
 
 def frozen_version(asset: Asset, bundle_version: BundleVersion | None) -> ProducerVersion:
-    """The asset's code as that version of its bundle declares it; None for the one in force.
+    """Return the asset's code in a bundle version; None stands for the version in force.
 
-    InvalidRequest on ``asset`` where nothing here makes it, on ``code_version`` where that version
-    does not declare it.
+    Raises InvalidRequest on ``asset`` for an asset without a function here, and on ``code_version``
+    where that version does not declare the asset.
     """
     current = require_producer(asset)
     if bundle_version is None or bundle_version.pk == current.bundle_version_id:
@@ -84,15 +84,15 @@ def frozen_version(asset: Asset, bundle_version: BundleVersion | None) -> Produc
 
 
 def definition_of(asset: Asset, version: ProducerVersion) -> slicewise.PartitionDefinition | None:
-    """How a version cuts the asset: None where that is not at all.
+    """Return the partition definition that a version gives the asset; None without partitions.
 
-    Read once where it is the rule in force: a list of segments may be long.
+    A definition that is in force is read only once, since a list of segments may be long.
     """
     return rule_of(asset, version.partition_of(asset.name))
 
 
 def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDefinition | None:
-    """The rule of the asset that was written so; None for no partitions."""
+    """Return the asset's partition definition of that spec; None without partitions."""
     row = asset.partition_definition
     if row is not None and row.spec == spec:
         known: slicewise.PartitionDefinition = row.definition

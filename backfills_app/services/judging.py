@@ -53,7 +53,7 @@ class Verdict:
 
 
 def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
-    """What becomes of some partitions of which all that comes before them here has ended."""
+    """Decide which partitions to make and which to skip, once all before them here have ended."""
     policy = backfill.existing
     now = standing(part, turn, own=backfill.group_id)
     remade = _upstream_of(policy, part, now.materialized, _MADE_OR_FAILED)
@@ -81,16 +81,19 @@ def gaps_of(part: StoredPart, skipped: Partitions) -> tuple[UpstreamGap, ...]:
 
 
 def existing_before_its_turn(policy: str, part: StoredPart, chosen: Partitions) -> Partitions:
-    """What is there already and certain to stay: nothing upstream of it waits to be made here."""
+    """Return the materialized partitions that are certain to stay: no partition upstream of them
+    waits in this backfill.
+    """
     now = standing(part, chosen)
     waits = _upstream_of(policy, part, now.materialized, "wanted.state = 'waiting'")
     return left_out(policy, part, now, waits).existing
 
 
 def runs_holding(part: StoredPart, keys: list[str]) -> dict[str, int]:
-    """The runs that hold these partitions, or what is made with them, by key.
+    """Return the runs that hold these partitions, or partitions made together with them, by key.
 
-    They stay until the transaction ends. A run that somebody is just changing is left out.
+    The runs are locked until the transaction ends. A run that another transaction is changing is
+    left out.
     """
     if not keys:
         return {}

@@ -8,7 +8,5 @@ ADVANCE = "backfills_app.tasks.advance"
 
 
 def nudge_advance() -> None:
-    """Once the present transaction is committed, have backfills looked at without waiting for the
-    beat.
-    """
+    """Send a message after the commit, so that backfills are advanced before the next beat."""
     transaction.on_commit(lambda: send(ADVANCE, queue="bulk"), robust=True)

@@ -24,10 +24,10 @@ class Lacking:
 
 
 def lacking(part: Part, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
-    """Those of the chosen partitions that lack an inlet, or that their schedule does not let go.
+    """Return the chosen partitions that lack an inlet, or whose schedule's condition is not met.
 
-    All inlets are needed, but for those in the schedule: `a | b` is met by either, and
-    `a | Cron("@daily")` by none.
+    All inlets are needed, except the inlets in the schedule: `a | b` is met by either, and `a |
+    Cron("@daily")` by none.
     """
     found = {edge.upstream.name: _lacking(edge, chosen, available) for edge in part.edges}
     definition = part.version.definition
@@ -67,7 +67,7 @@ def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Up
 
 
 def there(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Those of the needed upstream partitions that have data."""
+    """Return the needed upstream partitions that have data."""
     found = spans(edge.definition, [edge.upstream], needed, condition="slice.version > 0")
     return found.get("", slicewise.PartitionSet(edge.definition, ()))
 

@@ -104,11 +104,11 @@ class Edge:
 
     @property
     def reads_whatever_there_is(self) -> bool:
-        """A whole asset over a partitioned one: holes do not matter (calendar rule 5)."""
+        """A whole asset over a partitioned one: holes do not matter (need rule 5)."""
         return self.downstream is None and self.definition is not None and self.mapping is None
 
     def needed(self, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        """The upstream partitions that some downstream ones need."""
+        """Return the upstream partitions that the chosen downstream partitions need."""
         return slicewise.upstream_partitions(
             self.downstream, self.definition, chosen, self.mapping,
             since=self.since, until=self.until,
@@ -147,8 +147,10 @@ class Edge:
     def following(
         self, upstream: slicewise.PartitionSet, since: datetime, until: datetime
     ) -> slicewise.PartitionSet:
-        """All downstream partitions that need some of the upstream ones; of a time that only they
-        have, or of which all need the same, those within some time.
+        """Return the downstream partitions that need some of the upstream partitions.
+
+        Where only the downstream asset has time, or all of its windows need the same, the result is
+        bounded by ``since`` and ``until``.
         """
         if goes_by_windows(self.mapping):
             return slicewise.downstream_partitions(
@@ -324,5 +326,5 @@ def _beginning(
 
 
 def whole_of(definition: Definition) -> slicewise.PartitionSet:
-    """The one partition of what is not partitioned."""
+    """Return the one partition of a definition without partitions."""
     return slicewise.PartitionSet.of(definition, [WHOLE])

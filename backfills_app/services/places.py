@@ -35,7 +35,7 @@ class Places:
         self.count = place
 
     def holes(self) -> list[int]:
-        """Places before which some windows are left out."""
+        """Return the positions before which windows are left out."""
         return [
             after.place
             for before, after in zip(self._stretches, self._stretches[1:], strict=False)
@@ -43,11 +43,11 @@ class Places:
         ]
 
     def ranges(self, part: slicewise.PartitionSet) -> list[Range]:
-        """The places of those that are in the part, as the fewest ranges."""
+        """Return the positions of the partitions in a subset, as the fewest ranges."""
         return list(merged(self._pieces(part)))
 
     def unbroken(self, part: slicewise.PartitionSet) -> Iterator[Range]:
-        """The same, cut where windows are left out of the whole."""
+        """Return the positions of the partitions in a subset, as ranges without holes."""
         holes = self.holes()
         for first, stop in self.ranges(part):
             for hole in holes[bisect_right(holes, first) :]:
@@ -58,7 +58,7 @@ class Places:
             yield first, stop
 
     def at(self, ranges: Iterable[Range]) -> slicewise.PartitionSet:
-        """The partitions at these places."""
+        """Return the partitions at these positions."""
         slabs = [slab for first, stop in ranges for slab in self.whole[first:stop].slabs]
         return slicewise.PartitionSet(self.whole.definition, slabs)
 
@@ -89,7 +89,7 @@ class Places:
 
 
 def merged(ranges: Iterable[Range]) -> Iterator[Range]:
-    """Ascending ranges, those that touch in one."""
+    """Join ranges that touch; the ranges are in ascending order."""
     held: Range | None = None
     for first, stop in ranges:
         if held is not None and first <= held[1]:
@@ -103,5 +103,5 @@ def merged(ranges: Iterable[Range]) -> Iterator[Range]:
 
 
 def ranges_of(places: Iterable[int]) -> list[Range]:
-    """Single places, in any order, as ranges."""
+    """Return single positions, in any order, as ranges."""
     return list(merged((place, place + 1) for place in sorted(places)))

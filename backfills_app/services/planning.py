@@ -239,7 +239,7 @@ def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAs
 
 
 def runs_of(part: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
-    """How many runs make these partitions: as admission cuts them."""
+    """Count the runs that make these partitions, as admission splits them."""
     size = partitions_per_run(part.strategy)
     if size is None:
         return int(bool(to_make))

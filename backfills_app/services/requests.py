@@ -83,12 +83,12 @@ def request_from_text(
     code_version: object = "",
     start_at: object = "",
 ) -> BackfillRequest:
-    """A request from text, numbers and lists. InvalidRequest on what cannot be read.
+    """Read a request from text, numbers and lists; raise InvalidRequest on unreadable values.
 
     Assets are chosen by one of ``asset``, ``assets`` (a list of names, or a text with commas
     between them), ``asset_group`` and ``asset_tag``. ``downstream`` is "none", "all", names with
-    commas between them, or a list of names; ``start_at`` is read in the time zone of the first
-    asset that has one, where it names none.
+    commas between them, or a list of names; ``start_at`` without a time zone is read in the zone of
+    the first asset that has one.
     """
     errors: dict[str, list[str]] = {}
     found = gather(errors, lambda: named_assets(asset, assets, asset_group, asset_tag))

@@ -173,7 +173,7 @@ def _require_retryable(backfill: Backfill) -> None:
 
 
 def object_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
-    """Why runs of backfills cannot be retried one by one."""
+    """Return, by run, why runs of backfills cannot be retried one by one."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [list(run_ids)])
         cursor.execute(_STANDING, [list(run_ids)])

@@ -59,9 +59,10 @@ def spans(
     condition: str = "true",
     **values: Any,
 ) -> Sets:
-    """The slices of assets of one identity by a label, an expression of SQL: those within a set.
+    """Return partitions within a set by a label, an SQL expression, for assets of one identity.
 
-    What the definition has no more is left out, and all where the assets are cut by another one.
+    Partitions that the definition no longer has are left out, and so are all partitions of assets
+    with another identity.
     """
     if not within or not assets or identity_of(definition) != assets[0].identity:
         return {}
@@ -89,9 +90,9 @@ def _is_all_between(within: slicewise.PartitionSet) -> bool:
 def labeled(
     definition: Definition, pieces: str, values: dict[str, Any], *, is_once: bool = False
 ) -> Sets:
-    """The partitions that a statement selects, as (label, segment, start, end, key), by label.
+    """Return by label the partitions that a statement selects: label, segment, start, end, key.
 
-    ``is_once`` says that it selects none twice, under several labels: that costs half as much.
+    ``is_once`` says that no partition is selected under several labels: that halves the cost.
     """
     by_window = has_time(definition)
     apart = "segment" if is_once else "label, segment"

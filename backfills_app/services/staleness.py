@@ -57,7 +57,9 @@ WHERE read.attempt_id = ANY(%(attempts)s::bigint[])
 
 
 def stale(part: Part, within: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Those of the partitions of which an input has been made again since."""
+    """Return the partitions within a set that have a newer input than the version they were
+    made from.
+    """
     dependencies = AssetDependency.objects.filter(downstream=part.asset)
     edges = list(dependencies.select_related("upstream__partition_definition"))
     if not within or not edges:

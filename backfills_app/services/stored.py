@@ -48,7 +48,7 @@ class StoredPart(Part):
         joins: str = "",
         condition: str = "true",
     ) -> dict[str, slicewise.PartitionSet]:
-        """Its rows by a label, an expression of SQL: those of the partitions within a set."""
+        """Return the partitions of a subset that have rows, by a label, an SQL expression."""
         ranges = self.places.ranges(within)
         if not ranges:
             return {}
@@ -64,7 +64,7 @@ class StoredPart(Part):
 
 
 def stored_parts(backfill: Backfill) -> list[StoredPart]:
-    """The assets of a backfill, upstream before downstream, with what each needs of the others."""
+    """Return the assets of a backfill, upstream before downstream, each with its edges."""
     rows = backfill.assets.select_related(
         "asset__partition_definition", "producer_version"
     ).order_by("position", "pk")

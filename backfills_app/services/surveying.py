@@ -34,10 +34,11 @@ class Standing:
 
 
 def standing(part: Part, within: Partitions, *, own: int | None = None) -> Standing:
-    """How those within a set stand: one statement, another one where several are made together.
+    """Return the status of the partitions within a set: one statement, and one more where several
+    assets are made together.
 
-    What is made together is held together. What last failed in a run of the group ``own`` does not
-    count as failed: it comes back when it is retried, whichever was to be made.
+    Partitions that are made together are held together. A failure in a run of the group ``own``
+    does not count as failed: a retry brings it back, whatever partitions were to be made.
     """
     found = spans(
         part.definition,
@@ -79,11 +80,11 @@ class Left:
 
 
 def remakes_stale(policy: str, part: Part) -> bool:
-    """Whether what is there is made again after a backfill by this policy has made some of what
-    it reads.
+    """Return whether existing partitions are made again after a backfill by this policy has made
+    some of their inputs.
 
-    An asset that is not partitioned is, whatever the policy: no partition of it can be missing,
-    and what this backfill adds to its inputs is missing in it.
+    An unpartitioned asset is made again, whatever the policy: no partition of it can be missing,
+    and the additions of this backfill to its inputs are missing in it.
     """
     return policy == ExistingPolicy.STALE or (
         part.definition is None and policy != ExistingPolicy.ALL
@@ -93,10 +94,10 @@ def remakes_stale(policy: str, part: Part) -> bool:
 def left_out(
     policy: str, part: Part, now: Standing, upstream: Sequence[tuple[Any, Partitions]]
 ) -> Left:
-    """What is there and stays as it is.
+    """Return the existing partitions that stay as they are.
 
-    ``upstream`` are edges, each with the upstream partitions that this backfill makes: what needs
-    one of them is stale then.
+    ``upstream`` are edges, each with the upstream partitions that this backfill makes: a partition
+    that needs one of them is stale then.
     """
     nothing = outdated = part.nothing
     if policy == ExistingPolicy.ALL:
@@ -115,7 +116,7 @@ def left_out(
 
 
 def older_code(part: Part, version: ProducerVersion, within: Partitions) -> Partitions:
-    """Those that another version of the code has made."""
+    """Return the partitions that another version of the code has made."""
     found = spans(
         part.definition, [part.asset], within,
         joins="""

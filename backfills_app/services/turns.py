@@ -46,11 +46,11 @@ class Turn:
 
 
 def next_turn(part: StoredPart, order: str, *, runs: int) -> Turn:
-    """The partitions of so many runs.
+    """Return the partitions of the next so many runs.
 
-    Those that something holds up are among them only where runs have several partitions, or come
-    one after the other: a run is not made before all of its partitions can be, and before those
-    that come before it.
+    Blocked partitions are among them only where runs have several partitions, or come one after the
+    other: a run starts only when all its partitions can be made, and before the partitions that
+    come after it.
     """
     size = partitions_per_run(part.strategy)
     waiting = BackfillPartition.objects.filter(backfill_asset=part.row, state="waiting")
@@ -82,11 +82,11 @@ def next_turn(part: StoredPart, order: str, *, runs: int) -> Turn:
 def chunks(
     part: StoredPart, turn: Turn, left_out: Collection[int], *, order: str, allow_holes: bool
 ) -> Iterator[list[WaitingRow]]:
-    """The partitions of each run, by time, without those at the places that are left out.
+    """Split partitions into runs, by time, without the positions that are left out.
 
-    Runs of several do not reach over a hole, be it in the selection or of what is left out, unless
-    they may. A last one that may still grow is not made yet, and with ``depends_on_past`` none that
-    comes after one which is not made yet.
+    A run of several partitions does not reach over a hole, in the selection or of left-out
+    partitions, unless ``allow_holes`` is set. A last run that may still grow is not made yet, and
+    with ``depends_on_past`` no run that comes after a run which is not made yet.
     """
     rows = [row for row in turn.rows if row.position not in left_out]
     size = partitions_per_run(part.strategy)

@@ -35,7 +35,7 @@ _NOTES_AT_ONCE = 1_000
 
 
 def take_notes(backfill: Backfill, parts: Sequence[StoredPart]) -> Settled:
-    """What has come to an end since the last look, by asset; the notes are done with."""
+    """Return the partitions that have ended since the last look, by asset, and delete the notes."""
     if all(not part.upstream_parts for part in parts):
         return {}
     # A run that was retried has not ended: its note stays for its next end.
@@ -82,16 +82,18 @@ def let_go_after(parts: Iterable[StoredPart], settled: Mapping[StoredPart, objec
 
 
 def let_go_all(parts: Iterable[StoredPart]) -> None:
-    """The same, whatever has ended: after expansion, and where partitions wait once more."""
+    """Mark every waiting partition ready that no other of the backfill blocks, whatever has ended:
+    after expansion, and after partitions were put back to waiting.
+    """
     for part in parts:
         if part.upstream_parts:
             let_go(part, part.whole)
 
 
 def look_again(backfill: Backfill) -> None:
-    """Partitions wait once more that had come to an end: those after them wait for them again.
+    """Check again which waiting partitions are ready, since ended partitions wait once more.
 
-    Under the backfill's lock.
+    Call under the backfill's lock.
     """
     if not backfill.assets.filter(waiting__gt=0).exists():
         return

@@ -63,8 +63,8 @@ def take_back(backfill: Backfill, most: int) -> bool:
 
 
 def take_back_waiting(backfill: Backfill) -> None:
-    """The same for all runs that wait for the partition before their own, where that may be put
-    back into the queue: it comes first then.
+    """Withdraw all runs that wait for an earlier partition, since the earlier partition may be put
+    back into the queue and has to come first then.
     """
     _withdraw(backfill, waiting_runs_of(backfill.group), set())
 

@@ -13,13 +13,13 @@ register = template.Library()
 
 @register.simple_tag
 def cell(one: Cell, base: str = "") -> SafeString:
-    """One partition as a link to its page."""
+    """Render one partition as a link to its page."""
     return mark_safe(_cell(one, escape(base)))  # noqa: S308  (every piece is escaped)
 
 
 @register.simple_tag
 def row_of_cells(cells: Sequence[Cell | ShareCell | None]) -> SafeString:
-    """The cells of a row of a table; nothing where there is no partition."""
+    """Render the cells of a row of a table, empty where there is no partition."""
     return mark_safe("".join(map(_table_cell, cells)))  # noqa: S308  (every piece is escaped)
 
 

@@ -23,7 +23,7 @@ _NO_MATCH = re.compile(r"No (\w+) matches the given query\.")
 
 @register.simple_tag
 def icon(name: str, extra: str = "") -> SafeString:
-    """One icon of the sprite; decoration, so hidden from screen readers."""
+    """Render one icon of the sprite, hidden from screen readers since icons are decoration."""
     return format_html(
         '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"/></svg>',
         extra,
@@ -34,7 +34,7 @@ def icon(name: str, extra: str = "") -> SafeString:
 
 @register.simple_tag
 def badge(state: str | Look) -> SafeString:
-    """A state as icon and word."""
+    """Render a state as icon and word."""
     look = look_of(state) if isinstance(state, str) else state
     return format_html(
         '<span class="state state-{}">{}{}</span>', look.tone, icon(look.icon), look.label
@@ -43,19 +43,19 @@ def badge(state: str | Look) -> SafeString:
 
 @register.filter
 def label_in(key: str, definition: PartitionDefinition | None) -> str:
-    """What people are shown of a key text."""
+    """Return the label of a key text."""
     return label_of(definition, key)
 
 
 @register.filter
 def selection_in(selection: str, definition: PartitionDefinition | None) -> str:
-    """What people are shown of a selection."""
+    """Return a selection with labels for its keys."""
     return selection_label(definition, selection)
 
 
 @register.simple_tag
 def moment(at: datetime | None, missing: str = NONE) -> SafeString:
-    """An instant: UTC as text, which a script turns into the reader's zone."""
+    """Render an instant: UTC as text, which a script turns into the reader's zone."""
     if at is None:
         return format_html("{}", missing)
     at = at.astimezone(UTC)
@@ -68,7 +68,7 @@ def moment(at: datetime | None, missing: str = NONE) -> SafeString:
 
 @register.filter
 def pointed(sentence: object) -> SafeString:
-    """What is wrong, in words; lines that point at a character stay lined up."""
+    """Render an error sentence; lines that point at a character stay lined up."""
     said, *pointing = str(sentence).split("\n", 1)
     if not pointing:
         return format_html("{}", said)
@@ -83,7 +83,7 @@ def not_found(error: object) -> str:
 
 @register.filter
 def duration(span: timedelta | float | None) -> str:
-    """A span of time in its two largest units: ``1 h 5 min``."""
+    """Render a span of time in its two largest units: ``1 h 5 min``."""
     if span is None:
         return NONE
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
@@ -99,7 +99,7 @@ def duration(span: timedelta | float | None) -> str:
 
 @register.filter
 def lasted(started: datetime | None, ended: datetime | None) -> str:
-    """How long it went on, or has been going on."""
+    """Render how long a run or an attempt took, or has taken so far."""
     if started is None:
         return NONE
     return duration((ended or datetime.now(UTC)) - started)
@@ -107,7 +107,7 @@ def lasted(started: datetime | None, ended: datetime | None) -> str:
 
 @register.filter
 def masked(text: object) -> str:
-    """A text that people or their code wrote, without the secrets in it."""
+    """Return a text that people or their code wrote, without the secrets in the text."""
     return masked_text(str(text))
 
 
@@ -119,13 +119,13 @@ def masked_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 @register.filter
 def percent(part: int, whole: int) -> int:
-    """Rounded down, so that 100 means all."""
+    """Return the share in percent, rounded down, so that 100 means all."""
     return 100 * part // whole if whole else 0
 
 
 @register.filter
 def in_words(value: object) -> str:
-    """A detail of what somebody did: lists with commas, and changes as from what to what."""
+    """Render a detail of an audit entry: lists with commas, and a change as old and new value."""
     if isinstance(value, Mapping):
         shown: dict[str, Any] = masked_json(value)
         if set(shown) == {"from", "to"}:

@@ -9,6 +9,8 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = (
     PROJECT / "README.md",
     PROJECT / "ARCHITECTURE.md",
+    PROJECT / "CONTRIBUTING.md",
+    PROJECT / "CHANGELOG.md",
     *sorted((PROJECT / "docs").rglob("*.md")),
 )
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

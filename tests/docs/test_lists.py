@@ -7,6 +7,7 @@ from tests.docs.test_references import LINK
 
 LISTS = (PROJECT / "README.md", PROJECT / "docs/README.md")
 GUIDES = [d for d in DOCUMENTS if d.parent.name in ("guides", "reference")]
+INTERNALS = [d for d in DOCUMENTS if d.parent.name == "internals"]
 
 
 @pytest.mark.parametrize("document", GUIDES, ids=lambda d: d.stem)
@@ -14,6 +15,12 @@ def test_a_document_is_in_the_lists(document: object) -> None:
     for each in LISTS:
         links = {(each.parent / link).resolve() for link in LINK.findall(each.read_text())}
         assert document in links, each
+
+
+@pytest.mark.parametrize("document", INTERNALS, ids=lambda d: d.stem)
+def test_a_document_on_internals_is_in_the_list_of_documents(document: object) -> None:
+    links = LINK.findall((PROJECT / "docs/README.md").read_text())
+    assert document in {(PROJECT / "docs" / link).resolve() for link in links}
 
 
 def test_a_decision_is_in_the_list_of_decisions() -> None:

@@ -1,4 +1,5 @@
-"""Ticks the long way, the general path: croniter walks naive wall time, rules 4 and 5 place it.
+"""Ticks the long way, the general path: croniter walks naive wall time, calendar
+rules 4 and 5 place the ticks.
 
 Shares no code with the package, so that both can be wrong only in different ways.
 """

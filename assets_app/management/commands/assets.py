@@ -231,7 +231,7 @@ class Command(SlicewiseCommand):
 
 
 def run_states(group: RunGroup) -> dict[str, int]:
-    """Partitions of a request's runs, by the state of the run."""
+    """Count the partitions of a request's runs, by the state of the run."""
     states = group.runs.order_by().values_list("state").annotate(Sum("partition_count"))
     return dict(states)
 
@@ -244,7 +244,9 @@ def run_errors(group: RunGroup) -> list[tuple[int, str]]:
 
 
 def standing_of(group: RunGroup) -> Standing:
-    """How far the runs of a request are. One that finds partitions has none before it has ended."""
+    """Return the progress of a request's runs. A run that discovers partitions has none before
+    its end.
+    """
     states = run_states(group)
     done = sum(count for state, count in states.items() if state in TERMINAL_STATES)
     return Standing(

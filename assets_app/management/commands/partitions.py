@@ -195,7 +195,7 @@ def with_verb(words: Sequence[str]) -> Sequence[str]:
 
 
 def lines(asset: Asset, selection: str, state: str) -> Iterator[PartitionLine]:
-    """All lines, a page at a time."""
+    """Yield all lines, a page at a time."""
     now, position = timezone.now(), None
     while True:
         query = PartitionQuery(

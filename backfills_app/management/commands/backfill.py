@@ -320,7 +320,7 @@ def _detail(backfill: Backfill) -> Any:
 
 
 def standing_of(pk: int) -> Standing:
-    """How far a backfill is."""
+    """Return the progress of a backfill."""
     backfill = backfill_numbered(pk)
     counts = counts_of(backfill.assets.all())
     return Standing(

@@ -1,0 +1,99 @@
+"""Measure imports: modules in circles, and imports inside functions or for type checkers alone."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from tests.house.checkout import Checkout, Module
+from tests.house.circles import circles
+from tests.house.measure import Measure
+
+Kind: TypeAlias = Literal["module", "function", "typing"]
+_ADVICE = "Move the shared name below both modules, so that imports go one way."
+
+
+class Import(NamedTuple):
+    """An import of one module of the product by another one."""
+
+    importer: str
+    imported: str
+    kind: Kind
+    location: str
+
+
+def measures(checkout: Checkout) -> list[Measure]:
+    """Measure the imports of a checkout."""
+    imports = list(_imports(checkout))
+    return [
+        _largest_circle("circle", "at import time", imports, "module"),
+        _largest_circle("circle_functions", "with functions", imports, "module", "function"),
+        _largest_circle(
+            "circle_typing", "with functions and TYPE_CHECKING", imports, *get_args(Kind)
+        ),
+        _of_kind(
+            "function_imports", "imports of own modules inside functions", imports, "function"
+        ),
+        _of_kind("typing_imports", "imports of own modules under TYPE_CHECKING", imports, "typing"),
+    ]
+
+
+def _largest_circle(limit_name: str, when: str, imports: list[Import], *kinds: Kind) -> Measure:
+    graph: dict[str, set[str]] = {}
+    for line in imports:
+        if line.kind in kinds:
+            graph.setdefault(line.importer, set()).add(line.imported)
+    found = circles(graph)
+    return Measure(
+        limit_name,
+        f"modules in the largest circle of imports, {when}",
+        len(found[0]) if found else 0,
+        [f"{len(circle)} modules: {' '.join(sorted(circle))}" for circle in found],
+        _ADVICE,
+    )
+
+
+def _of_kind(limit_name: str, title: str, imports: list[Import], kind: Kind) -> Measure:
+    places = [f"{line.location} {line.imported}" for line in imports if line.kind == kind]
+    return Measure(limit_name, title, len(places), places, _ADVICE)
+
+
+def _imports(checkout: Checkout) -> Iterator[Import]:
+    modules = {module.name: module for module in checkout.modules}
+    for module in checkout.modules:
+        for node, kind in _statements(module.tree, "module"):
+            for name in _imported_names(module, node):
+                imported = _module_of(name, modules)
+                if imported is not None and imported != module.name:
+                    yield Import(module.name, imported, kind, module.location(node))
+
+
+def _statements(parent: ast.AST, kind: Kind) -> Iterator[tuple[ast.Import | ast.ImportFrom, Kind]]:
+    """Find all imports below a node, with the kind of place where each stands."""
+    for child in ast.iter_child_nodes(parent):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, kind
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _statements(child, "function")
+        elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            yield from _statements(child, "typing")
+        else:
+            yield from _statements(child, kind)
+
+
+def _imported_names(module: Module, node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    base = node.module or ""
+    if node.level:
+        parts = module.name.split(".")
+        kept = parts[: len(parts) - node.level + module.is_package]
+        base = ".".join([*kept, *([node.module] if node.module else [])])
+    return [f"{base}.{alias.name}" for alias in node.names]
+
+
+def _module_of(name: str, modules: Mapping[str, Module]) -> str | None:
+    """Return the module that `name` is or lies in, None where the product has no such module."""
+    if name in modules:
+        return name
+    parent = name.rpartition(".")[0]
+    return parent if parent in modules else None

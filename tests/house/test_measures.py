@@ -1,0 +1,135 @@
+"""The measures of `python -m tests.house`, on a checkout of a few lines."""
+
+from pathlib import Path
+from textwrap import dedent
+
+from tests.house import docstrings, imports, names, sizes
+from tests.house.checkout import Checkout
+from tests.house.measure import Measure
+
+PROJECT_FILE = '[tool.importlinter]\nroot_packages = ["slicewise", "shop_app"]\n'
+
+
+def checkout(folder: Path, files: dict[str, str]) -> Checkout:
+    """Write files below a folder, with empty packages around modules."""
+    (folder / "pyproject.toml").write_text(PROJECT_FILE)
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(dedent(text))
+    return Checkout(folder)
+
+
+def by_name(measures: list[Measure]) -> dict[str, Measure]:
+    """Index measures by the names of their limits."""
+    return {measure.limit_name: measure for measure in measures}
+
+
+def test_vague_words_are_counted_in_docstrings_alone(tmp_path: Path) -> None:
+    text = '''
+        """What they hold."""
+        # what they say
+        TEXT = "what they print"
+        def price():
+            """The price that its shop asks."""
+    '''
+    measured = by_name(docstrings.measures(checkout(tmp_path, {"shop_app/a.py": text})))
+    assert measured["what"].value == round(1000 / 9, 2)
+    assert measured["what"].places == ["shop_app/a.py:1 what"]
+    assert measured["pronouns"].places == ["shop_app/a.py:1 they", "shop_app/a.py:5 its"]
+
+
+def test_public_functions_begin_with_a_verb_but_not_properties(tmp_path: Path) -> None:
+    text = '''
+        def price():
+            """Return the price."""
+        def total():
+            """The total."""
+        def undocumented(): ...
+        def _private():
+            """The secret."""
+        class Shop:
+            @property
+            def name(self):
+                """The name."""
+            async def sell(self):
+                """Sells it."""
+                def inner():
+                    """The inside."""
+        class _Hidden:
+            def price(self):
+                """The price."""
+    '''
+    measured = by_name(docstrings.measures(checkout(tmp_path, {"shop_app/a.py": text})))
+    assert measured["no_verb"].places == ["shop_app/a.py:4 the", "shop_app/a.py:13 sells"]
+    assert measured["no_verb"].value == round(200 / 3, 2)
+
+
+def test_arguments_and_variables_are_local_names(tmp_path: Path) -> None:
+    text = """
+        found = 1
+        class Shop:
+            def sell(self, price, *others, **given):
+                for each, _place in price:
+                    found.total = [piece for piece in others]
+                def inner(one): ...
+    """
+    measured = by_name(names.measures(checkout(tmp_path, {"shop_app/a.py": text})))
+    places = measured["pronoun_names"].places
+    words = {place.split()[1] for place in places}
+    assert words == {"others", "given", "each", "piece", "one"}
+    assert len(places) == 5
+    assert measured["vague_names"].places == ["shop_app/a.py:4 place"]
+    assert measured["vague_names"].value == round(100 / 7, 2)
+
+
+def test_a_name_occurs_twice_in_an_app_but_not_in_two_layers_or_apps(tmp_path: Path) -> None:
+    files = dict.fromkeys(
+        (
+            *("shop_app/sale/prices.py", "shop_app/stock/prices.py", "slicewise/prices.py"),
+            *("shop_app/views/sales.py", "shop_app/sale/sales.py"),
+            *("shop_app/sale/tasks.py", "shop_app/stock/tasks.py"),
+            *("shop_app/sale/__init__.py", "shop_app/stock/__init__.py"),
+            *("shop_app/migrations/goods.py", "shop_app/stock/goods.py"),
+        ),
+        "",
+    )
+    measured = by_name(names.measures(checkout(tmp_path, files)))
+    assert measured["repeated_modules"].places == [
+        "shop_app/sale/prices.py shop_app/stock/prices.py"
+    ]
+
+
+def test_circles_are_told_apart_by_where_their_imports_stand(tmp_path: Path) -> None:
+    files = {
+        "slicewise/__init__.py": "",
+        "slicewise/a.py": "import json\nfrom slicewise import b\n",
+        "slicewise/b.py": "from .c import name\n",
+        "slicewise/c.py": "def f():\n    import slicewise.b\n",
+        "slicewise/d/__init__.py": "from typing import TYPE_CHECKING\nfrom ..a import name\n",
+        "slicewise/d/e.py": "from . import f\n",
+        "slicewise/d/f.py": "",
+        "shop_app/sale.py": "import typing\nif typing.TYPE_CHECKING:\n    import shop_app.till\n",
+        "shop_app/till.py": "try:\n    from shop_app import sale, bags\nexcept ImportError: ...\n",
+        "shop_app/bags.py": "from shop_app.sale import Sale\n",
+    }
+    measured = by_name(imports.measures(checkout(tmp_path, files)))
+    assert measured["circle"].value == 0
+    assert measured["circle_functions"].places == ["2 modules: slicewise.b slicewise.c"]
+    assert measured["circle_typing"].value == 3
+    assert measured["circle_typing"].places[0].endswith("shop_app.bags shop_app.sale shop_app.till")
+    assert measured["function_imports"].places == ["slicewise/c.py:2 slicewise.b"]
+    assert measured["typing_imports"].places == ["shop_app/sale.py:3 shop_app.till"]
+
+
+def test_sizes_name_long_files_and_lines(tmp_path: Path) -> None:
+    files = {
+        "slicewise/__init__.py": "",
+        "slicewise/io/long.py": "\n" * 301,
+        "slicewise/short.py": "\n" * 300,
+        "templates/shop/sale.html": f"{'a' * 120}\n{'b' * 121}\n",
+    }
+    measured = by_name(sizes.measures(checkout(tmp_path, files)))
+    assert measured["slicewise_files"].places == ["slicewise/__init__.py", "slicewise/short.py"]
+    assert measured["long_modules"].places == ["slicewise/io/long.py 301 lines"]
+    assert measured["template_lines"].places == ["templates/shop/sale.html:2 121 characters"]
