@@ -16,6 +16,7 @@ from assets_app.execution.connections import connection_of
 from assets_app.execution.database import persist
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
+from assets_app.execution.runner_user import own_folder
 from assets_app.execution.worker import GatewayWorker
 from assets_app.models import BundleVersion, RunAttempt
 from assets_app.queries.clock import database_now
@@ -111,10 +112,9 @@ def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
 
 def _cached_archive(version: BundleVersion) -> Path:
     """The bundle version's archive in a file of this host, written once per digest."""
-    folder = settings.DATA_FOLDER / "archives"
+    folder = own_folder("archives", mode=0o700)
     archive: Path = folder / f"{version.digest}.tar.gz"
     if not archive.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / f"{version.digest}.{os.getpid()}.{uuid4()}"
         unfinished.write_bytes(bytes(version.archive))
         unfinished.rename(archive)

@@ -3,12 +3,17 @@
 Under the worker's own user it can read what that one can: `/proc` shows the worker's environment.
 """
 
+import logging
 import os
 import pwd
 from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+from slicewise import own_folders
+
+log = logging.getLogger(__name__)
 
 
 def runner_user() -> tuple[int, int] | None:
@@ -34,11 +39,28 @@ def runner_user() -> tuple[int, int] | None:
     return found.pw_uid, found.pw_gid
 
 
-def own_folder(name: str) -> Path:
-    """A folder of this host that user code may write to, there for whoever it runs as."""
+def own_folder(name: str, *, mode: int = 0o755) -> Path:
+    """A folder of this host that is the worker's own: user code may not write to it, but where it
+    has the worker's user. Raises ImproperlyConfigured where another user may have a hand in it.
+    """
+    return _made(name, None, mode)
+
+
+def shared_folder(name: str) -> Path:
+    """A folder of this host that user code may write to, there for whoever it runs as. Raises
+    ImproperlyConfigured as `own_folder` does.
+    """
     user = runner_user()
-    folder: Path = settings.DATA_FOLDER / (name if user is None else f"{name}-{user[0]}")
-    folder.mkdir(parents=True, exist_ok=True)
-    if user is not None:
-        os.chown(folder, *user)
-    return folder
+    return _made(name if user is None else f"{name}-{user[0]}", user, 0o700)
+
+
+def _made(name: str, user: tuple[int, int] | None, mode: int) -> Path:
+    data: Path = settings.DATA_FOLDER
+    runner = runner_user()
+    data.mkdir(mode=0o711, parents=True, exist_ok=True)
+    try:
+        if runner is not None and own_folders.take_folder(data, back_from=runner[0]):
+            log.warning("data folder taken back from the runners' user", extra={"folder": data})
+        return own_folders.own_folder(data / name, user=user, mode=mode)
+    except own_folders.ForeignFolderError as error:
+        raise ImproperlyConfigured(str(error)) from error
