@@ -11,7 +11,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from slicewise.bundles import BundleError
+from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
+from slicewise.runner.session import is_submitted
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
 __all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentError"]
@@ -39,15 +42,16 @@ class WarmParent:
     """A warm parent process and the way to ask it for runners; safe to use from several threads.
 
     ``env`` is the whole environment of the parent, and so of everything that user code sees, but
-    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which runners unpack bundles. ``user`` has
-    parent and runners run under another user and group, which takes root; the folder is theirs.
+    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which bundles are unpacked for runners.
+    ``user`` has parent and runners run under another user and group, which takes root; they have to
+    be able to read the folder.
     """
 
     def __init__(
         self, *, env: Mapping[str, str], cache: Path, user: tuple[int, int] | None = None
     ) -> None:
         self._env = {**env, "OPENBLAS_NUM_THREADS": "1"}
-        self._cache = Path(cache)
+        self._bundles = BundleCache(Path(cache))
         self._user = user
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,13 +84,11 @@ class WarmParent:
         None is forked once the monotonic clock of this host is past the request's ``not_after``.
         Raises WarmParentError, and RequestTooLargeError before anything is forked.
         """
-        full = {**request, "cache": str(self._cache)}
-        return self._ask("run", full, float(request.get("watchdog") or 0) or None)
+        return self._ask("run", self._full(request), float(request.get("watchdog") or 0) or None)
 
     def call_hook(self, request: Message) -> RunnerProcess:
         """Forks a runner that calls a function after its run. Raises as `launch` does."""
-        full = {**request, "cache": str(self._cache)}
-        return self._ask("hook", full, float(request.get("watchdog") or 0) or None)
+        return self._ask("hook", self._full(request), float(request.get("watchdog") or 0) or None)
 
     def interrupt(self, remote: str, session_id: str) -> None:
         """Stops all Spark work of a session, which need not have been opened by this worker.
@@ -103,6 +105,17 @@ class WarmParent:
                 failure = str(message["error"])
             elif message["type"] == "exited" and message["status"] != 0:
                 raise WarmParentError(f"session {session_id} was not interrupted: {failure}")
+
+    def _full(self, request: Message) -> Message:
+        """The request with what this side has laid out for the runner."""
+        bundle = request["bundle"]
+        try:
+            laid_out: Message = {"root": str(self._bundles.root(bundle))}
+            if is_submitted(request):
+                laid_out["py_files"] = [*map(str, self._bundles.shipped(bundle))]
+        except (OSError, BundleError) as error:
+            raise WarmParentError(f"the bundle is not laid out: {error}") from error
+        return {**request, **laid_out}
 
     def _ask(self, operation: str, body: Message, watchdog: float | None) -> RunnerProcess:
         request = encode(body)
@@ -176,9 +189,6 @@ class WarmParent:
         return ours
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
-        self._cache.mkdir(parents=True, exist_ok=True)
-        if self._user is not None:
-            os.chown(self._cache, *self._user)
         uid, gid = self._user or (None, None)
         number = control.fileno()
         command = [sys.executable, "-m", "slicewise.runner", "--control-fd", str(number)]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from slicewise import spark
 from slicewise.assets import Asset
-from slicewise.bundles import unpack
 from slicewise.invoke import Producer, invoke, keep
 from slicewise.io.recorded import LostDataError
 from slicewise.key_json import key_to_json
@@ -31,7 +30,7 @@ def perform(request: Message, worker: Channel) -> int:
 
     Whatever goes wrong before the definition is imported is the platform's failure.
     """
-    root = unpacked(request)
+    root = bundle_root(request)
     session = LazySession(request, worker)
     try:
         with importable(root):
@@ -53,13 +52,9 @@ def perform(request: Message, worker: Channel) -> int:
     return 0
 
 
-def unpacked(request: Message) -> Path:
-    """The folder of the bundle version, unpacked once for all runs that use it."""
-    bundle = request["bundle"]
-    folder = Path(request["cache"]) / "bundles" / str(bundle["digest"])
-    if not folder.exists():
-        unpack(Path(bundle["archive"]).read_bytes(), folder)
-    return folder.resolve()
+def bundle_root(request: Message) -> Path:
+    """The folder of the bundle version, as the worker has unpacked it."""
+    return Path(request["root"]).resolve()
 
 
 def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, Asset]]:
