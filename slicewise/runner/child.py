@@ -16,8 +16,9 @@ from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import (
     adopt_orphans,
+    become,
     die_with_parent,
-    end_first_where_memory_is_short,
+    hide_from_others,
 )
 from slicewise.runner.session import is_submitted
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
@@ -25,8 +26,11 @@ from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 _CHANNEL = 3
 
 
-def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
-    """A process group of its own, bound to the parent's life, with channel and log and no more.
+def become_runner(
+    parent: int, channel: int, log: int, user: tuple[int, int] | None = None
+) -> tuple[int, int]:
+    """A process group of its own, bound to the parent's life, with channel and log and no more,
+    under another user and group if there is one for it.
 
     Returns the numbers of channel and log. The log stands behind stdout and stderr.
     """
@@ -34,7 +38,6 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     die_with_parent(parent)
     # What detaches itself stays this run's until it ends: the warm parent cannot tell whose it was.
     adopt_orphans()
-    end_first_where_memory_is_short()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     # Lifted out of the way first: either may be one of the numbers that are given out below.
@@ -45,6 +48,10 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     os.dup2(log, 2)
     os.dup2(channel, _CHANNEL, inheritable=False)
     os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    if user is not None:
+        become(user)
+        die_with_parent(parent)
+    hide_from_others()
     _start_afresh()
     return _CHANNEL, 1
 

@@ -43,8 +43,9 @@ class WarmParent:
 
     ``env`` is the whole environment of the parent, and so of everything that user code sees, but
     for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which bundles are unpacked for runners.
-    ``user`` has parent and runners run under another user and group, which takes root; they have to
-    be able to read the folder.
+    ``user`` has runners run under another user and group, which have to be able to read the folder.
+    It takes root: the parent stays that, keeps the rights to become that user and to end its
+    processes, and runs no code of people.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class WarmParent:
         try:
             header = {
                 "op": operation, "watchdog": watchdog, "not_after": body.get("not_after"),
+                "user": self._user,
             }  # fmt: skip
             self._send(header, [channel_end.fileno(), log_end, status_end.fileno()])
         except BaseException:
@@ -189,18 +191,16 @@ class WarmParent:
         return ours
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
-        uid, gid = self._user or (None, None)
         number = control.fileno()
         command = [sys.executable, "-m", "slicewise.runner", "--control-fd", str(number)]
+        if self._user is not None:
+            command.append("--becomes-others")
         return subprocess.Popen(
             [*command, "--parent-pid", str(os.getpid())],
             env=self._env,
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             pass_fds=[number],
-            user=uid,
-            group=gid,
-            extra_groups=None if self._user is None else [],
         )
 
     def _end_process(self) -> None:

@@ -8,10 +8,11 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 from slicewise.garbage import freeze_what_is_loaded
-from slicewise.runner.processes import adopt_orphans, children, kill_group
+from slicewise.runner.processes import MemoryScore, adopt_orphans, children, kill_group
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
@@ -38,9 +39,12 @@ class _Runner:
 class WarmParentLoop:
     """Forks, watches and reaps runners until the control socket is closed."""
 
-    def __init__(self, control: socket.socket, child_main: ChildMain) -> None:
+    def __init__(
+        self, control: socket.socket, child_main: ChildMain, score: MemoryScore | None = None
+    ) -> None:
         self._control = control
         self._child_main = child_main
+        self._score = score or MemoryScore()
         self._selector = selectors.DefaultSelector()
         self._runners: dict[int, _Runner] = {}
         # Killed, and not ended yet.
@@ -85,15 +89,17 @@ class WarmParentLoop:
         if time.monotonic() > not_after:
             _refuse(status, _TOO_LATE)
             return
+        user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
-            pid = os.fork()
+            with self._score.highest():
+                pid = os.fork()
         except OSError as error:
             _refuse(status, f"fork: {error}")
             return
         if pid == 0:
             if time.monotonic() > not_after:
                 _end_too_late(channel)
-            _run_child(self._child_main, parent, str(header["op"]), channel, log)
+            _run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
         _try_setpgid(pid)
         last_ping = min(time.monotonic(), not_after - watchdog)
         runner = _Runner(pid, os.pidfd_open(pid), status, watchdog, last_ping, LineBuffer(4096))
@@ -185,14 +191,20 @@ def _end_too_late(channel: int) -> NoReturn:
         os._exit(1)
 
 
-def _run_child(main: ChildMain, parent: int, operation: str, channel: int, log: int) -> None:
+def _run_child(
+    main: Callable[[int, int], int],
+    parent: int,
+    channel: int,
+    log: int,
+    user: tuple[int, int] | None,
+) -> NoReturn:
     """In the forked process: becomes the runner, and never returns."""
     status = 1
     try:
         from slicewise.runner.child import become_runner
 
-        channel, log = become_runner(parent, channel, log)
-        status = main(operation, channel, log)
+        channel, log = become_runner(parent, channel, log, user)
+        status = main(channel, log)
     finally:
         os._exit(status)
 

@@ -1,14 +1,20 @@
-"""What Linux offers to keep processes from outliving the ones they work for."""
+"""What Linux offers to keep processes from outliving the ones they work for, and apart."""
 
 import ctypes
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SET_PDEATHSIG = 1
+_SET_DUMPABLE = 4
+_DROP_BOUNDING = 24
 _SET_CHILD_SUBREAPER = 36
 _SET_NO_NEW_PRIVILEGES = 38
+_KILL, _SETGID, _SETUID = 5, 6, 7
+_HIGHEST_CAPABILITY = 63
+_CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -33,10 +39,71 @@ def renounce_privileges() -> None:
     _prctl(_SET_NO_NEW_PRIVILEGES, 1)
 
 
-def end_first_where_memory_is_short() -> None:
-    """The kernel ends this process and its descendants before the worker that others depend on."""
-    with suppress(OSError):  # where it may not be said, all are alike
-        Path("/proc/self/oom_score_adj").write_text("1000")
+def hide_from_others() -> None:
+    """Nobody but root looks into this process's memory, environment and descriptors, nor does one
+    of the same user.
+
+    Holds until the process starts another program or becomes another user.
+    """
+    _prctl(_SET_DUMPABLE, 0)
+
+
+def keep_only_rights_over_users() -> None:
+    """Of root's rights keep those to become another user and to end processes of other users."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    # Effective, permitted and inheritable ones: the lower halves, then the upper ones.
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, sets), "capget")
+    kept = sets[1] & (1 << _KILL | 1 << _SETGID | 1 << _SETUID)
+    for number in range(_HIGHEST_CAPABILITY + 1):
+        if not kept >> number & 1:
+            # Without the right to do so: then nothing that this process starts gets more than it.
+            _libc.prctl(_DROP_BOUNDING, ctypes.c_ulong(number), 0, 0, 0)
+    _check(_libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)), "capset")
+
+
+def become(user: tuple[int, int]) -> None:
+    """Become this user and group, and nothing else, for good.
+
+    What `die_with_parent` and `hide_from_others` have said is to be said again.
+    """
+    uid, gid = user
+    if uid <= 0 or gid < 0:
+        raise ValueError(f"user code does not run as the user {uid} of the group {gid}")
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if os.getresuid() != (uid, uid, uid):
+        os._exit(1)
+
+
+class MemoryScore:
+    """How soon the kernel ends this process where memory is short.
+
+    Made before `hide_from_others`, after which a process may not say so of itself any more.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        with suppress(OSError):  # where it may not be said, all are alike
+            self._file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+            self._own = os.read(self._file, 16)
+
+    @contextmanager
+    def highest(self) -> Iterator[None]:
+        """What is forked within the block, and its descendants, end before the worker that others
+        depend on.
+        """
+        self._set(b"1000")
+        try:
+            yield
+        finally:
+            self._set(self._own if self._file is not None else b"")
+
+    def _set(self, score: bytes) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                os.pwrite(self._file, score, 0)
 
 
 def children() -> list[int]:
@@ -55,6 +122,10 @@ def kill_group(pid: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl({option})")
+
+
+def _check(result: int, call: str) -> None:
+    if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"prctl({option}): {os.strerror(number)}")
+        raise OSError(number, f"{call}: {os.strerror(number)}")
