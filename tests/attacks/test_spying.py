@@ -1,13 +1,18 @@
 """A run looks into the processes of others under its own user: other runs, and the warm parent."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from slicewise.runner.client import RunnerProcess
-from tests.attacks.users import open_folder, other_user, parent_of_others
+from tests.attacks.users import FIRST_USER, GROUP, open_folder, other_user, parent_of_others
+from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
 
 # What a debugger and a thief of descriptors do; each says what came of it.
@@ -73,7 +78,8 @@ def started(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
     return pid, said
 
 
-def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
+def spied(runs: Runs) -> tuple[int, dict[str, Any]]:
+    """The user of a spy, and what it could do to another run and to the warm parent."""
     runs.define(SPY)
     runner = runs.launch("victim")
     pid, said = started(runner)
@@ -81,11 +87,53 @@ def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
     runner.kill()
     assert list(said)[-1]["type"] == "exited"
     user, answers = json.loads(outcome.log)
+    return user, answers
+
+
+def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
+    user, answers = spied(runs)
     assert user != 0
     if (expected := other_user()) is not None:
         assert user == expected[0]
-    for name in ("victim", "parent"):
-        assert answers[name] == REFUSED, name
+    assert answers == {"victim": REFUSED, "parent": REFUSED}
+
+
+# As where a worker is not root: parent and runners have its user.
+UNDER_ONE_USER = """
+import json, os, sys
+from pathlib import Path
+from slicewise.runner.client import WarmParent
+from tests.attacks.test_spying import spied
+from tests.attacks.users import environment
+from tests.runtime.runs import Runs
+folder, user = Path(sys.argv[1]), int(sys.argv[2])
+os.setgroups([])
+os.setresgid(user, user, user)
+os.setresuid(user, user, user)
+os.umask(0o077)
+parent = WarmParent(env=environment(), cache=folder / "cache")
+print(json.dumps(spied(Runs(parent, folder))))
+parent.close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="shown by the test above for who is not root")
+def test_nor_where_a_worker_that_is_not_root_gives_all_its_own_user(tmp_path: Path) -> None:
+    command = [*reaching_python(tmp_path), sys.executable, "-c", UNDER_ONE_USER]
+    with open_folder() as folder:
+        os.chown(folder, FIRST_USER, GROUP)
+        done = subprocess.run(
+            [*command, str(folder), str(FIRST_USER)],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        FIRST_USER,
+        {"victim": REFUSED, "parent": REFUSED},
+    ]
 
 
 def test_the_warm_parent_has_no_right_but_over_users(runs: Runs) -> None:
