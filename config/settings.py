@@ -15,7 +15,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
-from config.bounds import above_zero, at_least_one
+from config.bounds import above_zero, at_least_one, memory
 from config.networks import networks
 from config.pairs import pairs
 from config.redis_urls import cache_url
@@ -65,6 +65,10 @@ MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", defau
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
+# What one run may take of its gateway.
+RUN_MEMORY = memory(env, "SLICEWISE_RUN_MEMORY")
+RUN_PROCESSES = at_least_one(env, "SLICEWISE_RUN_PROCESSES", default=4096)
+RUN_OPEN_FILES = at_least_one(env, "SLICEWISE_RUN_OPEN_FILES", default=65_536)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
 # What a run lives through: a failover of the database takes up to a minute, Spark may be away for

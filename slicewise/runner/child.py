@@ -20,6 +20,7 @@ from slicewise.runner.processes import (
     die_with_parent,
     hide_from_others,
 )
+from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import is_submitted
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 
@@ -69,6 +70,7 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
+        RunLimits.of(request.get("limits")).impose(is_only_user=False)
         perform = _interrupt if operation == "interrupt" else performs[operation]
         if is_submitted(request):
             perform = submit.launch

@@ -128,7 +128,7 @@ class WarmParent:
         try:
             header = {
                 "op": operation, "watchdog": watchdog, "not_after": body.get("not_after"),
-                "user": self._user,
+                "user": self._user, "limits": body.get("limits"),
             }  # fmt: skip
             self._send(header, [channel_end.fileno(), log_end, status_end.fileno()])
         except BaseException:

@@ -13,10 +13,13 @@ from typing import NoReturn
 
 from slicewise.garbage import freeze_what_is_loaded
 from slicewise.runner.processes import MemoryScore, adopt_orphans, children, kill_group
+from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
+# A run takes some gigabytes a second where memory is there to be had.
+_MEMORY_LOOK_SECONDS = 0.1
 # For killed processes to end in; one that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
 _DESCRIPTORS_PER_REQUEST = 3
@@ -34,6 +37,9 @@ class _Runner:
     watchdog: float
     last_ping: float
     lines: LineBuffer
+    limits: RunLimits
+    excess: str | None = None
+    """Of which of its limits it had more, once it was killed for that."""
 
 
 class WarmParentLoop:
@@ -49,6 +55,7 @@ class WarmParentLoop:
         self._runners: dict[int, _Runner] = {}
         # Killed, and not ended yet.
         self._lingering: set[int] = set()
+        self._next_look = 0.0
 
     def serve(self) -> None:
         """Returns in the parent when the worker has gone; never returns in a forked child."""
@@ -56,10 +63,11 @@ class WarmParentLoop:
         freeze_what_is_loaded()
         self._selector.register(self._control, selectors.EVENT_READ, None)
         while True:
-            events = self._selector.select(_LONGEST_SLEEP_SECONDS)
+            events = self._selector.select(self._pause())
             # Before anything is read: after a stop of worker and parent together, pings that lie
             # in the sockets must not make up for the time in which nobody watched.
             self._kill_unwatched()
+            self._kill_greedy()
             self._reap_lingering()
             for key, _ in events:
                 if key.data is None:
@@ -102,7 +110,15 @@ class WarmParentLoop:
             _run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
         _try_setpgid(pid)
         last_ping = min(time.monotonic(), not_after - watchdog)
-        runner = _Runner(pid, os.pidfd_open(pid), status, watchdog, last_ping, LineBuffer(4096))
+        runner = _Runner(
+            pid,
+            os.pidfd_open(pid),
+            status,
+            watchdog,
+            last_ping,
+            LineBuffer(4096),
+            RunLimits.of(header.get("limits")),
+        )
         self._runners[pid] = runner
         status.setblocking(False)
         self._selector.register(status, selectors.EVENT_READ, runner)
@@ -132,6 +148,24 @@ class WarmParentLoop:
             if now - runner.last_ping > runner.watchdog:
                 kill_group(runner.pid)
 
+    def _pause(self) -> float:
+        has_memory_limits = any(one.limits.memory is not None for one in self._runners.values())
+        return _MEMORY_LOOK_SECONDS if has_memory_limits else _LONGEST_SLEEP_SECONDS
+
+    def _kill_greedy(self) -> None:
+        """Kill runs that have more than their limits allow."""
+        now = time.monotonic()
+        if not self._runners or now < self._next_look:
+            return
+        self._next_look = now + self._pause()
+        # What gave up being adopted by its run would be counted with none.
+        self._end_orphans()
+        for runner in self._runners.values():
+            if runner.excess is None:
+                runner.excess = runner.limits.excess(runner.pid)
+            if runner.excess is not None:
+                kill_group(runner.pid)
+
     def _reap(self, runner: _Runner) -> None:
         # The group is killed while its leader is a zombie: its number cannot be another's yet.
         kill_group(runner.pid)
@@ -143,10 +177,10 @@ class WarmParentLoop:
         if runner.status in self._selector.get_map():
             self._selector.unregister(runner.status)
         code = os.waitstatus_to_exitcode(wait_status)
-        _tell(
-            runner.status,
-            {"type": "exited", "status": code, "signal": -code if code < 0 else None},
-        )
+        ended = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
+        if runner.excess is not None:
+            ended["excess"] = runner.excess
+        _tell(runner.status, ended)
         runner.status.close()
 
     def _end_orphans(self) -> None:

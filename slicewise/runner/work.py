@@ -14,6 +14,7 @@ from slicewise.registry import Registry, collecting
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.parts import Unmade, make
+from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import LazySession
 from slicewise.runner.validating import DatabaseClock, Validating
 from slicewise.runner.wire import Message
@@ -119,7 +120,9 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
     keys = request["partitions"]
     by_data = isinstance(error, ValidationFailedError)  # whose sentence says it all
     said = _shortened(error) if by_data else one_line(error)
-    for more in filter(None, (spark.engine_advice(error), spark.write_cause(error))):
+    limits = RunLimits.of(request.get("limits"))
+    advice = (spark.engine_advice(error), spark.write_cause(error), limits.advice(error))
+    for more in filter(None, advice):
         error.add_note(more)
         said = f"{said} {more}"
     return {
