@@ -52,6 +52,8 @@ SLICEWISE_CONNECTIONS = Path(_connections) if _connections else None
 JDBC_JARS = env.list("SLICEWISE_JDBC_JARS", default=[])
 # As whom user code runs, where workers are started by root: it cannot look into them then.
 RUNNER_USER = env.str("SLICEWISE_RUNNER_USER", default="")
+# Users of which each run has one by itself, 20000-20031; they need no names.
+RUNNER_USERS = env.str("SLICEWISE_RUNNER_USERS", default="")
 SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
 # ---------------------------------------------------------------- limits

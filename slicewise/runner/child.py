@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from typing import TextIO
@@ -70,11 +71,21 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
-        RunLimits.of(request.get("limits")).impose(is_only_user=False)
+        home = request.get("home")
+        RunLimits.of(request.get("limits")).impose(is_only_user=home is not None)
+        if home is not None:
+            _live_in(home)
         perform = _interrupt if operation == "interrupt" else performs[operation]
         if is_submitted(request):
             perform = submit.launch
         return answer_run(perform, request, Channel(connection))
+
+
+def _live_in(home: str) -> None:
+    """Of a user that no other run has: a home, and files that its group may change."""
+    os.environ |= {"HOME": home, "TMPDIR": home}
+    tempfile.tempdir = None  # where it was found before
+    os.umask(0o002)
 
 
 def answer_run(perform: Perform, request: Message, worker: Channel) -> int:

@@ -12,7 +12,14 @@ from functools import partial
 from typing import NoReturn
 
 from slicewise.garbage import freeze_what_is_loaded
-from slicewise.runner.processes import MemoryScore, adopt_orphans, children, kill_group
+from slicewise.runner.processes import (
+    MemoryScore,
+    adopt_orphans,
+    children,
+    end_all_of,
+    has_processes,
+    kill_group,
+)
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
@@ -38,6 +45,8 @@ class _Runner:
     last_ping: float
     lines: LineBuffer
     limits: RunLimits
+    own_user: tuple[int, int] | None = None
+    """Its user, if no other run has it."""
     excess: str | None = None
     """Of which of its limits it had more, once it was killed for that."""
 
@@ -83,7 +92,10 @@ class WarmParentLoop:
         if received is None:
             return False
         header, (channel, log, status) = received
-        self._fork(header, channel, log, socket.socket(fileno=status))
+        if header["op"] == "end":
+            self._end_for(tuple(header["user"]), socket.socket(fileno=status))
+        else:
+            self._fork(header, channel, log, socket.socket(fileno=status))
         os.close(channel)
         os.close(log)
         return True
@@ -118,6 +130,7 @@ class WarmParentLoop:
             last_ping,
             LineBuffer(4096),
             RunLimits.of(header.get("limits")),
+            user if header.get("is_own_user") else None,
         )
         self._runners[pid] = runner
         status.setblocking(False)
@@ -180,8 +193,29 @@ class WarmParentLoop:
         ended = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
         if runner.excess is not None:
             ended["excess"] = runner.excess
+        if runner.own_user is not None:
+            ended["is_user_gone"] = self._end_user(runner.own_user)
         _tell(runner.status, ended)
         runner.status.close()
+
+    def _end_for(self, user: tuple[int, int], status: socket.socket) -> None:
+        """Answer whether all processes of a user that no run has are gone."""
+        is_gone = self._end_user(user)
+        _tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
+        status.close()
+
+    def _end_user(self, user: tuple[int, int]) -> bool:
+        """Kill all processes of a user, wherever they detached themselves to; return whether none
+        is left.
+        """
+        patience = time.monotonic() + _ORPHAN_SECONDS
+        while not end_all_of(user) or has_processes(user[0]):
+            self._end_orphans()
+            if time.monotonic() > patience:
+                return False
+            time.sleep(_ORPHAN_LOOK_SECONDS)
+        self._end_orphans()
+        return True
 
     def _end_orphans(self) -> None:
         """Kills what ended runners left behind in process groups of its own, generation by one.

@@ -77,6 +77,45 @@ def become(user: tuple[int, int]) -> None:
         os._exit(1)
 
 
+def end_all_of(user: tuple[int, int]) -> bool:
+    """Kill all processes of a user; return whether that was done.
+
+    In one step of the kernel, so that none of them outruns it by forking: a child becomes that
+    user, and may then signal nothing but the user's processes. One of them may kill the child
+    first.
+    """
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            become(user)
+            if _effective_capabilities() == 0:
+                os.kill(-1, signal.SIGKILL)
+                status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def has_processes(uid: int) -> bool:
+    """Whether a process of a user is there that has not ended."""
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            with suppress(OSError):  # it has gone meanwhile
+                if entry.name.isdecimal() and entry.stat().st_uid == uid:
+                    state = Path(entry.path, "stat").read_text().rpartition(")")[2].split()[0]
+                    if state not in "ZX":
+                        return True
+    return False
+
+
+def _effective_capabilities() -> int:
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, sets), "capget")
+    return int(sets[0]) | int(sets[3])
+
+
 class MemoryScore:
     """How soon the kernel ends this process where memory is short.
 

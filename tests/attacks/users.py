@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from slicewise.own_folders import own_folder
 from slicewise.runner.client import WarmParent
+from slicewise.runner.slot_users import SlotUsers
 
 # Of this process of the tests alone: nothing else on the machine is to have these users.
 FIRST_USER = 1_000_000 + os.getpid() * 16
@@ -33,6 +35,26 @@ def open_folder() -> Iterator[Path]:
 def environment() -> dict[str, str]:
     """The environment of a warm parent."""
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+
+
+def slot_users(folder: Path, count: int = 2) -> SlotUsers:
+    """Users of which each run has one by itself."""
+    slots = own_folder(folder / "slots", mode=0o711)
+    return SlotUsers(range(FIRST_USER + 1, FIRST_USER + 1 + count), GROUP, slots)
+
+
+@contextmanager
+def parent_of_each(folder: Path, count: int = 2) -> Iterator[WarmParent]:
+    """A warm parent of runners that have a user each, of so many."""
+    users = slot_users(folder, count)
+    parent = WarmParent(
+        env=environment(), cache=folder / "cache", user=(FIRST_USER, GROUP), slot_users=users
+    )
+    parent.start()
+    try:
+        yield parent
+    finally:
+        parent.close()
 
 
 @contextmanager
