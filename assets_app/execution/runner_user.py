@@ -8,7 +8,7 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from django.conf import settings
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _HIGHEST_USER = 2**32 - 3
 _MOST_USERS = 10_000
+_SUBORDINATE_USERS = Path("/etc/subuid")
 
 
 def runner_user() -> tuple[int, int] | None:
@@ -66,11 +67,12 @@ def slot_users(slots: int) -> SlotUsers | None:
             f" {_HIGHEST_USER}."
         )
     named = [found.pw_name for found in pwd.getpwall() if found.pw_uid in uids]
+    named += [name for name, others in _subordinate() if others and _meet(others, uids)]
     if named:
         raise ImproperlyConfigured(
-            f"SLICEWISE_RUNNER_USERS is {settings.RUNNER_USERS}, and {named[0]!r} of this host is"
-            " among them: all processes of these users are ended with their runs, so choose numbers"
-            " that nobody has."
+            f"SLICEWISE_RUNNER_USERS is {settings.RUNNER_USERS}, and {named[0]!r} of this host has"
+            " some of these: all processes of such users are ended with their runs, so choose"
+            " numbers that nobody has."
         )
     if len(uids) < slots:
         raise ImproperlyConfigured(
@@ -79,6 +81,23 @@ def slot_users(slots: int) -> SlotUsers | None:
             " have slots."
         )
     return SlotUsers(uids, user[1], own_folder("slots", mode=0o711))
+
+
+def _subordinate() -> Iterator[tuple[str, range]]:
+    """The numbers that people's own containers have on this host, and whose they are."""
+    try:
+        lines = _SUBORDINATE_USERS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        name, *numbers = line.split(":")
+        if len(numbers) == 2 and all(number.isdecimal() for number in numbers):
+            first, count = map(int, numbers)
+            yield name, range(first, first + count)
+
+
+def _meet(one: range, other: range) -> bool:
+    return one[0] <= other[-1] and other[0] <= one[-1]
 
 
 def _range(text: str) -> range:

@@ -98,6 +98,7 @@ class BundleCache:
         shipped = self._folder / "shipped"
         with self._alone(), self._scratch() as scratch:
             shipped.mkdir(exist_ok=True)
+            shipped.chmod(0o755)  # whatever the umask
             made = make(scratch, shipped)
             archive = shipped / made.name
             if not archive.is_file() or archive.read_bytes() != made.read_bytes():

@@ -25,12 +25,13 @@ _KIBIBYTES = ("RssAnon", "RssShmem", "VmSwap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """Limits of one run; None is no limit. A list of processes and threads counts both alike."""
+    """Limits of one run; None is no limit."""
 
     memory: int | None = None
     memory_by: str = ""
     """Who says so: MEMORY_OPTION, or a setting."""
     processes: int | None = None
+    """Threads count as processes do."""
     open_files: int | None = None
 
     @classmethod

@@ -1,11 +1,12 @@
 """A run takes all it can get of its host: it is stopped, and told by which limit."""
 
 import os
-import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from slicewise.runner.client import WarmParent
 from slicewise.runner.run_limits import MEMORY_OPTION, RunLimits
 from tests.attacks.users import open_folder, parent_of_others
 from tests.runtime.runs import Outcome, Runs
@@ -74,11 +75,17 @@ GREEDY = """
 """
 
 
+@pytest.fixture(scope="module")
+def parent() -> Iterator[WarmParent]:
+    """A warm parent of runners that are not root, all of one user."""
+    with open_folder() as folder, parent_of_others(folder) as started_parent:
+        yield started_parent
+
+
 @pytest.fixture
-def runs() -> Iterator[Runs]:
-    """Runs of one user that is not root."""
-    with open_folder() as folder, parent_of_others(folder) as parent:
-        yield Runs(parent, folder)
+def runs(parent: WarmParent, tmp_path: Path) -> Runs:
+    """Runs of that user."""
+    return Runs(parent, tmp_path)
 
 
 def excess(outcome: Outcome) -> str:
@@ -92,9 +99,7 @@ def excess(outcome: Outcome) -> str:
 )
 def test_a_run_that_fills_the_memory_is_stopped(runs: Runs, how: str) -> None:
     runs.define(GREEDY)
-    begun = time.monotonic()
     said = excess(runs.run(how, limits=MEMORY))
-    assert time.monotonic() - begun < 50
     assert said.startswith("The run had ")
     assert said.endswith(
         "in memory, and its limit is 400 MiB (memory= of the asset); it was stopped."

@@ -5,7 +5,6 @@ import os
 import pwd
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.execution import runner_user
-from slicewise.runner.client import WarmParentError
+from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
 from tests.attacks.test_spying import REFUSED, SPY, started
@@ -54,24 +53,34 @@ DETACHED = """
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     with open_folder() as found:
         yield found
 
 
-@pytest.fixture
-def runs(folder: Path) -> Iterator[Runs]:
-    """Runs of two users."""
+@pytest.fixture(scope="module")
+def parent_of_two(folder: Path) -> Iterator[WarmParent]:
     with parent_of_each(folder) as parent:
-        yield Runs(parent, folder)
+        yield parent
+
+
+@pytest.fixture(scope="module")
+def parent_of_one(folder: Path) -> Iterator[WarmParent]:
+    with parent_of_each(folder, 1) as parent:
+        yield parent
 
 
 @pytest.fixture
-def alone(folder: Path) -> Iterator[Runs]:
+def runs(parent_of_two: WarmParent, tmp_path: Path) -> Runs:
+    """Runs of two users."""
+    return Runs(parent_of_two, tmp_path)
+
+
+@pytest.fixture
+def alone(parent_of_one: WarmParent, tmp_path: Path) -> Runs:
     """Runs of one user, one after the other."""
-    with parent_of_each(folder, 1) as parent:
-        yield Runs(parent, folder)
+    return Runs(parent_of_one, tmp_path)
 
 
 def is_there(pid: int) -> bool:
@@ -102,7 +111,7 @@ def test_each_run_has_a_user_and_a_home_of_its_own(runs: Runs, folder: Path) -> 
         assert not os.path.lexists(facts["home"])
 
 
-def test_a_run_reaches_no_other_one(runs: Runs) -> None:
+def test_a_run_reaches_no_other_one(runs: Runs, folder: Path) -> None:
     runs.define(
         SPY
         + """
@@ -128,7 +137,7 @@ def test_a_run_reaches_no_other_one(runs: Runs) -> None:
     uid = os.stat(f"/proc/{pid}").st_uid
     outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
     assert json.loads(outcome.log)[1] == {"victim": REFUSED, "parent": REFUSED}
-    home = str(runs.folder / "slots" / str(uid))
+    home = str(folder / "slots" / str(uid))
     log = runs.run("killer", params={"victim": pid, "home": home}).log
     assert log == "refused\nrefused\n"
     assert is_there(pid)
@@ -228,7 +237,7 @@ def test_a_fork_bomb_ends_with_its_run(alone: Runs) -> None:
     alone.define("""
         @asset()
         def bomb():
-            until = time.monotonic() + 30
+            until = time.monotonic() + 300
             while time.monotonic() < until:
                 try:
                     if os.fork() == 0:
@@ -240,10 +249,8 @@ def test_a_fork_bomb_ends_with_its_run(alone: Runs) -> None:
         def quick():
             pass
     """)
-    begun = time.monotonic()
     outcome = alone.run("bomb", limits=RunLimits(processes=40).to_json())
     assert "its limit is 40 (setting SLICEWISE_RUN_PROCESSES" in outcome.messages[-1]["excess"]
-    assert time.monotonic() - begun < 25
     assert outcome.messages[-1]["is_user_gone"] is True
     assert not has_processes(FIRST_USER + 1)
     assert alone.run("quick").types == ["started", "finished", "exited"]
@@ -264,8 +271,8 @@ def test_the_kernel_refuses_more_processes_than_the_limit(alone: Runs) -> None:
 
 
 @pytest.fixture
-def data(settings: Any, folder: Path) -> Any:
-    settings.DATA_FOLDER, settings.RUNNER_USER = folder, "nobody"
+def data(settings: Any, tmp_path: Path) -> Any:
+    settings.DATA_FOLDER, settings.RUNNER_USER = tmp_path, "nobody"
     settings.RUNNER_USERS = "2000000000-2000000003"
     return settings
 
@@ -287,7 +294,7 @@ def test_a_range_is_taken(data: Any) -> None:
         ("5", "is a range of numbers"),
         ("9-5", "has from 1 to 10,000 users"),
         ("0-9", "users are from 1 to"),
-        ("1-9", "of this host is among them"),
+        ("1-9", "of this host has some of these"),
         ("4294967290-4294967296", "users are from 1 to"),
         ("2000000000-2000000002", "has 3 users, and this worker has 4 slots"),
     ],
@@ -295,6 +302,19 @@ def test_a_range_is_taken(data: Any) -> None:
 def test_a_range_that_cannot_be_had_stops_the_start(data: Any, text: str, said: str) -> None:
     data.RUNNER_USERS = text
     with pytest.raises(ImproperlyConfigured, match=said):
+        runner_user.slot_users(4)
+
+
+@pytest.mark.parametrize(("first", "is_free"), [(1_999_999_000, False), (1_999_998_000, True)])
+def test_numbers_of_people_s_containers_stop_the_start(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, is_free: bool
+) -> None:
+    (tmp_path / "subuid").write_text(f"# comment\nempty:1:0\nada:{first}:1001\n")
+    monkeypatch.setattr(runner_user, "_SUBORDINATE_USERS", tmp_path / "subuid")
+    if is_free:
+        assert runner_user.slot_users(4) is not None
+        return
+    with pytest.raises(ImproperlyConfigured, match="'ada' of this host has some of these"):
         runner_user.slot_users(4)
 
 

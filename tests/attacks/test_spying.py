@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from slicewise.runner.client import RunnerProcess
+from slicewise.runner.client import RunnerProcess, WarmParent
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, other_user, parent_of_others
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
@@ -64,11 +64,17 @@ REFUSED = {
 }
 
 
+@pytest.fixture(scope="module")
+def parent() -> Iterator[WarmParent]:
+    """A warm parent of runners that are not root, all of one user."""
+    with open_folder() as folder, parent_of_others(folder) as started_parent:
+        yield started_parent
+
+
 @pytest.fixture
-def runs() -> Iterator[Runs]:
-    """Runs that are not root, all of one user."""
-    with open_folder() as folder, parent_of_others(folder) as parent:
-        yield Runs(parent, folder)
+def runs(parent: WarmParent, tmp_path: Path) -> Runs:
+    """Runs of that user."""
+    return Runs(parent, tmp_path)
 
 
 def started(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
