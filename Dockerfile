@@ -13,7 +13,8 @@ RUN pip install --no-cache-dir --require-hashes -r requirements.lock \
 COPY . .
 RUN pip install --no-cache-dir --no-deps -e . \
     && useradd --system --create-home --uid 10001 slicewise \
-    && install -d -o slicewise -g slicewise /data /lake
+    && install -d -m 0711 /data \
+    && install -d -o slicewise -g slicewise /lake
 
 ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data LANG=C.UTF-8
 USER slicewise

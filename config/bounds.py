@@ -1,9 +1,11 @@
-"""Settings that are numbers above zero, or counts of 1 and more."""
+"""Settings that are numbers above zero, counts of 1 and more, or amounts of memory."""
 
 from __future__ import annotations
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+
+from slicewise.memory_sizes import memory_bytes
 
 
 def above_zero(env: environ.Env, setting: str, default: float) -> float:
@@ -26,3 +28,14 @@ def at_least_one(env: environ.Env, setting: str, default: int) -> int:
     if count < 1:
         raise ImproperlyConfigured(f"{setting} has to be 1 or more, not {count}.")
     return count
+
+
+def memory(env: environ.Env, setting: str) -> int | None:
+    """Return an amount of memory such as "2g" from the environment, in bytes; None where it says
+    nothing. Raise ImproperlyConfigured for anything else.
+    """
+    text = env.str(setting, default="")
+    try:
+        return memory_bytes(text) if text else None
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{setting}: {error}.") from None

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config.protection import unprotected, user_of_code
 from config.stack import machine, redis_cache, redis_release
 from config.stack.folder import default_folder
 
@@ -62,6 +63,7 @@ def examine(env: Mapping[str, str]) -> list[Finding]:
         _postgresql(env),
         _redis(env),
         *_proxies(env),
+        _user_code(env),
         _disk(env),
         _chromium(env),
     ]
@@ -166,6 +168,11 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
     )
     found = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"
     return [Finding(name="Proxy", good=True, found=found, warning="" if named else warning)]
+
+
+def _user_code(env: Mapping[str, str]) -> Finding:
+    """As whom the functions of assets run, and what that does not keep from them."""
+    return Finding(name="User code", good=True, found=user_of_code(env), warning=unprotected(env))
 
 
 def _server(

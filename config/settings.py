@@ -15,7 +15,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config import logging as log_lines
-from config.bounds import above_zero, at_least_one
+from config.bounds import above_zero, at_least_one, memory
 from config.networks import networks
 from config.pairs import pairs
 from config.redis_urls import cache_url
@@ -52,6 +52,8 @@ SLICEWISE_CONNECTIONS = Path(_connections) if _connections else None
 JDBC_JARS = env.list("SLICEWISE_JDBC_JARS", default=[])
 # As whom user code runs, where workers are started by root: it cannot look into them then.
 RUNNER_USER = env.str("SLICEWISE_RUNNER_USER", default="")
+# Users of which each run has one by itself, 20000-20031; they need no names.
+RUNNER_USERS = env.str("SLICEWISE_RUNNER_USERS", default="")
 SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
 # ---------------------------------------------------------------- limits
@@ -65,6 +67,10 @@ MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", defau
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
+# What one run may take of its gateway.
+RUN_MEMORY = memory(env, "SLICEWISE_RUN_MEMORY")
+RUN_PROCESSES = at_least_one(env, "SLICEWISE_RUN_PROCESSES", default=4096)
+RUN_OPEN_FILES = at_least_one(env, "SLICEWISE_RUN_OPEN_FILES", default=65_536)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
 # What a run lives through: a failover of the database takes up to a minute, Spark may be away for

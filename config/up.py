@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
+from config.protection import unprotected
 from config.running import find_settings
 from config.stack import Services, Stack, StackError
 from config.stack.folder import PROJECT, default_folder
@@ -71,10 +73,17 @@ def announce(stack: Stack) -> None:
         f"  sign in as  {ADMIN}\n"
         f"  password    {stack.admin_password}\n"
         f"  logs        {stack.services.folder.logs}\n"
+        f"{_warning(stack)}"
         "Ctrl-C ends it.",
         sep="",
         flush=True,
     )
+
+
+def _warning(stack: Stack) -> str:
+    """What the code of assets is not kept from, in a paragraph of its own."""
+    text = unprotected(stack.services.env)
+    return "\n" + textwrap.fill(text, 88) + "\n\n" if text else ""
 
 
 def execute(command: Sequence[str]) -> int:

@@ -7,8 +7,10 @@ import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from slicewise.loading import load_bundle, module_name
 
@@ -16,7 +18,7 @@ DEFAULT_LIMIT_BYTES = 50 * 1024 * 1024
 UNPACK_LIMIT_FACTOR = 20
 """An archive may unpack to this many times the limit of a bundle at most."""
 
-__all__ = ["BundleError", "archive", "load_bundle", "module_name", "unpack"]
+__all__ = ["BundleError", "archive", "file_digests", "load_bundle", "module_name", "unpack"]
 
 
 class BundleError(ValueError):
@@ -49,11 +51,32 @@ def archive(folder: str | Path, *, limit: int = DEFAULT_LIMIT_BYTES) -> tuple[st
     return hashlib.sha256(raw).hexdigest(), gzip.compress(raw, mtime=0)
 
 
-def unpack(packed: bytes, target: str | Path) -> None:
+def file_digests(packed: bytes, digest: str) -> dict[str, bytes]:
+    """Return the SHA-256 of each file of an archive, by its path.
+
+    Raises BundleError for an archive that is not the one of the digest.
+    """
+    room = DEFAULT_LIMIT_BYTES * UNPACK_LIMIT_FACTOR
+    try:
+        with gzip.open(io.BytesIO(packed)) as file:
+            raw = file.read(room + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BundleError(f"the archive of bundle version {digest:.12} is damaged") from error
+    if hashlib.sha256(raw).hexdigest() != digest:
+        raise BundleError(f"the archive of bundle version {digest:.12} was changed")
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        return {
+            _safe_path(member).as_posix(): hashlib.sha256(_content(tar, member).read()).digest()
+            for member in tar
+        }
+
+
+def unpack(packed: bytes, target: str | Path, *, read_only: bool = False) -> None:
     """Unpacks an archive into the new folder ``target``, which appears whole or not at all.
 
-    Several processes may unpack the same archive at once. Raises BundleError for an archive with
-    links, devices, or paths that lead out of it.
+    Several processes may unpack the same archive at once. With ``read_only`` files have the mode
+    444 and folders 755, whatever the umask. Raises BundleError for an archive with links, devices,
+    or paths that lead out of it.
     """
     folder = Path(target)
     if folder.exists():
@@ -62,6 +85,8 @@ def unpack(packed: bytes, target: str | Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         _extract(packed, scratch)
+        if read_only:
+            _protect(scratch)
         scratch.chmod(0o755)
         try:
             os.rename(scratch, folder)
@@ -81,11 +106,22 @@ def _extract(packed: bytes, folder: Path) -> None:
                 raise BundleError("the archive unpacks to more than a bundle may hold")
             path = folder / _safe_path(member)
             path.parent.mkdir(parents=True, exist_ok=True)
-            source = tar.extractfile(member)
-            if source is None:
-                raise BundleError(f"the archive has no content for {member.name!r}")
             with path.open("wb") as file:
-                shutil.copyfileobj(source, file)
+                shutil.copyfileobj(_content(tar, member), file)
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    source = tar.extractfile(member)
+    if source is None:
+        raise BundleError(f"the archive has no content for {member.name!r}")
+    return source
+
+
+def _protect(folder: Path) -> None:
+    for place, _, names in os.walk(folder):
+        Path(place).chmod(0o755)
+        for name in names:
+            Path(place, name).chmod(0o444)
 
 
 def _safe_path(member: tarfile.TarInfo) -> PurePosixPath:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, get_args
 
 from slicewise.errors import DefinitionError
+from slicewise.memory_sizes import memory_bytes
 from slicewise.options import Engine, OnPartial, Outside, Pending, RunOptions, WriteMode
 
 NAME_LIMIT = 250
@@ -156,6 +157,11 @@ def _check_spans(options: RunOptions) -> None:
             f"timeout is more than 0 seconds, not {options.timeout!r}: every run would fail; leave"
             " it out for no limit"
         )
+    if options.memory is not None:
+        try:
+            memory_bytes(options.memory)
+        except ValueError as error:
+            raise DefinitionError(f"memory: {error}; leave it out for no limit") from None
     delay = options.retry_delay
     if not isinstance(delay, timedelta) and delay > timedelta.max.total_seconds():
         # A shorter one acts as an hour: files with such a one are in force.

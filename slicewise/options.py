@@ -9,6 +9,7 @@ from typing import Any, Literal
 from slicewise.definitions import PartitionDefinition
 from slicewise.iterables import read_once
 from slicewise.mapping import PartitionMapping
+from slicewise.memory_sizes import memory_bytes
 from slicewise.schedules import Schedule, schedule_json
 from slicewise.timing import Partition, Timing, When
 from slicewise.validations import AssetValidation
@@ -48,6 +49,7 @@ class RunOptions:
     retries: int = 0
     retry_delay: timedelta | float = DEFAULT_RETRY_DELAY
     timeout: timedelta | float | None = None
+    memory: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
     max_active_runs: int | None = None
@@ -87,6 +89,8 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
         "retries": options.retries,
         "retry_delay": _seconds(options.retry_delay),
         "timeout": None if options.timeout is None else _seconds(options.timeout),
+        # Left out, as in definitions from before the option: a new key makes a new version.
+        **({} if options.memory is None else {"memory": memory_bytes(options.memory)}),
         "params": dict(options.params),
         "priority": options.priority,
         "max_active_runs": options.max_active_runs,

@@ -154,6 +154,8 @@ class _Call:
     def _unexplained_end(self) -> str:
         if time.monotonic() > self._deadline:
             return f"took longer than {CALL_SECONDS:g} s and was stopped"
+        if excess := self._exited.get("excess"):
+            return f"was stopped: {excess}"
         if number := self._exited.get("signal"):
             return f"was ended by {signal.Signals(number).name} before it had finished"
         return f"ended its process by itself, with status {self._exited.get('status')}"

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.attempts import Attempt
-from assets_app.execution.runner_user import own_folder
+from assets_app.execution.runner_user import shared_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
 from slicewise.runner.client import WarmParent, WarmParentError
@@ -187,7 +187,7 @@ def spark_home() -> Path:
 
 
 def _submitted() -> Path:
-    return own_folder("submitted")
+    return shared_folder("submitted")
 
 
 def _folder(attempt: RunAttempt) -> Path:

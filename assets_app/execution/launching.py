@@ -16,11 +16,13 @@ from assets_app.execution.connections import connection_of
 from assets_app.execution.database import persist
 from assets_app.execution.inputs import UpstreamInput
 from assets_app.execution.keys import sent_keys
+from assets_app.execution.runner_user import own_folder
 from assets_app.execution.worker import GatewayWorker
-from assets_app.models import BundleVersion, RunAttempt
+from assets_app.models import BundleVersion, ProducerVersion, RunAttempt
 from assets_app.queries.clock import database_now
 from partitions_app.models import PartitionDefinition
 from slicewise.runner.client import RunnerProcess
+from slicewise.runner.run_limits import MEMORY_OPTION, MEMORY_SETTING, RunLimits
 
 
 def launch(
@@ -104,17 +106,29 @@ def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
         "asset": run.asset.name,
         "partition": spec,
         "partitions": sent_keys(PartitionDefinition.rule_of(spec), keys),
+        "limits": _limits(version).to_json(),
         "log_limit": settings.LOG_LIMIT_BYTES,
         "output_limit": settings.RUN_OUTPUT_LIMIT_BYTES + 1024 * run.partition_count,
     }
 
 
+def _limits(version: ProducerVersion) -> RunLimits:
+    """What a run may take: of the asset's own limit of memory and the server's, the lower one."""
+    asked, most = version.definition.get("memory"), settings.RUN_MEMORY
+    is_own = asked is not None and (most is None or asked <= most)
+    return RunLimits(
+        memory=asked if is_own else most,
+        memory_by=MEMORY_OPTION if is_own else f"setting {MEMORY_SETTING} of the server",
+        processes=settings.RUN_PROCESSES,
+        open_files=settings.RUN_OPEN_FILES,
+    )
+
+
 def _cached_archive(version: BundleVersion) -> Path:
     """The bundle version's archive in a file of this host, written once per digest."""
-    folder = settings.DATA_FOLDER / "archives"
+    folder = own_folder("archives", mode=0o700)
     archive: Path = folder / f"{version.digest}.tar.gz"
     if not archive.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / f"{version.digest}.{os.getpid()}.{uuid4()}"
         unfinished.write_bytes(bytes(version.archive))
         unfinished.rename(archive)

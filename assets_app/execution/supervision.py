@@ -427,6 +427,8 @@ class _Supervision:
         if time.monotonic() > self.deadline:
             limit = self.attempt.run.producer_version.definition["timeout"]
             return Failure(error=f"It ran longer than its timeout of {limit:g} s and was stopped.")
+        if excess := self.exited.get("excess"):
+            return Failure(error=excess)
         if reason := self.exited.get("error"):
             # No memory, or no process to be had.
             return Failure(

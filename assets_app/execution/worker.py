@@ -21,7 +21,12 @@ from assets_app.execution.company import Company
 from assets_app.execution.database import use_own_connection
 from assets_app.execution.engines import is_spark_server_there, tidy_host
 from assets_app.execution.leases import renew_all
-from assets_app.execution.runner_user import own_folder, runner_user
+from assets_app.execution.runner_user import (
+    own_folder,
+    refuse_closed_python,
+    runner_user,
+    slot_users,
+)
 from assets_app.models import Gateway, RunAttempt, RunState
 from assets_app.queries.clock import database_now
 from slicewise.runner.client import RunnerProcess, WarmParent
@@ -52,8 +57,13 @@ class GatewayWorker:
     """
 
     def __init__(self, name: str, queue: str, slots: int) -> None:
+        user = runner_user()
+        refuse_closed_python([] if user is None else [user])
         self.parent = WarmParent(
-            env=user_code_environment(), cache=own_folder("bundles"), user=runner_user()
+            env=user_code_environment(),
+            cache=own_folder("bundles"),
+            user=user,
+            slot_users=slot_users(slots),
         )
         self.parent.start()
         self.company = Company(slots, settings.SUSPECT_AFTER_LOSSES)

@@ -8,7 +8,13 @@ from functools import partial
 
 from slicewise.runner.child import main as child_main
 from slicewise.runner.parent import WarmParentLoop
-from slicewise.runner.processes import die_with_parent, renounce_privileges
+from slicewise.runner.processes import (
+    MemoryScore,
+    die_with_parent,
+    hide_from_others,
+    keep_only_rights_over_users,
+    renounce_privileges,
+)
 
 
 def main() -> None:
@@ -16,9 +22,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m slicewise.runner", description=__doc__)
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--parent-pid", type=int, required=True)
+    parser.add_argument("--becomes-others", action="store_true", help="runners have other users")
     options = parser.parse_args()
     die_with_parent(options.parent_pid)
     renounce_privileges()
+    score = MemoryScore()
+    hide_from_others()
     # Signals of a terminal and of an orderly stop are the worker's to act on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -30,9 +39,11 @@ def main() -> None:
     from slicewise.runner import hooks, work
 
     spark.preload()
+    if options.becomes_others:
+        keep_only_rights_over_users()
     control.send(b"ready\n")
     performs = {"run": work.perform, "hook": hooks.perform}
-    WarmParentLoop(control, partial(child_main, performs)).serve()
+    WarmParentLoop(control, partial(child_main, performs), score).serve()
     os._exit(0)
 
 

@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from typing import TextIO
@@ -16,17 +17,22 @@ from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import (
     adopt_orphans,
+    become,
     die_with_parent,
-    end_first_where_memory_is_short,
+    hide_from_others,
 )
+from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import is_submitted
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 
 _CHANNEL = 3
 
 
-def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
-    """A process group of its own, bound to the parent's life, with channel and log and no more.
+def become_runner(
+    parent: int, channel: int, log: int, user: tuple[int, int] | None = None
+) -> tuple[int, int]:
+    """A process group of its own, bound to the parent's life, with channel and log and no more,
+    under another user and group if there is one for it.
 
     Returns the numbers of channel and log. The log stands behind stdout and stderr.
     """
@@ -34,7 +40,6 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     die_with_parent(parent)
     # What detaches itself stays this run's until it ends: the warm parent cannot tell whose it was.
     adopt_orphans()
-    end_first_where_memory_is_short()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     # Lifted out of the way first: either may be one of the numbers that are given out below.
@@ -45,6 +50,10 @@ def become_runner(parent: int, channel: int, log: int) -> tuple[int, int]:
     os.dup2(log, 2)
     os.dup2(channel, _CHANNEL, inheritable=False)
     os.closerange(_CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    if user is not None:
+        become(user)
+        die_with_parent(parent)
+    hide_from_others()
     _start_afresh()
     return _CHANNEL, 1
 
@@ -62,10 +71,21 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
+        home = request.get("home")
+        RunLimits.of(request.get("limits")).impose(is_only_user=home is not None)
+        if home is not None:
+            _live_in(home)
         perform = _interrupt if operation == "interrupt" else performs[operation]
         if is_submitted(request):
             perform = submit.launch
         return answer_run(perform, request, Channel(connection))
+
+
+def _live_in(home: str) -> None:
+    """Of a user that no other run has: a home, and files that its group may change."""
+    os.environ |= {"HOME": home, "TMPDIR": home}
+    tempfile.tempdir = None  # where it was found before
+    os.umask(0o002)
 
 
 def answer_run(perform: Perform, request: Message, worker: Channel) -> int:

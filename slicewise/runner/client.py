@@ -11,7 +11,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from slicewise.bundles import BundleError
+from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
+from slicewise.runner.session import is_submitted
+from slicewise.runner.slot_users import Claim, NoFreeUserError, SlotUsers
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
 __all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentError"]
@@ -39,16 +43,25 @@ class WarmParent:
     """A warm parent process and the way to ask it for runners; safe to use from several threads.
 
     ``env`` is the whole environment of the parent, and so of everything that user code sees, but
-    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which runners unpack bundles. ``user`` has
-    parent and runners run under another user and group, which takes root; the folder is theirs.
+    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which bundles are unpacked for runners.
+    ``user`` has runners run under another user and group, which have to be able to read the folder.
+    It takes root: the parent stays that, keeps the rights to become that user and to end its
+    processes, and runs no code of people. ``slot_users`` are users of which each run has one by
+    itself, and ``user`` then is that of what runs no code.
     """
 
     def __init__(
-        self, *, env: Mapping[str, str], cache: Path, user: tuple[int, int] | None = None
+        self,
+        *,
+        env: Mapping[str, str],
+        cache: Path,
+        user: tuple[int, int] | None = None,
+        slot_users: SlotUsers | None = None,
     ) -> None:
         self._env = {**env, "OPENBLAS_NUM_THREADS": "1"}
-        self._cache = Path(cache)
+        self._bundles = BundleCache(Path(cache))
         self._user = user
+        self._slot_users = slot_users
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -80,13 +93,11 @@ class WarmParent:
         None is forked once the monotonic clock of this host is past the request's ``not_after``.
         Raises WarmParentError, and RequestTooLargeError before anything is forked.
         """
-        full = {**request, "cache": str(self._cache)}
-        return self._ask("run", full, float(request.get("watchdog") or 0) or None)
+        return self._fork("run", request)
 
     def call_hook(self, request: Message) -> RunnerProcess:
         """Forks a runner that calls a function after its run. Raises as `launch` does."""
-        full = {**request, "cache": str(self._cache)}
-        return self._ask("hook", full, float(request.get("watchdog") or 0) or None)
+        return self._fork("hook", request)
 
     def interrupt(self, remote: str, session_id: str) -> None:
         """Stops all Spark work of a session, which need not have been opened by this worker.
@@ -104,7 +115,59 @@ class WarmParent:
             elif message["type"] == "exited" and message["status"] != 0:
                 raise WarmParentError(f"session {session_id} was not interrupted: {failure}")
 
-    def _ask(self, operation: str, body: Message, watchdog: float | None) -> RunnerProcess:
+    def _fork(self, operation: str, request: Message) -> RunnerProcess:
+        full, watchdog = self._full(request), float(request.get("watchdog") or 0) or None
+        if self._slot_users is None:
+            return self._ask(operation, full, watchdog)
+        try:
+            claim = self._slot_users.claim(self._end_all)
+        except (NoFreeUserError, OSError, subprocess.SubprocessError) as error:
+            raise WarmParentError(f"no user for the run: {error}") from error
+        try:
+            full["home"] = str(claim.home)
+            if is_submitted(request):
+                full["spark"] = {**request["spark"], "folder": str(claim.home / "submitted")}
+            return self._ask(operation, full, watchdog, claim)
+        except BaseException:
+            claim.let_go()
+            raise
+
+    def _end_all(self, user: tuple[int, int]) -> bool:
+        """Whether no process of a user that no run has is left."""
+        answer = self._send_for("end", {}, {"user": user}, None)
+        last = list(answer.messages(_SEND_TIMEOUT_SECONDS))[-1]
+        return bool(last.get("is_user_gone"))
+
+    def _full(self, request: Message) -> Message:
+        """The request with what this side has laid out for the runner."""
+        bundle = request["bundle"]
+        try:
+            laid_out: Message = {"root": str(self._bundles.root(bundle))}
+            if is_submitted(request):
+                laid_out["py_files"] = [*map(str, self._bundles.shipped(bundle))]
+        except (OSError, BundleError) as error:
+            raise WarmParentError(f"the bundle is not laid out: {error}") from error
+        return {**request, **laid_out}
+
+    def _ask(
+        self,
+        operation: str,
+        body: Message,
+        watchdog: float | None,
+        claim: Claim | None = None,
+    ) -> RunnerProcess:
+        header = {
+            "watchdog": watchdog,
+            "not_after": body.get("not_after"),
+            "user": self._user if claim is None else claim.user,
+            "is_own_user": claim is not None,
+            "limits": body.get("limits"),
+        }
+        return self._send_for(operation, body, header, claim)
+
+    def _send_for(
+        self, operation: str, body: Message, header: Message, claim: Claim | None
+    ) -> RunnerProcess:
         request = encode(body)
         if len(request) > REQUEST_LIMIT_BYTES:
             raise RequestTooLargeError(len(request))
@@ -112,10 +175,9 @@ class WarmParent:
         status, status_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         log, log_end = os.pipe2(os.O_CLOEXEC)
         try:
-            header = {
-                "op": operation, "watchdog": watchdog, "not_after": body.get("not_after"),
-            }  # fmt: skip
-            self._send(header, [channel_end.fileno(), log_end, status_end.fileno()])
+            self._send(
+                {"op": operation, **header}, [channel_end.fileno(), log_end, status_end.fileno()]
+            )
         except BaseException:
             channel.close()
             status.close()
@@ -131,6 +193,7 @@ class WarmParent:
             status=status,
             log_limit=int(body.get("log_limit") or 0),
             output_limit=int(body.get("output_limit") or 0),
+            claim=claim,
         )
         channel.settimeout(_SEND_TIMEOUT_SECONDS)
         try:
@@ -176,21 +239,16 @@ class WarmParent:
         return ours
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
-        self._cache.mkdir(parents=True, exist_ok=True)
-        if self._user is not None:
-            os.chown(self._cache, *self._user)
-        uid, gid = self._user or (None, None)
         number = control.fileno()
         command = [sys.executable, "-m", "slicewise.runner", "--control-fd", str(number)]
+        if self._user is not None:
+            command.append("--becomes-others")
         return subprocess.Popen(
             [*command, "--parent-pid", str(os.getpid())],
             env=self._env,
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             pass_fds=[number],
-            user=uid,
-            group=gid,
-            extra_groups=None if self._user is None else [],
         )
 
     def _end_process(self) -> None:

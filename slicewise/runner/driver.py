@@ -7,13 +7,14 @@ from pathlib import Path
 
 from slicewise.runner.channel import Channel, receive_channel
 from slicewise.runner.child import answer_run
-from slicewise.runner.processes import die_with_parent
+from slicewise.runner.processes import die_with_parent, hide_from_others
 from slicewise.runner.submit import FOLDER_VARIABLE, TOKEN_VARIABLE, open_socket
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_message
 
 
 def main() -> int:
     """Fetches channel and request from the runner, and makes the run; the exit status."""
+    hide_from_others()
     die_with_parent(os.getppid())
     channel, request = _fetch()
     logging.basicConfig(

@@ -1,16 +1,21 @@
 """One runner as its worker follows it: messages, log and end, merged into one stream."""
 
 import codecs
+import logging
 import os
 import select
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 from slicewise.runner.messages import refuse_malformed
+from slicewise.runner.slot_users import Claim
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode
+
+log = logging.getLogger(__name__)
 
 DEFAULT_LOG_LIMIT_BYTES = 10 * 1024 * 1024
 DEFAULT_OUTPUT_LIMIT_BYTES = 32 * 1024 * 1024
@@ -34,9 +39,11 @@ class RunnerProcess:
         status: socket.socket,
         log_limit: int = 0,
         output_limit: int = 0,
+        claim: Claim | None = None,
     ) -> None:
         self.pid: int | None = None
         """Known from the message ``started`` on."""
+        self._claim = claim
         self._channel = channel
         self._log = log
         self._status = status
@@ -216,6 +223,12 @@ class RunnerProcess:
         os.close(self._log)
         if self._pidfd is not None:
             os.close(self._pidfd)
+        if self._claim is not None:
+            is_clean = bool((self._exited or {}).get("is_user_gone"))
+            try:
+                self._claim.release(is_clean=is_clean)
+            except (OSError, subprocess.SubprocessError) as error:
+                log.warning("home of a run not removed", extra={"error": str(error)})
 
 
 class _LogText:

@@ -22,7 +22,7 @@ from slicewise.runner.given import outlets_of
 from slicewise.runner.keys import read_partitions
 from slicewise.runner.session import NoSparkError
 from slicewise.runner.wire import Message
-from slicewise.runner.work import find_producer, unpacked
+from slicewise.runner.work import bundle_root, find_producer
 from slicewise.signatures import wanted_names
 from slicewise.tracebacks import one_line, user_traceback
 
@@ -33,7 +33,7 @@ class AfterRunError(RuntimeError):
 
 def perform(request: Message, worker: Channel) -> int:
     """Calls the function that the request names, and says how it went; the exit status."""
-    root = unpacked(request)
+    root = bundle_root(request)
     # A definition file may make columns at its top, as it may where it is loaded.
     spark.use_connect()
     with importable(root):

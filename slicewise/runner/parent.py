@@ -8,14 +8,25 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 from slicewise.garbage import freeze_what_is_loaded
-from slicewise.runner.processes import adopt_orphans, children, kill_group
+from slicewise.runner.processes import (
+    MemoryScore,
+    adopt_orphans,
+    children,
+    end_all_of,
+    has_processes,
+    kill_group,
+)
+from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
+# A run takes some gigabytes a second where memory is there to be had.
+_MEMORY_LOOK_SECONDS = 0.1
 # For killed processes to end in; one that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
 _DESCRIPTORS_PER_REQUEST = 3
@@ -33,18 +44,27 @@ class _Runner:
     watchdog: float
     last_ping: float
     lines: LineBuffer
+    limits: RunLimits
+    own_user: tuple[int, int] | None = None
+    """Its user, if no other run has it."""
+    excess: str | None = None
+    """Of which of its limits it had more, once it was killed for that."""
 
 
 class WarmParentLoop:
     """Forks, watches and reaps runners until the control socket is closed."""
 
-    def __init__(self, control: socket.socket, child_main: ChildMain) -> None:
+    def __init__(
+        self, control: socket.socket, child_main: ChildMain, score: MemoryScore | None = None
+    ) -> None:
         self._control = control
         self._child_main = child_main
+        self._score = score or MemoryScore()
         self._selector = selectors.DefaultSelector()
         self._runners: dict[int, _Runner] = {}
         # Killed, and not ended yet.
         self._lingering: set[int] = set()
+        self._next_look = 0.0
 
     def serve(self) -> None:
         """Returns in the parent when the worker has gone; never returns in a forked child."""
@@ -52,10 +72,11 @@ class WarmParentLoop:
         freeze_what_is_loaded()
         self._selector.register(self._control, selectors.EVENT_READ, None)
         while True:
-            events = self._selector.select(_LONGEST_SLEEP_SECONDS)
+            events = self._selector.select(self._pause())
             # Before anything is read: after a stop of worker and parent together, pings that lie
             # in the sockets must not make up for the time in which nobody watched.
             self._kill_unwatched()
+            self._kill_greedy()
             self._reap_lingering()
             for key, _ in events:
                 if key.data is None:
@@ -71,7 +92,10 @@ class WarmParentLoop:
         if received is None:
             return False
         header, (channel, log, status) = received
-        self._fork(header, channel, log, socket.socket(fileno=status))
+        if header["op"] == "end":
+            self._end_for(tuple(header["user"]), socket.socket(fileno=status))
+        else:
+            self._fork(header, channel, log, socket.socket(fileno=status))
         os.close(channel)
         os.close(log)
         return True
@@ -85,18 +109,29 @@ class WarmParentLoop:
         if time.monotonic() > not_after:
             _refuse(status, _TOO_LATE)
             return
+        user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
-            pid = os.fork()
+            with self._score.highest():
+                pid = os.fork()
         except OSError as error:
             _refuse(status, f"fork: {error}")
             return
         if pid == 0:
             if time.monotonic() > not_after:
                 _end_too_late(channel)
-            _run_child(self._child_main, parent, str(header["op"]), channel, log)
+            _run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
         _try_setpgid(pid)
         last_ping = min(time.monotonic(), not_after - watchdog)
-        runner = _Runner(pid, os.pidfd_open(pid), status, watchdog, last_ping, LineBuffer(4096))
+        runner = _Runner(
+            pid,
+            os.pidfd_open(pid),
+            status,
+            watchdog,
+            last_ping,
+            LineBuffer(4096),
+            RunLimits.of(header.get("limits")),
+            user if header.get("is_own_user") else None,
+        )
         self._runners[pid] = runner
         status.setblocking(False)
         self._selector.register(status, selectors.EVENT_READ, runner)
@@ -126,6 +161,24 @@ class WarmParentLoop:
             if now - runner.last_ping > runner.watchdog:
                 kill_group(runner.pid)
 
+    def _pause(self) -> float:
+        has_memory_limits = any(one.limits.memory is not None for one in self._runners.values())
+        return _MEMORY_LOOK_SECONDS if has_memory_limits else _LONGEST_SLEEP_SECONDS
+
+    def _kill_greedy(self) -> None:
+        """Kill runs that have more than their limits allow."""
+        now = time.monotonic()
+        if not self._runners or now < self._next_look:
+            return
+        self._next_look = now + self._pause()
+        # What gave up being adopted by its run would be counted with none.
+        self._end_orphans()
+        for runner in self._runners.values():
+            if runner.excess is None:
+                runner.excess = runner.limits.excess(runner.pid)
+            if runner.excess is not None:
+                kill_group(runner.pid)
+
     def _reap(self, runner: _Runner) -> None:
         # The group is killed while its leader is a zombie: its number cannot be another's yet.
         kill_group(runner.pid)
@@ -137,11 +190,32 @@ class WarmParentLoop:
         if runner.status in self._selector.get_map():
             self._selector.unregister(runner.status)
         code = os.waitstatus_to_exitcode(wait_status)
-        _tell(
-            runner.status,
-            {"type": "exited", "status": code, "signal": -code if code < 0 else None},
-        )
+        ended = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
+        if runner.excess is not None:
+            ended["excess"] = runner.excess
+        if runner.own_user is not None:
+            ended["is_user_gone"] = self._end_user(runner.own_user)
+        _tell(runner.status, ended)
         runner.status.close()
+
+    def _end_for(self, user: tuple[int, int], status: socket.socket) -> None:
+        """Answer whether all processes of a user that no run has are gone."""
+        is_gone = self._end_user(user)
+        _tell(status, {"type": "exited", "status": 0, "signal": None, "is_user_gone": is_gone})
+        status.close()
+
+    def _end_user(self, user: tuple[int, int]) -> bool:
+        """Kill all processes of a user, wherever they detached themselves to; return whether none
+        is left.
+        """
+        patience = time.monotonic() + _ORPHAN_SECONDS
+        while not end_all_of(user) or has_processes(user[0]):
+            self._end_orphans()
+            if time.monotonic() > patience:
+                return False
+            time.sleep(_ORPHAN_LOOK_SECONDS)
+        self._end_orphans()
+        return True
 
     def _end_orphans(self) -> None:
         """Kills what ended runners left behind in process groups of its own, generation by one.
@@ -185,14 +259,20 @@ def _end_too_late(channel: int) -> NoReturn:
         os._exit(1)
 
 
-def _run_child(main: ChildMain, parent: int, operation: str, channel: int, log: int) -> None:
+def _run_child(
+    main: Callable[[int, int], int],
+    parent: int,
+    channel: int,
+    log: int,
+    user: tuple[int, int] | None,
+) -> NoReturn:
     """In the forked process: becomes the runner, and never returns."""
     status = 1
     try:
         from slicewise.runner.child import become_runner
 
-        channel, log = become_runner(parent, channel, log)
-        status = main(operation, channel, log)
+        channel, log = become_runner(parent, channel, log, user)
+        status = main(channel, log)
     finally:
         os._exit(status)
 

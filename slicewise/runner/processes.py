@@ -1,14 +1,20 @@
-"""What Linux offers to keep processes from outliving the ones they work for."""
+"""What Linux offers to keep processes from outliving the ones they work for, and apart."""
 
 import ctypes
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SET_PDEATHSIG = 1
+_SET_DUMPABLE = 4
+_DROP_BOUNDING = 24
 _SET_CHILD_SUBREAPER = 36
 _SET_NO_NEW_PRIVILEGES = 38
+_KILL, _SETGID, _SETUID = 5, 6, 7
+_HIGHEST_CAPABILITY = 63
+_CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -33,10 +39,110 @@ def renounce_privileges() -> None:
     _prctl(_SET_NO_NEW_PRIVILEGES, 1)
 
 
-def end_first_where_memory_is_short() -> None:
-    """The kernel ends this process and its descendants before the worker that others depend on."""
-    with suppress(OSError):  # where it may not be said, all are alike
-        Path("/proc/self/oom_score_adj").write_text("1000")
+def hide_from_others() -> None:
+    """Nobody but root looks into this process's memory, environment and descriptors, nor does one
+    of the same user.
+
+    Holds until the process starts another program or becomes another user.
+    """
+    _prctl(_SET_DUMPABLE, 0)
+
+
+def keep_only_rights_over_users() -> None:
+    """Of root's rights keep those to become another user and to end processes of other users."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    # Effective, permitted and inheritable ones: the lower halves, then the upper ones.
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, sets), "capget")
+    kept = sets[1] & (1 << _KILL | 1 << _SETGID | 1 << _SETUID)
+    for number in range(_HIGHEST_CAPABILITY + 1):
+        if not kept >> number & 1:
+            # Without the right to do so: then nothing that this process starts gets more than it.
+            _libc.prctl(_DROP_BOUNDING, ctypes.c_ulong(number), 0, 0, 0)
+    _check(_libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)), "capset")
+
+
+def become(user: tuple[int, int]) -> None:
+    """Become this user and group, and nothing else, for good.
+
+    What `die_with_parent` and `hide_from_others` have said is to be said again.
+    """
+    uid, gid = user
+    if uid <= 0 or gid < 0:
+        raise ValueError(f"user code does not run as the user {uid} of the group {gid}")
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if os.getresuid() != (uid, uid, uid):
+        os._exit(1)
+
+
+def end_all_of(user: tuple[int, int]) -> bool:
+    """Kill all processes of a user; return whether that was done.
+
+    In one step of the kernel, so that none of them outruns it by forking: a child becomes that
+    user, and may then signal nothing but the user's processes. One of them may kill the child
+    first.
+    """
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            become(user)
+            if _effective_capabilities() == 0:
+                os.kill(-1, signal.SIGKILL)
+                status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def has_processes(uid: int) -> bool:
+    """Whether a process of a user is there that has not ended."""
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            with suppress(OSError):  # it has gone meanwhile
+                if entry.name.isdecimal() and entry.stat().st_uid == uid:
+                    state = Path(entry.path, "stat").read_text().rpartition(")")[2].split()[0]
+                    if state not in "ZX":
+                        return True
+    return False
+
+
+def _effective_capabilities() -> int:
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, sets), "capget")
+    return int(sets[0]) | int(sets[3])
+
+
+class MemoryScore:
+    """How soon the kernel ends this process where memory is short.
+
+    Made before `hide_from_others`, after which a process may not say so of itself any more.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        with suppress(OSError):  # where it may not be said, all are alike
+            self._file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+            self._own = os.read(self._file, 16)
+
+    @contextmanager
+    def highest(self) -> Iterator[None]:
+        """What is forked within the block, and its descendants, end before the worker that others
+        depend on.
+        """
+        self._set(b"1000")
+        try:
+            yield
+        finally:
+            self._set(self._own if self._file is not None else b"")
+
+    def _set(self, score: bytes) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                os.pwrite(self._file, score, 0)
 
 
 def children() -> list[int]:
@@ -55,6 +161,10 @@ def kill_group(pid: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl({option})")
+
+
+def _check(result: int, call: str) -> None:
+    if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"prctl({option}): {os.strerror(number)}")
+        raise OSError(number, f"{call}: {os.strerror(number)}")

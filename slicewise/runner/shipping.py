@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 _PACKAGE = Path(__file__).parents[1]
 
 
-def sdk_archive(cache: Path) -> Path:
+def sdk_archive(cache: Path, place: Path | None = None) -> Path:
     """An archive of this package, made once for each state of its files and version of Python.
 
     It holds compiled files, for the Python that makes it, beside the sources, for all others:
-    compiling takes longer than all else that a driver does before it begins.
+    compiling takes longer than all else that a driver does before it begins. ``place`` is the
+    folder that the archive is read from, if that is another one.
     """
     sources = sorted(_PACKAGE.rglob("*.py"))
     archive = cache / f"slicewise-{_digest(sources)}.zip"
@@ -26,9 +27,9 @@ def sdk_archive(cache: Path) -> Path:
             with _Unfinished(archive) as out:
                 for source in sources:
                     name = f"{_PACKAGE.name}/{source.relative_to(_PACKAGE).as_posix()}"
-                    out.write(source, name)
-                    _compile(source, f"{archive}/{name}", compiled)
-                    out.write(compiled, f"{name}c")
+                    out.writestr(_member(name), source.read_bytes())
+                    _compile(source, f"{(place or cache) / archive.name}/{name}", compiled)
+                    out.writestr(_member(f"{name}c"), compiled.read_bytes())
     return archive
 
 
@@ -39,8 +40,16 @@ def bundle_archive(cache: Path, root: Path, digest: str) -> Path:
         with _Unfinished(archive) as out:
             for path in sorted(root.rglob("*")):
                 if path.is_file():
-                    out.write(path, path.relative_to(root).as_posix())
+                    name = path.relative_to(root).as_posix()
+                    out.writestr(_member(name), path.read_bytes())
     return archive
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A file of an archive that says nothing of time: the same files make the same archive."""
+    found = zipfile.ZipInfo(name)
+    found.compress_type, found.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+    return found
 
 
 def _compile(source: Path, place: str, target: Path) -> None:
@@ -66,8 +75,7 @@ class _Unfinished:
 
     def __enter__(self) -> zipfile.ZipFile:
         self._archive.parent.mkdir(parents=True, exist_ok=True)
-        # Files may bear times from before 1980, which an archive cannot say.
-        self._zip = zipfile.ZipFile(self._path, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False)
+        self._zip = zipfile.ZipFile(self._path, "w", zipfile.ZIP_DEFLATED)
         return self._zip
 
     def __exit__(self, kind: object, *_: object) -> None:

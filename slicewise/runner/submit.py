@@ -20,11 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slicewise.bundles import unpack
 from slicewise.locales import with_utf8_names
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import die_with_parent
-from slicewise.runner.shipping import bundle_archive, sdk_archive
 from slicewise.runner.wire import HEADER_LIMIT_BYTES, Message, WireError, encode, read_message
 
 FOLDER_VARIABLE, TOKEN_VARIABLE = "SLICEWISE_CHANNEL", "SLICEWISE_CHANNEL_TOKEN"
@@ -125,15 +123,11 @@ def _submit(request: Message, folder: Path, worker: Channel) -> int:
 
 
 def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[bytes]":
-    facts, cache = request["spark"], Path(request["cache"])
-    packed = Path(request["bundle"]["archive"]).read_bytes()
-    digest = str(request["bundle"]["digest"])
+    facts = request["spark"]
     # A copy of its own: relative paths begin here, for reading and for writing.
     work, scratch = folder / "bundle", folder / "scratch"
-    unpack(packed, work)
+    shutil.copytree(request["root"], work, copy_function=shutil.copyfile)
     scratch.mkdir()
-    shipped = cache / "shipped"
-    py_files = [sdk_archive(shipped), bundle_archive(shipped, work, digest)]
     conf = {"spark.sql.warehouse.dir": f"file://{folder}/warehouse", **facts["conf"]}
     env = {
         **with_utf8_names(os.environ),
@@ -146,7 +140,7 @@ def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[byte
         TOKEN_VARIABLE: token,
     }
     return subprocess.Popen(
-        submit_command({**facts, "conf": conf}, py_files),
+        submit_command({**facts, "conf": conf}, [*map(Path, request["py_files"])]),
         env=env,
         cwd=work,
         stdin=subprocess.DEVNULL,

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from slicewise import spark
 from slicewise.assets import Asset
-from slicewise.bundles import unpack
 from slicewise.invoke import Producer, invoke, keep
 from slicewise.io.recorded import LostDataError
 from slicewise.key_json import key_to_json
@@ -15,6 +14,7 @@ from slicewise.registry import Registry, collecting
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.parts import Unmade, make
+from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import LazySession
 from slicewise.runner.validating import DatabaseClock, Validating
 from slicewise.runner.wire import Message
@@ -31,7 +31,7 @@ def perform(request: Message, worker: Channel) -> int:
 
     Whatever goes wrong before the definition is imported is the platform's failure.
     """
-    root = unpacked(request)
+    root = bundle_root(request)
     session = LazySession(request, worker)
     try:
         with importable(root):
@@ -53,13 +53,9 @@ def perform(request: Message, worker: Channel) -> int:
     return 0
 
 
-def unpacked(request: Message) -> Path:
-    """The folder of the bundle version, unpacked once for all runs that use it."""
-    bundle = request["bundle"]
-    folder = Path(request["cache"]) / "bundles" / str(bundle["digest"])
-    if not folder.exists():
-        unpack(Path(bundle["archive"]).read_bytes(), folder)
-    return folder.resolve()
+def bundle_root(request: Message) -> Path:
+    """The folder of the bundle version, as the worker has unpacked it."""
+    return Path(request["root"]).resolve()
 
 
 def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, Asset]]:
@@ -124,7 +120,9 @@ def _failure(error: BaseException, root: Path, request: Message) -> Message:
     keys = request["partitions"]
     by_data = isinstance(error, ValidationFailedError)  # whose sentence says it all
     said = _shortened(error) if by_data else one_line(error)
-    for more in filter(None, (spark.engine_advice(error), spark.write_cause(error))):
+    limits = RunLimits.of(request.get("limits"))
+    advice = (spark.engine_advice(error), spark.write_cause(error), limits.advice(error))
+    for more in filter(None, advice):
         error.add_note(more)
         said = f"{said} {more}"
     return {

@@ -121,7 +121,7 @@ def test_every_setting_has_a_line_and_every_line_a_setting() -> None:
     text = (PROJECT / "docs/reference/settings.md").read_text()
     own, _, _ = text.partition("## Read by others")
     source = (PROJECT / "config/settings.py").read_text()
-    call = r"(?:env\.\w+\(|(?:above_zero|at_least_one)\(\s*env,)"
+    call = r"(?:env\.\w+\(|(?:above_zero|at_least_one|memory)\(\s*env,)"
     read = set(re.findall(call + r'\s*"([A-Z_]+)"', source))
     lines = [line.split("|")[1] for line in own.splitlines() if line.startswith("| `")]
     assert read == {name for cell in lines for name in re.findall("`([A-Z_]+)`", cell)}

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from assets_app.execution.runner_user import own_folder, runner_user
+from assets_app.execution.runner_user import own_folder, runner_user, shared_folder
 
 
 def test_without_a_setting_it_is_the_worker_s_own(settings: Any, tmp_path: Path) -> None:
@@ -17,6 +17,7 @@ def test_without_a_setting_it_is_the_worker_s_own(settings: Any, tmp_path: Path)
     assert runner_user() is None
     assert own_folder("bundles") == tmp_path / "bundles"
     assert own_folder("bundles").stat().st_uid == os.geteuid()
+    assert shared_folder("submitted") == tmp_path / "submitted"
 
 
 @pytest.mark.parametrize("name", ["no-such-user", "4294967290"])
@@ -42,6 +43,6 @@ def test_folders_are_given_to_the_user_by_name_or_number(settings: Any, tmp_path
     for name in ("nobody", str(nobody.pw_uid)):
         settings.RUNNER_USER = name
         assert runner_user() == (nobody.pw_uid, nobody.pw_gid)
-    folder = own_folder("submitted")
+    folder = shared_folder("submitted")
     assert folder.name == f"submitted-{nobody.pw_uid}"
     assert folder.stat().st_uid == nobody.pw_uid

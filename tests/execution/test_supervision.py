@@ -272,6 +272,47 @@ def test_a_process_that_is_killed_each_time_fails_in_the_end(run: Run, worker: W
     assert "SIGKILL" in run.error
 
 
+def test_a_run_that_had_more_than_its_limit_fails_by_its_own_fault(
+    run: Run, worker: Worker
+) -> None:
+    worker.said = [{**KILLED, "excess": "The run had 3 GiB in memory, and its limit is 2 GiB."}]
+    assert execute(run).state == RunState.FAILED
+    assert run.error == "The run had 3 GiB in memory, and its limit is 2 GiB."
+    assert (run.error_kind, run.lost_attempts) == (FailureKind.CODE, 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "server_s", "expected", "by"),
+    [
+        (None, None, None, "setting SLICEWISE_RUN_MEMORY of the server"),
+        (100, None, 100, "memory= of the asset"),
+        (None, 200, 200, "setting SLICEWISE_RUN_MEMORY of the server"),
+        (100, 200, 100, "memory= of the asset"),
+        (300, 200, 200, "setting SLICEWISE_RUN_MEMORY of the server"),
+    ],
+)
+def test_the_lower_limit_of_memory_holds(
+    run: Run,
+    worker: Worker,
+    settings: Any,
+    own: int | None,
+    server_s: int | None,
+    expected: int | None,
+    by: str,
+) -> None:
+    settings.RUN_MEMORY = server_s
+    version = run.producer_version
+    version.definition |= {} if own is None else {"memory": own}
+    version.save()
+    execute(run)
+    assert worker.launched[0]["limits"] == {
+        "memory": expected,
+        "memory_by": by,
+        "processes": 4096,
+        "open_files": 65_536,
+    }
+
+
 def test_while_spark_is_away_nothing_begins_that_needs_it(
     run: Run, worker: Worker, gateway: Gateway
 ) -> None:

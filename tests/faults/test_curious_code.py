@@ -5,8 +5,6 @@ ARCHITECTURE.md; that it gets nothing by itself there either is shown by tests/e
 
 import os
 import pwd
-import shutil
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +15,7 @@ from config.stack.commands import worker
 from config.stack.stack import runnable
 from tests.e2e.conftest import log_of
 from tests.faults.crew import Crew
+from tests.reachable_python import reaching_python
 
 NOBODY = "nobody"
 
@@ -35,25 +34,6 @@ def secrets(crew: Crew) -> dict[str, str]:
         **{name: urlsplit(env[name]).password or "" for name in ("DATABASE_URL", "REDIS_URL")},
         "Spark": env["SPARK_REMOTE"].partition("token=")[2],
     }
-
-
-def reaching_python(folder: Path) -> list[str]:
-    """Words before a command such that others than root can reach this Python: where it lies in a
-    folder that is root's alone, as in a home, the command sees another folder in its place.
-    """
-    places = [*Path(os.path.realpath(sys.executable)).parents][::-1]
-    closed = next((place for place in places if not place.stat().st_mode & 0o001), None)
-    if closed is None:
-        return []
-    inner = places[places.index(closed) + 1]
-    steps = (
-        f"mount --bind {inner} {folder}",
-        f"mount -t tmpfs -o mode=755 tmpfs {closed}",
-        f"mkdir {inner}",
-        f"mount --bind {folder} {inner}",
-        'exec "$@"',
-    )
-    return [shutil.which("unshare") or "", "--mount", "sh", "-ec", "; ".join(steps), "sh"]
 
 
 def test_code_under_a_user_of_its_own_finds_no_credentials(

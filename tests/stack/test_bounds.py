@@ -8,7 +8,7 @@ import environ
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.bounds import above_zero, at_least_one
+from config.bounds import above_zero, at_least_one, memory
 
 
 @pytest.mark.parametrize("text", ["0", "-1"])
@@ -37,6 +37,26 @@ def test_a_count_of_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNT", "1")
     assert at_least_one(environ.Env(), "COUNT", default=10) == 1
     assert at_least_one(environ.Env(), "OTHER", default=10) == 10
+
+
+@pytest.mark.parametrize("text", ["0", "2", "-2g", "0g", "two gigabytes", "1e9", "9" * 30 + "g"])
+def test_a_text_that_is_no_amount_of_memory_stops_the_start(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY", text)
+    with pytest.raises(ImproperlyConfigured, match=r'MEMORY: an amount .* such as "512m"'):
+        memory(environ.Env(), "MEMORY")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("512m", 2**29), ("2g", 2**31), ("1.5 GiB", 3 * 2**29), ("4KB", 4096)]
+)
+def test_an_amount_of_memory_is_taken(
+    text: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY", text)
+    assert memory(environ.Env(), "MEMORY") == size
+    assert memory(environ.Env(), "OTHER") is None
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_the_usual_port_is_left_to_whoever_has_it_and_that_is_said(
         stack.stop()
     said = capsys.readouterr().out
     assert f"Port {port} is taken: the pages are on another one." in said
+    assert "Code of assets" in said  # and what it is not kept from
     assert f":{port}\n" not in said
 
 

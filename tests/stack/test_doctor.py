@@ -14,7 +14,7 @@ from config import doctor
 from config.stack import Services, machine, ports, redis_release
 
 PROJECT = Path(__file__).resolve().parents[2]
-SUBJECTS = ["Python", "Java", "Spark", "PostgreSQL", "Redis", "Disk", "Chromium"]
+SUBJECTS = ["Python", "Java", "Spark", "PostgreSQL", "Redis", "User code", "Disk", "Chromium"]
 
 
 def test_it_looks_at_everything_and_gives_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,24 @@
+"""Amounts of memory as people write them: "512m", "2g"."""
+
+import re
+
+_UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_PATTERN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kmgt])(?:i?b)?", re.IGNORECASE)
+
+
+def memory_bytes(text: object) -> int:
+    """Return the bytes that a text names. Raises ValueError for a text that names none."""
+    found = _PATTERN.fullmatch(text) if isinstance(text, str) else None
+    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0
+    if size < 1:
+        raise ValueError(f'an amount of memory is a text such as "512m" or "2g", not {text!r}')
+    return size
+
+
+def memory_text(size: int) -> str:
+    """Return bytes for people, in the largest unit of which there is one."""
+    for name in ("TiB", "GiB", "MiB"):
+        unit = _UNITS[name[0].lower()]
+        if size >= unit:
+            return f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{size:,} bytes"

@@ -1,0 +1,136 @@
+"""What one run may take of its host: memory, processes, open files.
+
+The kernel counts files for each process and processes for each user, and its own limit of memory
+counts what a process has reserved, of which Java and Arrow reserve much that they never use. So the
+warm parent adds up what the processes of a run have in memory, and ends a run that has too much.
+"""
+
+import errno
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from slicewise.memory_sizes import memory_text
+
+PROCESSES_SETTING = "SLICEWISE_RUN_PROCESSES"
+OPEN_FILES_SETTING = "SLICEWISE_RUN_OPEN_FILES"
+MEMORY_SETTING = "SLICEWISE_RUN_MEMORY"
+MEMORY_OPTION = "memory= of the asset"
+
+_KIBIBYTES = ("RssAnon", "RssShmem", "VmSwap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """Limits of one run; None is no limit."""
+
+    memory: int | None = None
+    memory_by: str = ""
+    """Who says so: MEMORY_OPTION, or a setting."""
+    processes: int | None = None
+    """Threads count as processes do."""
+    open_files: int | None = None
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any] | None) -> Self:
+        """Return the limits that `to_json` has written; none without."""
+        return cls(**(facts or {}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the limits as JSON."""
+        return asdict(self)
+
+    def impose(self, *, is_only_user: bool) -> None:
+        """Have the kernel limit this process and its descendants as far as it can.
+
+        It counts processes by user: ``is_only_user`` says that no other run has this one's.
+        """
+        _lower(resource.RLIMIT_CORE, 0)
+        _lower(resource.RLIMIT_NOFILE, self.open_files)
+        if is_only_user:
+            _lower(resource.RLIMIT_NPROC, self.processes)
+
+    def excess(self, pid: int) -> str | None:
+        """Return the sentence for a run that has more than its limit, by the process that it began
+        with; None for any other one.
+        """
+        if self.memory is None and self.processes is None:
+            return None
+        memory = threads = 0
+        for process in descent(pid):
+            of_process = _measured(process)
+            memory += of_process[0]
+            threads += of_process[1]
+        if self.memory is not None and memory > self.memory:
+            return (
+                f"The run had {memory_text(memory)} in memory, and its limit is"
+                f" {memory_text(self.memory)} ({self.memory_by}); it was stopped."
+            )
+        if self.processes is not None and threads >= self.processes:
+            return (
+                f"The run had {threads:,} processes and threads, and its limit is"
+                f" {self.processes:,} (setting {PROCESSES_SETTING} of the server); it was stopped."
+            )
+        return None
+
+    def advice(self, error: BaseException) -> str | None:
+        """Return the sentence for an error that comes of a limit of the kernel's; None for others.
+
+        Without it the error tells of a number that nobody has heard of.
+        """
+        number = getattr(error, "errno", None) if isinstance(error, OSError) else None
+        if number == errno.EMFILE and self.open_files is not None:
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            return (
+                f"A process of a run may have {soft:,} files open (setting {OPEN_FILES_SETTING} of"
+                " the server)."
+            )
+        is_counted = resource.getrlimit(resource.RLIMIT_NPROC)[0] == self.processes
+        if is_counted and (number == errno.EAGAIN or "can't start new thread" in str(error)):
+            return (
+                f"A run may have {self.processes:,} processes and threads (setting"
+                f" {PROCESSES_SETTING} of the server)."
+            )
+        return None
+
+
+def descent(pid: int) -> Iterator[int]:
+    """The process and its descendants; those that end meanwhile may be left out."""
+    found = [pid]
+    while found:
+        process = found.pop()
+        yield process
+        try:
+            tasks = os.listdir(f"/proc/{process}/task")
+        except OSError:
+            continue  # it has ended
+        for task in tasks:
+            try:
+                said = Path(f"/proc/{process}/task/{task}/children").read_text()
+            except OSError:
+                continue
+            found += map(int, said.split())
+
+
+def _measured(pid: int) -> tuple[int, int]:
+    """Bytes in memory or swapped out that are not of files, and number of threads."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0, 0
+    facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    memory = sum(int(facts[name].split()[0]) for name in _KIBIBYTES if name in facts)
+    return memory * 1024, int(facts.get("Threads", "1"))
+
+
+def _lower(kind: int, limit: int | None) -> None:
+    if limit is None:
+        return
+    soft, hard = resource.getrlimit(kind)
+    wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(
+        kind, (wanted if soft == resource.RLIM_INFINITY else min(soft, wanted), wanted)
+    )

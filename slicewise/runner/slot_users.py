@@ -1,0 +1,106 @@
+"""A user of its own for each run: numbers of a range that need no names, shared by all workers of a
+host.
+
+Who holds the lock on a number's file has the number. The kernel frees the lock with the process
+that holds it, so what a crash has left behind, processes and files, is ended and removed by whoever
+takes the number next, before anything runs under it.
+"""
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+
+from slicewise.own_folders import own_folder
+
+_IN_USE = b"1"
+_REMOVE = ("/bin/rm", "-rf", "--one-file-system", "--")
+
+EndAll = Callable[[tuple[int, int]], bool]
+"""Ends all processes of a user; whether none is left."""
+
+
+class NoFreeUserError(Exception):
+    """All users of the range are in use on this host, or have processes that do not end."""
+
+
+class SlotUsers:
+    """The users of a range; safe to use from several threads and processes.
+
+    ``folder`` is a folder of the worker's own that others may pass through. All of the users have
+    the group ``gid``.
+    """
+
+    def __init__(self, uids: Sequence[int], gid: int, folder: Path) -> None:
+        self._uids, self._gid, self._folder = uids, gid, folder
+        self._turn = count()
+
+    def claim(self, end_all: EndAll) -> "Claim":
+        """Take a user that no other run has, with an empty home. Raises NoFreeUserError."""
+        first = next(self._turn)
+        for place in range(len(self._uids)):
+            uid = self._uids[(first + place) % len(self._uids)]
+            claim = self._claim(uid, end_all)
+            if claim is not None:
+                return claim
+        raise NoFreeUserError(
+            f"none of the {len(self._uids)} users of SLICEWISE_RUNNER_USERS is free on this host:"
+            " give it as many as the slots of all its workers together"
+        )
+
+    def _claim(self, uid: int, end_all: EndAll) -> "Claim | None":
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(self._folder / f"{uid}.lock", flags, 0o600)
+        claim = Claim((uid, self._gid), self._folder / str(uid), lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if claim.begin(end_all):
+                return claim
+        except BlockingIOError:
+            pass
+        except BaseException:
+            claim.let_go()
+            raise
+        claim.let_go()
+        return None
+
+
+class Claim:
+    """A user that one run has."""
+
+    def __init__(self, user: tuple[int, int], home: Path, lock: int) -> None:
+        self.user, self.home = user, home
+        # A file and no number: forgotten, it is closed.
+        self._lock = os.fdopen(lock, "r+b", buffering=0)
+
+    def begin(self, end_all: EndAll) -> bool:
+        """Make the home, once nothing is left of an earlier run; return whether nothing is."""
+        if self._lock.read(1) or os.path.lexists(self.home):
+            if not end_all(self.user):
+                return False
+            self._remove_home()
+        self._lock.seek(0)
+        self._lock.write(_IN_USE)
+        own_folder(self.home, user=self.user, mode=0o700)
+        return True
+
+    def release(self, *, is_clean: bool) -> None:
+        """Give the user back. ``is_clean`` says that no process of the user is left."""
+        if self._lock.closed:
+            return
+        try:
+            if is_clean:
+                self._remove_home()
+                self._lock.truncate(0)
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Give the user back as it is: whoever takes it next sees to what is left."""
+        self._lock.close()
+
+    def _remove_home(self) -> None:
+        # Not by Python, which gives up on folders in folders by the thousand.
+        subprocess.run([*_REMOVE, str(self.home)], check=True, capture_output=True)

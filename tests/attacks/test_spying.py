@@ -1,0 +1,189 @@
+"""A run looks into the processes of others under its own user: other runs, and the warm parent."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slicewise.runner.client import RunnerProcess, WarmParent
+from tests.attacks.users import FIRST_USER, GROUP, open_folder, other_user, parent_of_others
+from tests.reachable_python import reaching_python
+from tests.runtime.runs import Runs
+
+# What a debugger and a thief of descriptors do; each says what came of it.
+SPY = """
+    import ctypes, errno, json
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    @asset()
+    def victim():
+        secret = "the victim's" + " own secret"
+        print(os.getpid(), flush=True)
+        time.sleep(300)
+
+    def tried(act):
+        ctypes.set_errno(0)
+        try:
+            found = act()
+            number = ctypes.get_errno()
+            return "got it" if found != -1 else errno.errorcode[number]
+        except OSError as error:
+            return errno.errorcode[error.errno]
+
+    def stolen(pid):
+        return libc.syscall(438, os.pidfd_open(pid), 3, 0)
+
+    def traced(pid):
+        found = libc.ptrace(0x4206, pid, None, None)  # PTRACE_SEIZE
+        return found
+
+    @asset()
+    def spy(context):
+        answers = {}
+        for name, pid in context["params"].items():
+            answers[name] = {
+                "memory": tried(lambda: open(f"/proc/{pid}/mem", "rb").fileno()),
+                "environment": tried(lambda: open(f"/proc/{pid}/environ", "rb").fileno()),
+                "descriptors": tried(lambda: len(os.listdir(f"/proc/{pid}/fd"))),
+                "another's descriptor": tried(lambda: stolen(pid)),
+                "as a debugger": tried(lambda: traced(pid)),
+            }
+        print(json.dumps([os.getuid(), answers]), flush=True)
+"""
+REFUSED = {
+    "memory": "EACCES",
+    "environment": "EACCES",
+    "descriptors": "EACCES",
+    "another's descriptor": "EPERM",
+    "as a debugger": "EPERM",
+}
+
+
+@pytest.fixture(scope="module")
+def parent() -> Iterator[WarmParent]:
+    """A warm parent of runners that are not root, all of one user."""
+    with open_folder() as folder, parent_of_others(folder) as started_parent:
+        yield started_parent
+
+
+@pytest.fixture
+def runs(parent: WarmParent, tmp_path: Path) -> Runs:
+    """Runs of that user."""
+    return Runs(parent, tmp_path)
+
+
+def started(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:
+    """The number that a run has printed, and what else it says."""
+    said = runner.messages(60)
+    pid = next(int(message["text"]) for message in said if message["type"] == "log")
+    return pid, said
+
+
+def spied(runs: Runs) -> tuple[int, dict[str, Any]]:
+    """The user of a spy, and what it could do to another run and to the warm parent."""
+    runs.define(SPY)
+    runner = runs.launch("victim")
+    pid, said = started(runner)
+    outcome = runs.run("spy", params={"victim": pid, "parent": runs.parent.pid})
+    runner.kill()
+    assert list(said)[-1]["type"] == "exited"
+    user, answers = json.loads(outcome.log)
+    return user, answers
+
+
+def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
+    user, answers = spied(runs)
+    assert user != 0
+    if (expected := other_user()) is not None:
+        assert user == expected[0]
+    assert answers == {"victim": REFUSED, "parent": REFUSED}
+
+
+# As where a worker is not root: parent and runners have its user.
+UNDER_ONE_USER = """
+import json, os, sys
+from pathlib import Path
+from slicewise.runner.client import WarmParent
+from tests.attacks.test_spying import spied
+from tests.attacks.users import environment
+from tests.runtime.runs import Runs
+folder, user = Path(sys.argv[1]), int(sys.argv[2])
+os.setgroups([])
+os.setresgid(user, user, user)
+os.setresuid(user, user, user)
+os.umask(0o077)
+parent = WarmParent(env=environment(), cache=folder / "cache")
+print(json.dumps(spied(Runs(parent, folder))))
+parent.close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="shown by the test above for who is not root")
+def test_nor_where_a_worker_that_is_not_root_gives_all_its_own_user(tmp_path: Path) -> None:
+    command = [*reaching_python(tmp_path), sys.executable, "-c", UNDER_ONE_USER]
+    with open_folder() as folder:
+        os.chown(folder, FIRST_USER, GROUP)
+        done = subprocess.run(
+            [*command, str(folder), str(FIRST_USER)],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        FIRST_USER,
+        {"victim": REFUSED, "parent": REFUSED},
+    ]
+
+
+def test_the_warm_parent_has_no_right_but_over_users(runs: Runs) -> None:
+    if other_user() is None:
+        pytest.skip("who is not root has no rights to give up")
+    with open(f"/proc/{runs.parent.pid}/status") as status:
+        facts = dict(line.rstrip("\n").split(":\t") for line in status if ":\t" in line)
+    over_users = f"{1 << 5 | 1 << 6 | 1 << 7:016x}"
+    sets = {name: facts[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb")}
+    nothing = f"{0:016x}"
+    assert sets == {
+        "CapPrm": over_users,
+        "CapEff": over_users,
+        "CapBnd": over_users,
+        "CapInh": nothing,
+        "CapAmb": nothing,
+    }
+    assert facts["NoNewPrivs"] == "1"
+
+
+def test_a_run_has_no_right_of_root_and_gets_none(runs: Runs) -> None:
+    runs.define("""
+        @asset()
+        def climber():
+            print([os.getresuid(), os.getresgid(), os.getgroups()])
+            for change in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.setgroups([0])):
+                try:
+                    change()
+                    print("became root")
+                except PermissionError:
+                    print("refused")
+            with open("/proc/self/status") as status:
+                print([line.split()[1] for line in status if line.startswith(("CapEff", "CapPrm"))])
+    """)
+    log = runs.run("climber").log
+    assert "became root" not in log
+    assert log.count("refused") == 3
+    assert str([f"{0:016x}"] * 2) in log or other_user() is None
+    if (user := other_user()) is not None:
+        assert str([(user[0],) * 3, (user[1],) * 3, []]) in log
+
+
+def test_a_run_ends_with_its_parent_though_it_became_another_user(runs: Runs) -> None:
+    runs.define(SPY)
+    _, said = started(runs.launch("victim"))
+    runs.parent.close()
+    assert list(said)[-1]["signal"] == 9
