@@ -9,6 +9,8 @@ import os
 from functools import cache
 from typing import Any
 
+from django.conf import settings
+
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.connections import connection_of
 from assets_app.execution.runner_user import runner_user
@@ -48,4 +50,6 @@ def _other_user() -> tuple[int, int] | None:
 @cache
 def _helper(uid: int, gid: int) -> DataHelper:
     """Return this process's helper of a user; it is started when it is asked for something."""
-    return DataHelper(env=user_code_environment(), user=(uid, gid))
+    # Runs with a user each share folders by their group, and so does what is published of them.
+    umask = 0o002 if settings.RUNNER_USERS else None
+    return DataHelper(env=user_code_environment(), user=(uid, gid), umask=umask)
