@@ -1,0 +1,174 @@
+"""What the ASGI application in front of Django makes of bodies, answers and crowds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from config.serving import Application, Limits
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Exchange:
+    """One request, and what was sent for it."""
+
+    def __init__(self, path: str = "/", method: str = "GET", body: list[bytes] | None = None):
+        self.sent: list[dict[str, Any]] = []
+        self._body = list(body or [])
+        self.scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "http_version": "1.1",
+            "scheme": "http",
+            "client": ("192.0.2.7", 1),
+            "server": ("127.0.0.1", 80),
+            "headers": [(b"transfer-encoding", b"chunked")] if body is not None else [],
+        }
+
+    async def receive(self) -> dict[str, Any]:
+        """Return the next piece of the body; after the last one, wait."""
+        if not self._body:
+            await asyncio.sleep(3600)
+        piece = self._body.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": piece != b""}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Take a part of the answer."""
+        self.sent.append(message)
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        """The headers of the answer."""
+        return dict(self.sent[0]["headers"])
+
+    @property
+    def body(self) -> bytes:
+        """The body of the answer, which has to be complete."""
+        assert not self.sent[-1].get("more_body", False)
+        return b"".join(message["body"] for message in self.sent[1:])
+
+
+def ask(application: Wsgi, *exchanges: Exchange, **limits: Any) -> None:
+    """Have them answered at once."""
+
+    async def all_of_them() -> None:
+        served = Application(application, Limits(**limits))
+        asked = (served(each.scope, each.receive, each.send) for each in exchanges)
+        await asyncio.gather(*asked)
+
+    asyncio.run(all_of_them())
+
+
+def echo(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+    """Answer with the body."""
+    start("200 OK", [])
+    return [environ["wsgi.input"].read(), environ.get("CONTENT_LENGTH", "none").encode()]
+
+
+def test_a_body_without_a_length_arrives_with_one() -> None:
+    found = Exchange(method="POST", body=[b"ab", b"cd", b""])
+    ask(echo, found)
+    assert (found.status, found.body) == (200, b"abcd4")
+    assert found.headers[b"content-length"] == b"5"
+
+
+def test_of_a_body_beyond_the_limit_django_hears_the_length_alone() -> None:
+    found = Exchange(method="POST", body=[b"ab", b"cde", b""])
+    ask(echo, found, body=4)
+    assert found.body == b"ab5"
+
+
+def test_a_body_that_stops_is_answered_without_a_thread() -> None:
+    found = Exchange("/api/v1/tokens/", method="POST", body=[b"ab"])
+    ask(lambda *_: [][0], found, body_pause=0.05)
+    assert found.status == 408
+    assert found.headers[b"content-type"] == b"application/problem+json"
+    assert found.headers[b"connection"] == b"close"
+
+
+def test_a_body_that_trickles_is_refused() -> None:
+    class Trickle(Exchange):
+        async def receive(self) -> dict[str, Any]:
+            await asyncio.sleep(0.02)
+            return {"type": "http.request", "body": b"x", "more_body": True}
+
+    found = Trickle(method="POST", body=[])
+    ask(echo, found, body_time=0.2)
+    assert found.status == 408
+
+
+def test_a_long_answer_begins_before_it_is_complete() -> None:
+    goes_on = threading.Event()
+
+    def long(environ: dict[str, Any], start: Callable[..., Any]) -> Iterator[bytes]:
+        start("200 OK", [])
+        yield b"x" * 100_000
+        assert goes_on.wait(30)
+        yield b"y"
+
+    class Reader(Exchange):
+        async def send(self, message: dict[str, Any]) -> None:
+            await super().send(message)
+            if len(self.sent) > 2:
+                goes_on.set()
+
+    found = Reader()
+    ask(long, found)
+    assert found.body == b"x" * 100_000 + b"y"
+    assert goes_on.is_set()
+
+
+def test_large_answers_go_to_disk_and_then_are_refused() -> None:
+    def large(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        start("200 OK", [("Content-Length", "300000")])
+        return [b"x" * 300_000]
+
+    whole, refused = Exchange(), Exchange()
+    ask(large, whole, answers_in_memory=0, answers_on_disk=300_000)
+    ask(large, refused, answers_in_memory=0, answers_on_disk=100_000)
+    assert whole.body == b"x" * 300_000
+    assert (refused.status, refused.headers[b"retry-after"]) == (503, b"1")
+
+
+def test_health_and_files_answer_while_every_place_is_taken() -> None:
+    others_are_done = threading.Event()
+    pages = [Exchange("/page/") for _ in range(6)]
+    free = [Exchange("/api/v1/health/"), Exchange("/static/x.css")]
+
+    def application(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        if environ["PATH_INFO"] == "/page/":
+            assert others_are_done.wait(30)
+        elif environ["PATH_INFO"].startswith("/static/"):
+            others_are_done.set()
+        start("200 OK", [])
+        return [b"here"]
+
+    ask(application, *pages, *free, threads=2, waiting=2)
+    assert [each.status for each in pages] == [200] * 4 + [503] * 2
+    assert [each.body for each in free] == [b"here"] * 2
+    assert pages[-1].headers[b"retry-after"] == b"1"
+
+
+def test_an_error_of_the_application_is_an_answer() -> None:
+    found = Exchange("/api/v1/x/")
+    ask(lambda *_: [][0], found)
+    assert found.status == 500
+    assert b"IndexError" not in found.body
+
+
+def test_a_head_has_no_body() -> None:
+    found = Exchange(method="HEAD")
+    ask(echo, found)
+    assert (found.status, found.body) == (200, b"")
+    assert found.headers[b"content-length"] == b"4"
