@@ -14,9 +14,9 @@ COPY . .
 RUN pip install --no-cache-dir --no-deps -e . \
     && useradd --system --create-home --uid 10001 slicewise \
     && install -d -m 0711 /data \
-    && install -d -o slicewise -g slicewise /lake
+    && install -d -o slicewise -g slicewise /lake /static
 
-ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data LANG=C.UTF-8
+ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data STATIC_FOLDER=/static LANG=C.UTF-8
 USER slicewise
 VOLUME ["/data", "/lake"]
 ENTRYPOINT ["tini", "--"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import django
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
 _SOURCES = ".sources"  # a digest of what the folder was made of
@@ -18,10 +19,17 @@ _LOCK = ".lock"
 def collect_static_files() -> None:
     """Fill the folder, unless it holds what the sources are today.
 
-    Files of earlier versions stay: pages that are open name them.
+    Files of earlier versions stay: pages that are open name them. Raises ImproperlyConfigured where
+    the folder cannot be made.
     """
     folder: Path = settings.STATIC_ROOT
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except PermissionError as error:
+        raise ImproperlyConfigured(
+            f"{error}: this user may not make the folder of static files. Name one in STATIC_FOLDER"
+            " that the web server may write to."
+        ) from None
     with (folder / _LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         today, noted = _digest(), folder / _SOURCES

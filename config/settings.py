@@ -215,7 +215,8 @@ CACHES = {
 # ---------------------------------------------------------------- static files
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = DATA_FOLDER / "static"
+# Made by the web server, which may not write beside it where the data folder is root's.
+STATIC_ROOT = Path(env.str("STATIC_FOLDER", default="") or DATA_FOLDER / "static")
 # Names hold a hash of the content, so that browsers keep files for a year. With DEBUG files have
 # their own names and come straight from the source.
 STORAGES = {

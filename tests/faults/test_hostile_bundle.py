@@ -18,8 +18,9 @@ from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import PROJECT, Crew
 from tests.faults.listing import listing
 from tests.faults.pages import Pages
-from tests.faults.test_curious_code import NOBODY, reaching_python
+from tests.faults.test_curious_code import NOBODY
 from tests.faults.test_named_moments import asked
+from tests.reachable_python import reaching_python
 
 pytestmark = [
     pytest.mark.fault(18),
