@@ -111,7 +111,7 @@ SPOKEN_OF_OUTLETS: Final = ("name", "uri", "kind", "format", "columns", "outlet_
 
 
 def unknown_argument(called: str, name: str, known: Collection[str]) -> str:
-    """The sentence for an argument that does not exist."""
+    """Return the sentence for an argument that does not exist."""
     if name in REPLACEMENTS:
         return f"{called} has no argument {name!r}: {REPLACEMENTS[name]}"
     return f"{called} has no argument {name!r}; {near(name, known, most=len(known))}"

@@ -67,7 +67,7 @@ class ProducedAsset(Asset):
             refuse_call(self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """The producer as the loader reports it."""
+        """Return the producer as the loader reports it."""
         return {
             "name": self.name,
             "file": self.site.file,

@@ -33,7 +33,7 @@ Producer = ProducedAsset | MultiAsset
 
 
 def check_declared(registry: Registry, errors: Errors, limits: Limits) -> None:
-    """Adds what is wrong, one error for each producer, and forgets the files that are broken."""
+    """Add what is wrong, one error for each producer, and forget the files that are broken."""
     found = [] if any(errors.values()) else _unknown_names(registry)
     # A broken file may declare what others ask for: names are judged when all files are loaded.
     for error in [
@@ -53,7 +53,7 @@ def add_error(errors: Errors, error: AssetDefinitionError, root: Path) -> None:
 
 
 def error_json(error: BaseException, root: Path, file: str) -> dict[str, Any]:
-    """An error of a file as the loader reports it; the file itself is told beside it."""
+    """Return an error of a file as the loader reports it; the file itself is told beside it."""
     lines = file_lines(error, root / file)
     line = lines[-1] if lines else None
     if not isinstance(error, AssetDefinitionError):

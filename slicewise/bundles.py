@@ -26,7 +26,7 @@ class BundleError(ValueError):
 
 
 def archive(folder: str | Path, *, limit: int = DEFAULT_LIMIT_BYTES) -> tuple[str, bytes]:
-    """Packs a folder: the digest of its content (hex) and a tar.gz that depends on nothing else.
+    """Pack a folder: the digest of its content (hex) and a tar.gz that depends on nothing else.
 
     Leaves out ``__pycache__`` and names that begin with a dot. Raises BundleError for a bundle of
     more than ``limit`` bytes, for links that lead out of it and for what is no regular file.
@@ -72,7 +72,7 @@ def file_digests(packed: bytes, digest: str) -> dict[str, bytes]:
 
 
 def unpack(packed: bytes, target: str | Path, *, read_only: bool = False) -> None:
-    """Unpacks an archive into the new folder ``target``, which appears whole or not at all.
+    """Unpack an archive into the new folder ``target``, which appears whole or not at all.
 
     Several processes may unpack the same archive at once. With ``read_only`` files have the mode
     444 and folders 755, whatever the umask. Raises BundleError for an archive with links, devices,

@@ -70,7 +70,7 @@ def inlet_validations(
 
 
 def validations(option: str, given: Any) -> list[AssetValidation]:
-    """A list of validations, or a single one, as a list. Raises DefinitionError."""
+    """Return a list of validations, or a single one, as a list. Raises DefinitionError."""
     listed = [given] if isinstance(given, AssetValidation) else given
     if isinstance(listed, str | Mapping) or not isinstance(listed, Iterable):
         raise DefinitionError(f"{option} is a list of validations, not {_instance(listed)}")

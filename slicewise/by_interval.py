@@ -52,7 +52,7 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
             )
 
     def make_ticks(self) -> Ticks:
-        """The ticks of the cadence."""
+        """Return the ticks of the cadence."""
         return place(self.cadence, self.zone, self._anchor)
 
     @property
@@ -74,7 +74,7 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
         return {**super().to_json(), "cadence": self.cadence.to_json()}
 
     def canonical(self) -> Json:
-        """JSON that is the same for equal definitions."""
+        """Return JSON that is the same for equal definitions."""
         return {**super().canonical(), "cadence": self.cadence.canonical}
 
     def shape(self) -> Json:

@@ -64,7 +64,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         )
 
     def parse(self, text: str) -> ProductKey:
-        """The key of a key text, `2024-01-01|marketing`. Raises PartitionKeyError."""
+        """Return the key of a key text, `2024-01-01|marketing`. Raises PartitionKeyError."""
         check_text(text)
         texts = text.split(SEPARATOR)
         if len(texts) != len(self._dimensions):
@@ -80,7 +80,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         return {"kind": self.kind, "dimensions": self._listed(lambda each: each.to_json())}
 
     def canonical(self) -> Json:
-        """JSON that is the same for equal definitions."""
+        """Return JSON that is the same for equal definitions."""
         return {
             "kind": self.kind,
             "dimensions": self._listed(lambda each: {**each.canonical(), "name": None}),

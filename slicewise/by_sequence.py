@@ -48,7 +48,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
         return Space((self.dimensions[0].name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
-        """The key of a key text. Raises PartitionKeyError where it names none."""
+        """Return the key of a key text. Raises PartitionKeyError where it names none."""
         return self.values.parse(text)
 
     def to_json(self) -> Json:
@@ -57,13 +57,13 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
         return {"kind": self.kind, "values": values, "name": self.name}
 
     def canonical(self) -> Json:
-        """JSON that is the same for equal definitions."""
+        """Return JSON that is the same for equal definitions."""
         name = self.dimensions[0].name
         values = [exact_of(key) for key in self.values.keys]
         return {"kind": self.kind, "values": values, "name": name}
 
     def shape(self) -> str:
-        """All sequences are of one shape."""
+        """Return the kind: all sequences are of one shape."""
         return self.kind
 
     @classmethod
@@ -92,7 +92,8 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         vars(self).update(name=name, _snapshot=None)
 
     def known(self, keys: Iterable[object]) -> "PartitionAtRuntime":
-        """The same set with a snapshot of its keys (plain values or keys): it behaves like a list.
+        """Return the same set with a snapshot of its keys (plain values or keys): it
+        behaves like a list.
 
         A key that comes twice counts once. Raises DefinitionError for two keys of equal text.
         """
@@ -133,7 +134,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return Space((self.name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
-        """The key of a key text. Without a snapshot any text is that of a key.
+        """Return the key of a key text. Without a snapshot any text is that of a key.
 
         Raises PartitionKeyError for a text that names none.
         """
@@ -143,7 +144,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return PartitionKey.of(unquote(text))
 
     def text(self, key: object) -> str:
-        """The key text of a key or plain value, whether it has been found or not."""
+        """Return the key text of a key or plain value, whether it has been found or not."""
         return PartitionKey.of(key).text
 
     def to_json(self) -> Json:
@@ -151,11 +152,11 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return {"kind": self.kind, "name": self.name}
 
     def canonical(self) -> Json:
-        """The same as `to_json`."""
+        """Return the same as `to_json`."""
         return self.to_json()
 
     def shape(self) -> str:
-        """The same for all sets found at run time; their names tell them apart."""
+        """Return the same for all sets found at run time; their names tell them apart."""
         return self.kind
 
     @classmethod

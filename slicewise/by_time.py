@@ -93,7 +93,7 @@ class PartitionByTime(PartitionDefinition):
         raise NotImplementedError(f"{type(self).__name__} has neither boundaries nor make_ticks")
 
     def make_ticks(self) -> Ticks:
-        """The boundaries as numbered instants; by default those that `boundaries` lists."""
+        """Return the boundaries as numbered instants; by default those that `boundaries` lists."""
         return YearTicks(self.boundaries, self.zone)
 
     @property
@@ -126,7 +126,7 @@ class PartitionByTime(PartitionDefinition):
         return calendar_unit(self.typical_width)
 
     def windows(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
-        """The windows wholly inside [since, until) and the definition's bounds, in order.
+        """Return the windows wholly inside [since, until) and the definition's bounds, in order.
 
         A lazy sequence. Raises UnboundedPartitionsError where neither bounds a side.
         """
@@ -134,11 +134,11 @@ class PartitionByTime(PartitionDefinition):
         return WindowSequence(windows, *windows.between(*self.read_bounds(since, until)))
 
     def keys(self, since: Moment | None = None, until: Moment | None = None) -> WindowSequence:
-        """The same as `windows`: a window is its own key."""
+        """Return the same as `windows`: a window is its own key."""
         return self.windows(since, until)
 
     def window_at(self, instant: datetime) -> Interval | None:
-        """The window that contains the instant (naive: wall time in the zone), or None."""
+        """Return the window that contains the instant (naive: wall time in the zone), or None."""
         return self._window_at(to_instant(read_moment(instant, self.zone)))
 
     def _window_at(self, second: int) -> Interval | None:
@@ -149,7 +149,7 @@ class PartitionByTime(PartitionDefinition):
         return window if exists and self._windows.has(number) else None
 
     def parse(self, text: str) -> Interval:
-        """The window of a key text. Raises PartitionKeyError where it names none."""
+        """Return the window of a key text. Raises PartitionKeyError where it names none."""
         try:
             check_text(text)
             start = read_time(text, self.zone).start
@@ -162,7 +162,7 @@ class PartitionByTime(PartitionDefinition):
         raise PartitionKeyError(f"{text!r} names no partition of {self!r}")
 
     def read_bounds(self, since: Moment | None, until: Moment | None) -> tuple[Bound, Bound]:
-        """Seconds of `since` and `until`, read like `start` and `end`."""
+        """Return seconds of `since` and `until`, read like `start` and `end`."""
         return (
             None if since is None else since_second(read_moment(since, self.zone)),
             None if until is None else to_instant(read_moment(until, self.zone)),
@@ -203,7 +203,7 @@ class PartitionByTime(PartitionDefinition):
         }
 
     def canonical(self) -> Json:
-        """JSON that is the same for equal definitions."""
+        """Return JSON that is the same for equal definitions."""
         return {
             **self.to_json(),
             "start": self.start.astimezone(UTC).isoformat() if self.start else None,

@@ -32,7 +32,7 @@ class StepCadence:
     seconds: int
 
     def to_json(self) -> CadenceJson:
-        """The cadence as JSON, as it was written."""
+        """Return the cadence as JSON, as it was written."""
         return {"seconds": self.seconds}
 
     @property
@@ -76,7 +76,7 @@ class CronCadence:
         return WallTicks(picked_days(self.fields.on), self.fields.times)
 
     def to_json(self) -> CadenceJson:
-        """The cadence as JSON, as it was written."""
+        """Return the cadence as JSON, as it was written."""
         return self.text
 
     @cached_property
@@ -98,7 +98,7 @@ Cadence = StepCadence | CronCadence
 
 
 def read_cadence(value: object) -> Cadence:
-    """The cadence that a preset, cron text, timedelta or JSON value stands for.
+    """Return the cadence that a preset, cron text, timedelta or JSON value stands for.
 
     Raises DefinitionError, which says what would be right.
     """
@@ -125,7 +125,7 @@ def _seconds(count: int) -> timedelta:
 
 
 def read_cron(text: str) -> CronCadence:
-    """The cadence of a preset or cron text. Raises DefinitionError."""
+    """Return the cadence of a preset or cron text. Raises DefinitionError."""
     text = " ".join(text.split())
     if text.startswith("@") and text not in PRESETS:
         raise DefinitionError(f"unknown preset {text!r}: use one of {', '.join(PRESETS)}")
@@ -139,7 +139,7 @@ def read_cron(text: str) -> CronCadence:
 
 
 def calendar_unit(width: int) -> CalendarUnit:
-    """The unit of the calendar in which windows of so many seconds are best drawn."""
+    """Return the unit of the calendar in which windows of so many seconds are best drawn."""
     days = width / DAY
     if width < 3600:
         return "minute"

@@ -27,7 +27,8 @@ def partition_column(
     *,
     dimension: str | None = None,
 ) -> Column:
-    """The key text of the window that contains a timestamp or date; null outside of all windows.
+    """Return the key text of the window that contains a timestamp or date; null outside of
+    all windows.
 
     ``of`` is an asset's handle (its windows are those that the run touches) or a definition with
     both bounds. A date, or a timestamp without zone, is read in the zone of the definition.
@@ -39,7 +40,9 @@ def partition_column(
 
 
 def window_text_column(column: Column, intervals: Sequence[Interval]) -> Column:
-    """The text of the interval that contains an instant, by one lookup whatever their number."""
+    """Return the text of the interval that contains an instant, by one lookup whatever
+    their number.
+    """
     functions = spark.functions()
     ordered = sorted(set(intervals))
     if not ordered:

@@ -65,7 +65,7 @@ class PartitionContext:
         return first if first == last else Interval(first.start, last.end, first.zone)
 
     def filter(self, frame: Any) -> Any:
-        """The rows of a DataFrame that belong to the run's partitions.
+        """Return the rows of a DataFrame that belong to the run's partitions.
 
         By the columns of the asset's dimensions that the frame has, which hold texts of keys or
         times inside the windows, as in a frame that is written; a dimension without a column cuts
@@ -85,7 +85,7 @@ class PartitionContext:
         return (key.value for key in self._past())
 
     def upstream(self, name: str) -> tuple[Any, ...]:
-        """The keys of an upstream asset that are mapped to this run's partitions.
+        """Return the keys of an upstream asset that are mapped to this run's partitions.
 
         Raises KeyError for a name that is no upstream asset of the run.
         """
@@ -155,7 +155,7 @@ _of_this_thread: ContextVar[RunContext | None] = ContextVar("run", default=None)
 
 
 def get_current_context() -> RunContext:
-    """The context of the run that calls. Raises RuntimeError outside of a run."""
+    """Return the context of the run that calls. Raises RuntimeError outside of a run."""
     own = _of_this_thread.get()
     if own is not None and id(own) in _entered:
         return own
@@ -166,7 +166,7 @@ def get_current_context() -> RunContext:
 
 
 def discover(definition: PartitionDefinition, key: object) -> PartitionKey:
-    """Adds a key to a set found at run time, for the run that calls; the key as it is kept.
+    """Add a key to a set found at run time, for the run that calls; the key as it is kept.
 
     Adding it twice is adding it once, and a run that fails adds none. Raises RuntimeError outside
     of a run, PartitionKeyError for what cannot be a key.

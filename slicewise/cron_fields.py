@@ -83,7 +83,7 @@ class CronFields(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def read_fields(expression: str) -> CronFields:
-    """The fields of a five-field expression. Raises DefinitionError."""
+    """Return the fields of a five-field expression. Raises DefinitionError."""
     fields = expression.lower().split()
     if any(_DRAWN.match(field) for field in fields):
         raise DefinitionError(

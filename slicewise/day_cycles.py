@@ -28,10 +28,10 @@ class Days(Protocol):
         """Days from one picked day to the next, 0 where that differs."""
 
     def rank(self, day: int) -> int:
-        """The number of the first picked day at or after `day`."""
+        """Return the number of the first picked day at or after `day`."""
 
     def day(self, rank: int) -> int:
-        """The picked day of that number."""
+        """Return the picked day of that number."""
 
 
 class DayCycle(NamedTuple):
@@ -47,12 +47,12 @@ class DayCycle(NamedTuple):
         return self.period if len(self.marks) == 1 else 0
 
     def rank(self, day: int) -> int:
-        """The number of the first picked day at or after `day`."""
+        """Return the number of the first picked day at or after `day`."""
         cycles, rest = divmod(day - self.anchor, self.period)
         return cycles * len(self.marks) + bisect_left(self.marks, rest)
 
     def day(self, rank: int) -> int:
-        """The picked day of that number."""
+        """Return the picked day of that number."""
         cycles, rest = divmod(rank, len(self.marks))
         return self.anchor + cycles * self.period + self.marks[rest]
 
@@ -70,14 +70,14 @@ class YearCycle:
         self._before = list(accumulate(map(len, self._days), initial=0))
 
     def rank(self, day: int) -> int:
-        """The number of the first picked day at or after `day`."""
+        """Return the number of the first picked day at or after `day`."""
         cycles, rest = divmod(day - _CYCLE_START, _CYCLE_DAYS)
         year = bisect_right(self._starts, rest) - 1
         passed = bisect_left(self._days[year], rest - self._starts[year])
         return cycles * self._before[-1] + self._before[year] + passed
 
     def day(self, rank: int) -> int:
-        """The picked day of that number."""
+        """Return the picked day of that number."""
         cycles, rest = divmod(rank, self._before[-1])
         year = bisect_right(self._before, rest) - 1
         in_year = self._days[year][rest - self._before[year]]
@@ -86,7 +86,7 @@ class YearCycle:
 
 @lru_cache(maxsize=1024)
 def picked_days(fields: DayFields) -> Days:
-    """The days that the last three fields of a cron expression pick."""
+    """Return the days that the last three fields of a cron expression pick."""
     if fields.months is None and not fields.by_month and not fields.nth:
         if fields.weekdays is None:
             return DayCycle(0, 1, (0,))

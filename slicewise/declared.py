@@ -139,7 +139,7 @@ class Asset(AssetReference):
 
     @staticmethod
     def ref(name: str) -> AssetReference:
-        """An asset of another file or bundle, by its name. Raises DefinitionError."""
+        """Return an asset of another file or bundle, by its name. Raises DefinitionError."""
         try:
             check_name(name)
         except DefinitionError as error:
@@ -168,11 +168,11 @@ class Asset(AssetReference):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The declaration as the loader reports it."""
+        """Return the declaration as the loader reports it."""
         return {**self.facts_json(), "file": self.site.file, "line": self.site.line}
 
     def refused(self, message: str) -> AssetDefinitionError:
-        """The error that names this asset and where it is declared."""
+        """Return the error that names this asset and where it is declared."""
         return AssetDefinitionError(message, site=self.site, asset=str(self.name))
 
 

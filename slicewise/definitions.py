@@ -63,11 +63,11 @@ class PartitionDefinition(ABC):
 
     @abstractmethod
     def to_json(self) -> Json:
-        """The definition as JSON, as it was written."""
+        """Return the definition as JSON, as it was written."""
 
     @abstractmethod
     def canonical(self) -> Json:
-        """JSON that is the same for equal definitions."""
+        """Return JSON that is the same for equal definitions."""
 
     @abstractmethod
     def shape(self) -> Json | str:
@@ -79,13 +79,13 @@ class PartitionDefinition(ABC):
 
     @abstractmethod
     def parse(self, text: str) -> PartitionKey:
-        """The key of a key text. Raises PartitionKeyError where it names no partition."""
+        """Return the key of a key text. Raises PartitionKeyError where it names no partition."""
 
     # -- what follows from that
 
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionDefinition":
-        """The definition that `to_json` wrote. Raises DefinitionError for anything else."""
+        """Return the definition that `to_json` wrote. Raises DefinitionError for anything else."""
         if not isinstance(spec, Mapping):
             raise DefinitionError(f"{spec!r:.200} is no JSON of a partition definition: no object")
         found = plugins.find(plugins.PARTITIONS, spec.get("kind"))
@@ -129,7 +129,7 @@ class PartitionDefinition(ABC):
         return None if time is None else time.calendar_unit
 
     def keys(self, since: Moment | None = None, until: Moment | None = None) -> Sequence[Any]:
-        """All keys in order (window start, then segment), made when they are looked at.
+        """Return all keys in order (window start, then segment), made when they are looked at.
 
         `since` and `until` bound the windows and are read like `start` and `end`. Raises
         UnboundedPartitionsError where neither they nor the definition bound a side.
@@ -137,14 +137,14 @@ class PartitionDefinition(ABC):
         return KeySequence(self.space, *self.space.between(*self._bounds(since, until)))
 
     def count(self, since: Moment | None = None, until: Moment | None = None) -> int:
-        """How many keys `keys` gives, without listing them."""
+        """Return how many keys `keys` gives, without listing them."""
         numbers = self.space.between(*self._bounds(since, until))
         return self.space.count(*numbers) * self.space.segments.count
 
     def select(
         self, text: str, *, since: Moment | None = None, until: Moment | None = None
     ) -> "PartitionSet":
-        """The partitions that a selection names, within [since, until) where given.
+        """Return the partitions that a selection names, within [since, until) where given.
 
         Raises SelectionError, which points at the character.
         """

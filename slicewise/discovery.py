@@ -21,7 +21,7 @@ class Discoveries:
         self._lock = Lock()
 
     def add(self, definition: PartitionDefinition | None, key: object) -> PartitionKey:
-        """Adds a key, or plain value, to a set.
+        """Add a key, or plain value, to a set.
 
         Raises DefinitionError where the definition is no `PartitionAtRuntime`, PartitionKeyError
         for what cannot be a key of one.
@@ -42,13 +42,13 @@ class Discoveries:
         return known
 
     def sets(self) -> dict[str, list[PartitionKey]]:
-        """The keys that were added, by set, each set in the order of its first addition."""
+        """Return the keys that were added, by set, each set in the order of its first addition."""
         with self._lock:
             return {name: list(keys.values()) for name, keys in self._found.items()}
 
 
 def runtime_key(definition: PartitionAtRuntime, key: object) -> PartitionKey:
-    """The key that a value is in a set found at run time. Raises PartitionKeyError."""
+    """Return the key that a value is in a set found at run time. Raises PartitionKeyError."""
     checked = PartitionKey.of(key)
     if isinstance(checked, Interval | ProductKey | WholeKey):
         raise PartitionKeyError(

@@ -33,7 +33,7 @@ def latest(partitions: PartitionSet) -> PartitionSet:
 
 
 def before(definition: PartitionDefinition, until: datetime, windows: int) -> PartitionSet:
-    """The partitions of the last so many windows that end at or before an instant.
+    """Return the partitions of the last so many windows that end at or before an instant.
 
     Excluded windows are not counted. Empty for a definition without a time dimension.
     """

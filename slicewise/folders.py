@@ -17,12 +17,12 @@ _LONGEST_NAME_BYTES = 255
 
 
 def dimension_names(definition: PartitionDefinition | None) -> list[str]:
-    """The names of a definition's dimensions, in order; none for what is not partitioned."""
+    """Return the names of a definition's dimensions, in order; none for what is not partitioned."""
     return [] if definition is None else [dimension.name for dimension in definition.dimensions]
 
 
 def key_parts(key: PartitionKey) -> Sequence[PartitionKey]:
-    """The key of each dimension."""
+    """Return the key of each dimension."""
     return key.parts if isinstance(key, ProductKey) else (key,)
 
 
@@ -32,7 +32,7 @@ def column_text(key: PartitionKey) -> str:
 
 
 def key_folder(definition: PartitionDefinition | None, key: PartitionKey) -> str:
-    """The folder of a partition, relative to its asset's."""
+    """Return the folder of a partition, relative to its asset's."""
     names = dimension_names(definition)
     texts = [column_text(part) for part in key_parts(key)] if names else []
     return partition_folder(zip(names, texts, strict=True))
@@ -88,7 +88,7 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def refuse_long_folder(name: str, key: PartitionKey) -> None:
-    """Raises PartitionKeyError for a key of one dimension whose folder no file system would take.
+    """Raise PartitionKeyError for a key of one dimension whose folder no file system would take.
 
     Names of folders have at most 255 bytes on all of them that matter.
     """

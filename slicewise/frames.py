@@ -26,7 +26,7 @@ class RowsError(ValueError):
 def says_nothing(
     frame: Frame, definition: PartitionDefinition | None, keys: Sequence[PartitionKey]
 ) -> bool:
-    """Whether the frame is all of one partition, and has no column that says so.
+    """Return whether the frame is all of one partition, and has no column that says so.
 
     Raises RowsError where there are several partitions and a column is missing, and for a column
     that is a dimension's but for upper and lower case.
@@ -46,7 +46,7 @@ def says_nothing(
 def text_columns(
     frame: Frame, definition: PartitionDefinition | None, keys: Sequence[PartitionKey]
 ) -> dict[str, Column]:
-    """The column that says each dimension: the text of a key of the run, null, or `OUTSIDE`.
+    """Return the column that says each dimension: the text of a key of the run, null, or `OUTSIDE`.
 
     Raises RowsError for a column that is a dimension's but for upper and lower case.
     """

@@ -109,7 +109,7 @@ class AssetHandle:
         return tuple(key.value for key in self.keys)
 
     def read(self, *, version: int | None = None) -> Frame:
-        """A Spark DataFrame of just these partitions; partition columns are texts.
+        """Return a Spark DataFrame of just these partitions; partition columns are texts.
 
         ``version`` is the number of an older version of each, of an asset with
         ``write_mode="version"``; otherwise it is the latest. Raises MissingPartitionsError when the
@@ -206,7 +206,8 @@ class WritableHandle(AssetHandle):
         self._lock = Lock()
 
     def read(self, *, version: int | None = None, partition: object = None) -> Frame:
-        """A Spark DataFrame of partitions of the asset: of the run's own, those that are there.
+        """Return a Spark DataFrame of partitions of the asset: of the run's own, those that
+        are there.
 
         ``partition`` is a key, or a list of keys, each as `write` takes it or as
         `iter_past_partitions` gives it: any partitions but those that this run makes. Raises
@@ -305,7 +306,7 @@ class WritableHandle(AssetHandle):
         return isinstance(self.definition, PartitionAtRuntime) and not self.keys
 
     def write(self, frame: Frame, *, partition: object = None) -> None:
-        """Writes the run's partitions, to be published when the run has succeeded.
+        """Write the run's partitions, to be published when the run has succeeded.
 
         A frame for several partitions carries one column per dimension: texts of keys, or times
         inside the windows. ``partition`` says that the whole frame belongs to one partition: to one
@@ -326,7 +327,7 @@ class WritableHandle(AssetHandle):
             self._discoveries.add(self.definition, keys[0])
 
     def check_complete(self) -> None:
-        """Raises ValueError, which names them, when partitions of the run are not written."""
+        """Raise ValueError, which names them, when partitions of the run are not written."""
         missing = [text for text in self._by_text if text not in self._claimed]
         if not missing or not self.can_write or not (self._claimed or self.must_write):
             return
@@ -416,7 +417,7 @@ class OwnAssetHandle(WritableHandle):
         return self._storage.staging(self._writer, partitioned=self.definition is not None)
 
     def read_staged(self, only: Sequence[Staged] | None = None) -> Frame:
-        """All that has been written, or some of it, as it will be read once it is published.
+        """Return all that has been written, or some of it, as it will be read once it is published.
 
         Raises ValueError when nothing has.
         """

@@ -136,7 +136,7 @@ class Interval(PartitionKey, built_in=True):
 
 
 def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
-    """The window between two instants that are known to be in order."""
+    """Return the window between two instants that are known to be in order."""
     interval = Interval.__new__(Interval)
     interval._first_second = first_second
     interval._stop_second = stop_second
@@ -145,7 +145,7 @@ def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
 
 
 def make_intervals(ticks: Iterable[int], zone: Zone) -> list[Interval]:
-    """The windows between consecutive ticks. Written out: calls would double its time."""
+    """Return the windows between consecutive ticks. Written out: calls would double its time."""
     new = Interval.__new__
     made: list[Interval] = []
     add = made.append
@@ -159,7 +159,7 @@ def make_intervals(ticks: Iterable[int], zone: Zone) -> list[Interval]:
 
 
 def window_text(start: int, stop: int, zone: Zone) -> str:
-    """The key text of a window, from the seconds of its ends."""
+    """Return the key text of a window, from the seconds of its ends."""
     offset = zone.offset_at(start)
     day, second = divmod(start + offset, DAY)
     if zone.is_day_start(start) and zone.is_day_start(stop):
@@ -172,7 +172,9 @@ def window_text(start: int, stop: int, zone: Zone) -> str:
 
 
 def window_label(start: int, stop: int, zone: Zone) -> str:
-    """The name of the year, quarter, month or ISO week that the window is; empty if it is none."""
+    """Return the name of the year, quarter, month or ISO week that the window is; empty if
+    it is none.
+    """
     if not (zone.is_day_start(start) and zone.is_day_start(stop)):
         return ""
     day = (EPOCH + timedelta(seconds=start + zone.offset_at(start))).date()

@@ -76,7 +76,7 @@ def inlet_checks(
 
 
 def keep(producer: Producer, own: WritableHandle | Outlets, returned: Any) -> None:
-    """Writes what a function returned. Raises ValueError for partitions that are not written.
+    """Write what a function returned. Raises ValueError for partitions that are not written.
 
     The function of several assets returns all those that it did not write, by name.
     """

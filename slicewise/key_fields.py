@@ -38,7 +38,7 @@ class Field(NamedTuple):
         )
 
     def check(self, value: object, key_type: type) -> Any:
-        """The value as a key holds it. Raises PartitionKeyError, which names the field."""
+        """Return the value as a key holds it. Raises PartitionKeyError, which names the field."""
         try:
             checked = value if isinstance(value, key_type) else plain_value(value)
         except PartitionKeyError as error:
@@ -54,7 +54,7 @@ class Field(NamedTuple):
 def read_fields(
     owner: str, namespace: Mapping[str, Any], scope: Mapping[str, Any], key_type: type
 ) -> dict[str, Field]:
-    """The fields that a class body declares, by name; ClassVars are none.
+    """Return the fields that a class body declares, by name; ClassVars are none.
 
     `scope` holds the names that annotations written as text may use, `key_type` is the class of all
     keys. Raises DefinitionError.
@@ -85,7 +85,9 @@ def _with_checked_default(field: Field, key_type: type) -> Field:
 
 
 def signature_of(owner: str, fields: Mapping[str, Field]) -> Signature:
-    """The constructor's parameters. Raises DefinitionError for a default before a field without."""
+    """Return the constructor's parameters. Raises DefinitionError for a default before a
+    field without.
+    """
     with_default = ""
     for field in fields.values():
         if field.default is not _MISSING:

@@ -36,7 +36,7 @@ _READERS: dict[str, Callable[[Any], PlainValue]] = {
 
 
 def key_to_json(key: PartitionKey) -> Any:
-    """JSON of a key: text, numbers and truth values as they are, others as {type: content}.
+    """Return JSON of a key: text, numbers and truth values as they are, others as {type: content}.
 
     A key of people's own class is written by field, with its label, so that a process that does not
     know the class can show it.
@@ -45,7 +45,7 @@ def key_to_json(key: PartitionKey) -> Any:
 
 
 def key_from_json(content: Any) -> PartitionKey:
-    """The key that `key_to_json` wrote. Raises DefinitionError for anything else.
+    """Return the key that `key_to_json` wrote. Raises DefinitionError for anything else.
 
     Of people's own classes: the class if this process declared it, else a `RecordKey`, which
     compares, sorts and is written like it. Nothing is imported.

@@ -96,7 +96,7 @@ class PartitionKey(metaclass=PartitionKeyType):
 
     @staticmethod
     def of(value: object) -> "PartitionKey":
-        """The key of a plain value; a key stays as it is.
+        """Return the key of a plain value; a key stays as it is.
 
         Plain are str, bool, int, float, Decimal, date, datetime, time, timedelta, UUID, and tuples
         and frozensets of these. Raises PartitionKeyError for others, NaN, and unprintable texts.
@@ -199,7 +199,9 @@ class ProductKey(PartitionKey, built_in=True):
 
     @classmethod
     def of_parts(cls, names: tuple[str, ...], parts: tuple[PartitionKey, ...]) -> "ProductKey":
-        """The key of parts that are keys already, unchecked: listing makes a million of them."""
+        """Return the key of parts that are keys already, unchecked: listing makes a million
+        of them.
+        """
         key = cls.__new__(cls)
         key._names, key._parts = names, parts
         return key
@@ -285,10 +287,10 @@ def comparable_of(value: object) -> object:
 
 
 def order_of(value: object) -> tuple[Any, ...]:
-    """A tuple by which keys and plain values of all types can be sorted."""
+    """Return a tuple by which keys and plain values of all types can be sorted."""
     return value._order if isinstance(value, PartitionKey) else order(value)
 
 
 def exact_of(value: object) -> str:
-    """A text that only equal keys and plain values share, whatever their types."""
+    """Return a text that only equal keys and plain values share, whatever their types."""
     return value._exact if isinstance(value, PartitionKey) else exact_text(value)

@@ -15,7 +15,7 @@ from slicewise.loading import load_bundle
 
 
 def main() -> None:
-    """Loads, reports, and ends without waiting for threads that the files may have started."""
+    """Load, report, and end without waiting for threads that the files may have started."""
     parser = argparse.ArgumentParser(prog="python -m slicewise.loader", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)

@@ -26,7 +26,7 @@ def load_bundle(
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008
 ) -> dict[str, Any]:
-    """Imports every Python file below ``folder`` and reports what they declare, as JSON.
+    """Import every Python file below ``folder`` and report what they declare, as JSON.
 
     Each file is loaded once, under its module name; with ``only`` this one alone, and what it
     imports. A file that raises is reported with its error and declares nothing; the others are not
@@ -61,7 +61,7 @@ def python_files(root: Path) -> list[str]:
 
 
 def module_name(file: str) -> str:
-    """The name under which a file of a bundle is imported: ``a/b.py`` is ``a.b``."""
+    """Return the name under which a file of a bundle is imported: ``a/b.py`` is ``a.b``."""
     path = Path(file).with_suffix("")
     parts = path.parts[:-1] if path.name == "__init__" else path.parts
     if not parts or any("." in part for part in parts):
@@ -70,7 +70,7 @@ def module_name(file: str) -> str:
 
 
 def import_file(root: Path, file: str) -> ModuleType:
-    """Imports one file of a bundle whose folder is `importable`.
+    """Import one file of a bundle whose folder is `importable`.
 
     Raises BundleFileError when its name belongs to another module, and whatever the file raises.
     """

@@ -7,7 +7,7 @@ _UTF8 = ("utf-8", "utf8")
 
 
 def with_utf8_names(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which a Java can name a file by any text.
+    """Return an environment in which a Java can name a file by any text.
 
     It encodes names as the locale says: where that is ASCII, as on a machine that sets none, it
     cannot write the folder of a partition ``city=Zürich``.

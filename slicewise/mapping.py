@@ -29,7 +29,7 @@ def upstream_partitions(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> PartitionSet:
-    """The upstream partitions that some downstream partitions need.
+    """Return the upstream partitions that some downstream partitions need.
 
     `keys` are a PartitionSet, or one key or a list of keys of the downstream definition, each a
     key, plain value or key text; a definition of None is that of an asset that is not partitioned,
@@ -56,7 +56,7 @@ def downstream_partitions(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> PartitionSet:
-    """The downstream partitions that need some of the given upstream ones.
+    """Return the downstream partitions that need some of the given upstream ones.
 
     The mirror image of `upstream_partitions`, with the same arguments.
     """
@@ -89,21 +89,21 @@ class PartitionMapping(ABC):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """The upstream partitions that the chosen downstream ones need."""
+        """Return the upstream partitions that the chosen downstream ones need."""
 
     @abstractmethod
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """The downstream partitions that need some of the chosen upstream ones."""
+        """Return the downstream partitions that need some of the chosen upstream ones."""
 
     def to_json(self) -> dict[str, Any]:
-        """The mapping as JSON."""
+        """Return the mapping as JSON."""
         return {"kind": self.kind, **self._arguments()}
 
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionMapping":
-        """The mapping that `to_json` wrote. Raises DefinitionError for anything else."""
+        """Return the mapping that `to_json` wrote. Raises DefinitionError for anything else."""
         if not isinstance(spec, Mapping):
             raise DefinitionError(f"{spec!r:.200} is no JSON of a partition mapping: no object")
         arguments = {name: value for name, value in spec.items() if name != "kind"}
@@ -159,7 +159,7 @@ class WindowMapping(PartitionMapping):
     def upstream_windows(
         self, downstream: Windows, ranges: Ranges, upstream: Windows
     ) -> Iterable[Span]:
-        """Ranges of upstream windows, in order, that ranges of downstream ones need."""
+        """Return ranges of upstream windows, in order, that ranges of downstream ones need."""
 
     @abstractmethod
     def downstream_windows(
@@ -176,7 +176,7 @@ class WindowMapping(PartitionMapping):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """The windows that the chosen ones need, of the segments that are equal."""
+        """Return the windows that the chosen ones need, of the segments that are equal."""
         ignores = self.nonexistent == "ignore"
         return related(
             downstream, upstream, chosen, bounds, self.upstream_windows, ignores_outside=ignores
@@ -185,7 +185,7 @@ class WindowMapping(PartitionMapping):
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """The windows that need the chosen ones, of the segments that are equal."""
+        """Return the windows that need the chosen ones, of the segments that are equal."""
         return related(upstream, downstream, chosen, bounds, self.downstream_windows)
 
 

@@ -45,13 +45,13 @@ class Overlap(WindowMapping, kind="overlap"):
     def upstream_windows(
         self, downstream: Windows, ranges: Ranges, upstream: Windows
     ) -> list[Span]:
-        """The upstream windows that overlap."""
+        """Return the upstream windows that overlap."""
         return overlapping(downstream, ranges, upstream)
 
     def downstream_windows(
         self, upstream: Windows, ranges: Ranges, downstream: Windows
     ) -> list[Span]:
-        """The downstream windows that overlap."""
+        """Return the downstream windows that overlap."""
         return overlapping(upstream, ranges, downstream)
 
 
@@ -95,7 +95,7 @@ class Offset(WindowMapping, kind="offset"):
     def downstream_windows(
         self, upstream: Windows, ranges: Ranges, downstream: Windows
     ) -> list[Span]:
-        """From which windows one that overlaps is in reach."""
+        """Return from which windows one that overlaps is in reach."""
         first, last = self._reach
         found = overlapping(upstream, ranges, downstream)
         return [(start - last, stop - first) for start, stop in found]
@@ -108,13 +108,13 @@ class All(PartitionMapping, kind="all"):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """All of them, within the bounds."""
+        """Return all of them, within the bounds."""
         return _everything(upstream, bounds) if chosen else PartitionSet(upstream, ())
 
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """All of them, within the bounds."""
+        """Return all of them, within the bounds."""
         return _everything(downstream, bounds) if chosen else PartitionSet(downstream, ())
 
 
@@ -129,7 +129,9 @@ class Latest(PartitionMapping, kind="latest"):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """The last one, if there is any. Raises UnboundedPartitionsError where time has no end."""
+        """Return the last one, if there is any. Raises UnboundedPartitionsError where time
+        has no end.
+        """
         if not chosen:
             return PartitionSet(upstream, ())
         space = _space(upstream)
@@ -145,7 +147,9 @@ class Latest(PartitionMapping, kind="latest"):
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """All within the bounds if the last one is chosen, of the segments that belong to it."""
+        """Return all within the bounds if the last one is chosen, of the segments that
+        belong to it.
+        """
         if not chosen:
             return PartitionSet(downstream, ())
         windows = _space(upstream).windows
@@ -200,7 +204,7 @@ class Keys(PartitionMapping, kind="keys"):
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """All of them if one of these keys is chosen, else none."""
+        """Return all of them if one of these keys is chosen, else none."""
         found = (_find(chosen.definition, key) for key in self.keys)
         if any(key is not None and key in chosen for key in found):
             return _everything(downstream, bounds)
@@ -218,7 +222,7 @@ class Keys(PartitionMapping, kind="keys"):
 
 
 def last_window(windows: Windows, since: Bound, until: Bound) -> int | None:
-    """The number of the last window inside [since, until) and the bounds, if there is one.
+    """Return the number of the last window inside [since, until) and the bounds, if there is one.
 
     Raises UnboundedPartitionsError where nothing bounds time above.
     """

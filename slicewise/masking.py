@@ -65,7 +65,7 @@ _HARMLESS = ("none", "null", "true", "false", MASK)
 
 
 def masked_uri(uri: str) -> str:
-    """The URI with `***` for the password in its user info and for secrets in its query."""
+    """Return the URI with `***` for the password in its user info and for secrets in its query."""
     return without_secret_parameters(_without_password(uri))
 
 
@@ -103,7 +103,7 @@ def masked_json(value: Any) -> Any:
 
 
 def without_secret_parameters(uri: str) -> str:
-    """The URI with `***` for what its query names like secrets."""
+    """Return the URI with `***` for what its query names like secrets."""
     return _HIDDEN_VALUE.sub(lambda found: f"{found[1] or found[2]}{MASK}", uri)
 
 

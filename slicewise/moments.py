@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 def read_moment(value: Moment, zone: Zone) -> datetime:
-    """A bound as an aware datetime (calendar rule 8). Raises DefinitionError.
+    """Return a bound as an aware datetime (calendar rule 8). Raises DefinitionError.
 
     A naive datetime is wall time in the zone (`fold=1`: the second pass), a date its midnight; an
     aware one keeps its offset; a text is read as ISO 8601.
@@ -47,7 +47,7 @@ def _check_calendar(value: datetime, instant: int) -> None:
 
 
 def read_iso(text: str) -> datetime | date:
-    """The date or datetime that a text in ISO 8601 says. Raises DefinitionError."""
+    """Return the date or datetime that a text in ISO 8601 says. Raises DefinitionError."""
     try:
         return datetime.fromisoformat(text) if len(text) > 10 else date.fromisoformat(text)
     except ValueError:
@@ -55,12 +55,14 @@ def read_iso(text: str) -> datetime | date:
 
 
 def since_second(moment: datetime) -> int:
-    """The first whole second at or after the moment: a lower bound keeps out what began before."""
+    """Return the first whole second at or after the moment: a lower bound keeps out what
+    began before.
+    """
     return to_instant(moment) + bool(moment.microsecond)
 
 
 def read_time(text: str, zone: Zone) -> Span:
-    """The span that a year, quarter, month, ISO week, date or time names in a zone.
+    """Return the span that a year, quarter, month, ISO week, date or time names in a zone.
 
     `2024`, `2024-Q1`, `2024-02`, `2024-W05`, `2024-02-29`, `2024-02-29T06:00` (with `Z` or an
     offset wherever the local clock reads it twice). Raises ValueError with the reason.

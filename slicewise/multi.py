@@ -84,7 +84,7 @@ class MultiAsset:
             refuse_call(self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """The producer as the loader reports it."""
+        """Return the producer as the loader reports it."""
         return {
             "name": self.name,
             "file": self.site.file,
@@ -95,7 +95,7 @@ class MultiAsset:
         }
 
     def refused(self, message: str) -> AssetDefinitionError:
-        """The error that names this function and where it is declared."""
+        """Return the error that names this function and where it is declared."""
         return AssetDefinitionError(message, site=self.site, asset=self.name)
 
     def _check_partitions(self) -> None:

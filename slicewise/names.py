@@ -8,7 +8,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 def check_name(name: str | None) -> str | None:
-    """The name, if it can be a column, a folder and a word of a selection.
+    """Return the name, if it can be a column, a folder and a word of a selection.
 
     Raises DefinitionError.
     """

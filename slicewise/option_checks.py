@@ -30,7 +30,7 @@ _CHOICES = {
 
 
 def check_options(options: RunOptions) -> None:
-    """Looks at each option by itself; those of time and of upstream assets have other homes."""
+    """Look at each option by itself; those of time and of upstream assets have other homes."""
     _check_choices(options)
     _check_strategy(options.strategy)
     _check_counts(options)
@@ -41,7 +41,7 @@ def check_options(options: RunOptions) -> None:
 
 
 def check_name(name: object) -> None:
-    """Raises DefinitionError for what cannot be the name of an asset."""
+    """Raise DefinitionError for what cannot be the name of an asset."""
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError("the name of an asset is a text that is not blank")
     if len(name) > NAME_LIMIT:
@@ -84,7 +84,7 @@ def columns_json(columns: Columns) -> list[dict[str, str | None]] | None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raises DefinitionError for what is neither a text nor None."""
+    """Raise DefinitionError for what is neither a text nor None."""
     if value is not None and not isinstance(value, str):
         raise DefinitionError(f"{name} is a text, not {value!r}")
 

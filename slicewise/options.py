@@ -106,13 +106,13 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
 
 
 def hooks_of(options: RunOptions) -> dict[str, Callable[..., Any]]:
-    """The functions that are called after a run, by the option that names each."""
+    """Return the functions that are called after a run, by the option that names each."""
     both = {"on_success": options.on_success, "on_failure": options.on_failure}
     return {name: hook for name, hook in both.items() if hook is not None}
 
 
 def partition_json(partition: PartitionDefinition | None) -> dict[str, Any] | None:
-    """A partition definition, or none, as JSON."""
+    """Return a partition definition, or none, as JSON."""
     return None if partition is None else partition.to_json()
 
 

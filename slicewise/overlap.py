@@ -11,7 +11,7 @@ Ranges = tuple[Sequence[int], Sequence[int]]
 
 
 def overlapping(source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
-    """Numbers of the target's windows that overlap ranges of the source's, as merged ranges.
+    """Return numbers of the target's windows that overlap ranges of the source's, as merged ranges.
 
     The target's bounds and exclusions are not looked at.
     """

@@ -163,7 +163,7 @@ class PartitionSet(Collection[Any]):
         return 0 if window is None else self.space.time.number_at(window.first_second)
 
     def windows(self, slab: Slab) -> Sequence[Interval | None]:
-        """The windows of a slab; one None without a time dimension."""
+        """Return the windows of a slab; one None without a time dimension."""
         windows = self.space.windows
         return (None,) if windows is None else WindowSequence(windows, slab.first, slab.stop)
 

@@ -59,7 +59,7 @@ _AMBIGUOUS = re.compile(
 
 
 def plain_value(value: object) -> PlainValue:
-    """The value as one of the standard types, without what a subclass of one adds.
+    """Return the value as one of the standard types, without what a subclass of one adds.
 
     Raises PartitionKeyError for everything that cannot be a key.
     """
@@ -203,7 +203,7 @@ def plain_text(value: PlainValue) -> str:
 
 
 def exact_text(value: PlainValue) -> str:
-    """The value as a text that is that of equal values alone, whatever their types.
+    """Return the value as a text that is that of equal values alone, whatever their types.
 
     Texts stand for themselves, but for `_` before one that another value would have, `_1`, and for
     the characters of which texts are built, which are percent-encoded.

@@ -37,8 +37,8 @@ class PlatformError(ConnectionError):
 
 
 def is_platform_failure(error: BaseException) -> bool:
-    """Whether an error, or what it was raised from, is the platform's: the same code may succeed
-    later.
+    """Return whether an error, or what it was raised from, is the platform's: the same code
+    may succeed later.
 
     User code that cannot reach a service of its own fails by itself. So does what it raises while
     it handles another error, unless it says ``from``; Spark's own errors often do not say so.

@@ -75,7 +75,7 @@ def register(group: str, kind: str, cls: type) -> None:
 
 
 def find(group: str, kind: object) -> Any:
-    """The class of a kind, built in or of an installed package.
+    """Return the class of a kind, built in or of an installed package.
 
     Raises PluginError, which names kind and group, where there is none or it cannot be loaded;
     DuplicatePluginError where several packages have one.
@@ -98,7 +98,7 @@ def find(group: str, kind: object) -> Any:
 
 
 def has(group: str, kind: str) -> bool:
-    """Whether `find` knows of a kind, though it may say that it cannot be used."""
+    """Return whether `find` knows of a kind, though it may say that it cannot be used."""
     known = kind in _installed(group) or (group, kind) in _built_in
     return known or (group, kind) in _duplicates
 
@@ -119,7 +119,7 @@ def load(group: str) -> Mapping[str, object]:
 
 
 def is_installed(cls: type) -> bool:
-    """Whether a class of definitions or mappings is known to all processes of a server.
+    """Return whether a class of definitions or mappings is known to all processes of a server.
 
     It is where it is built in, or loaded from the entry point of an installed package.
     """

@@ -46,7 +46,7 @@ class Production:
         self.inlet_validations = inlet_validations_json(options, self.inlets)
 
     def to_json(self) -> dict[str, Any]:
-        """All but the name, the place and the outlets, as the loader reports it."""
+        """Return all but the name, the place and the outlets, as the loader reports it."""
         return {
             "source": _source(self.function),
             "description": self.options.description or inspect.getdoc(self.function) or "",
@@ -58,7 +58,7 @@ class Production:
 
 
 def function_site(function: Any) -> Site:
-    """Where the decorated function is declared."""
+    """Return where the decorated function is declared."""
     code = getattr(function, "__code__", None)
     return declaring_site(code and code.co_filename, code.co_firstlineno if code else 0)
 

@@ -161,7 +161,7 @@ class RecordKey(Record, built_in=True):
 
 
 def record(type_name: str, names: Sequence[str], values: Sequence[object], label: str) -> Record:
-    """The key of a class by its name: of the real class if this process declared it.
+    """Return the key of a class by its name: of the real class if this process declared it.
 
     Raises PartitionKeyError.
     """
@@ -194,7 +194,7 @@ def remember(cls: type) -> None:
 
 
 def one_line(text: str) -> str:
-    """A label that any page and any database can hold."""
+    """Return a label that any page and any database can hold."""
     if not text.isprintable():
         unprintable = (unicodedata.category(char) in _UNPRINTABLE for char in text)
         text = "".join(" " if bad else char for char, bad in zip(text, unprintable, strict=True))

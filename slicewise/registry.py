@@ -52,12 +52,12 @@ class Registry:
     """Names said with ``Asset.ref``, which another bundle may declare."""
 
     def add(self, asset: "Asset") -> None:
-        """Raises AssetDefinitionError when another asset has the name already."""
+        """Raise AssetDefinitionError when another asset has the name already."""
         self._check_free(asset)
         self.assets[asset.name] = asset
 
     def add_multi(self, producer: "MultiAsset") -> None:
-        """Raises AssetDefinitionError when an asset, perhaps its own outlet, has the name."""
+        """Raise AssetDefinitionError when an asset, perhaps its own outlet, has the name."""
         self._check_free(producer)
         self.multis[producer.name] = producer
 
@@ -67,11 +67,11 @@ class Registry:
         return sorted([*cast("list[ProducedAsset]", made_alone), *self.multis.values()], key=_order)
 
     def external(self) -> list["Asset"]:
-        """The assets that something else writes, by file and line."""
+        """Return the assets that something else writes, by file and line."""
         return sorted((a for a in self.assets.values() if a.made_by is None), key=_order)
 
     def drop_files(self, files: set[str]) -> None:
-        """Forgets what these files declared, because loading them ended with an error."""
+        """Forget what these files declared, because loading them ended with an error."""
         for name in [name for name, asset in self.assets.items() if asset.site.file in files]:
             del self.assets[name]
         for name in [name for name, each in self.multis.items() if each.site.file in files]:
@@ -87,7 +87,7 @@ class Registry:
             )
 
     def relative(self, path: str) -> str | None:
-        """The path of a file inside the bundle, or None for one that lies elsewhere."""
+        """Return the path of a file inside the bundle, or None for one that lies elsewhere."""
         try:
             return Path(path).relative_to(self.folder).as_posix()
         except ValueError:
@@ -108,12 +108,12 @@ def collecting(registry: Registry) -> Iterator[Registry]:
 
 
 def active_registry() -> Registry | None:
-    """The registry that is collecting, if files are being loaded."""
+    """Return the registry that is collecting, if files are being loaded."""
     return _active[-1] if _active else None
 
 
 def declaring_site(function_file: str | None = None, function_line: int = 0) -> Site:
-    """Where the asset that is being made is declared.
+    """Return where the asset that is being made is declared.
 
     That is the file whose top level runs, even if a function of another file makes the asset:
     loading this file again declares it again. The line is that of the function when it is in the
@@ -145,7 +145,7 @@ def _site(registry: Registry | None, path: str, line: int) -> Site:
 
 
 def caller_site() -> Site:
-    """The innermost place outside this package that is being executed."""
+    """Return the innermost place outside this package that is being executed."""
     frame = next(frame for frame in _frames() if not _is_own(frame))
     return _site(active_registry(), frame.f_code.co_filename, frame.f_lineno)
 

@@ -33,7 +33,7 @@ def related(
     *,
     ignores_outside: bool = False,
 ) -> PartitionSet:
-    """The target's partitions that belong to some of the source's.
+    """Return the target's partitions that belong to some of the source's.
 
     Windows belong together by the `rule`, segments where they are equal, and a dimension that only
     one side has is taken whole. `bounds` stand in for a time dimension that only the target has and

@@ -34,7 +34,7 @@ class PartitionRow(NamedTuple):
 def partition_rows(
     definition: PartitionDefinition | None, partitions: PartitionSet | Iterable[object] | None
 ) -> Iterator[PartitionRow]:
-    """A row for each partition of a set or of a list of keys, by window start, then segment.
+    """Return a row for each partition of a set or of a list of keys, by window start, then segment.
 
     None stands for the one partition of what is not partitioned. Raises PartitionKeyError.
     """

@@ -34,11 +34,11 @@ class Schedulable:
         )
 
     def schedule_json(self) -> dict[str, Any]:
-        """The expression as JSON."""
+        """Return the expression as JSON."""
         raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
 
     def asset_names(self) -> Iterator[str]:
-        """The names of the assets in the expression, as often as they stand there."""
+        """Return the names of the assets in the expression, as often as they stand there."""
         raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
 
 
@@ -138,7 +138,7 @@ class ScheduleExpression(Schedulable):
         return {"kind": self.kind, "of": [part.schedule_json() for part in self.parts]}
 
     def asset_names(self) -> Iterator[str]:
-        """The names of the assets in the expression, as often as they stand there."""
+        """Return the names of the assets in the expression, as often as they stand there."""
         for part in self.parts:
             yield from part.asset_names()
 

@@ -12,7 +12,7 @@ Schedule = str | timedelta | Schedulable | None
 
 
 def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
-    """A schedule as JSON. Raises DefinitionError for a text or span that is no rule of time.
+    """Return a schedule as JSON. Raises DefinitionError for a text or span that is no rule of time.
 
     ``{"kind": "cron", "expression": "@daily"}``, ``{"kind": "timedelta", "seconds": 900}``,
     ``{"kind": "asset", "name": "raw"}``, ``{"kind": "any", "of": [...]}`` or ``"all"``. A cron in
@@ -37,12 +37,14 @@ def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
 
 
 def scheduling_assets(schedule: Schedule) -> list[str]:
-    """The names of the assets in a schedule, each once, in the order in which they stand there."""
+    """Return the names of the assets in a schedule, each once, in the order in which they
+    stand there.
+    """
     return list(dict.fromkeys(schedule.asset_names())) if isinstance(schedule, Schedulable) else []
 
 
 def schedule_names(spec: Mapping[str, Any] | None) -> list[str]:
-    """The names of the assets in a schedule's JSON, each once, in the order of the text."""
+    """Return the names of the assets in a schedule's JSON, each once, in the order of the text."""
     return list(dict.fromkeys(leaf["name"] for leaf in _leaves(spec) if leaf["kind"] == "asset"))
 
 
@@ -76,7 +78,9 @@ def plain_time(schedule: Schedule) -> tuple[Schedule, str | None]:
 
 
 def schedule_text(spec: Mapping[str, Any] | None) -> str:
-    """A schedule's JSON as people write it: ``@daily``, ``every 0:15:00``, ``raw & (a | b)``."""
+    """Return a schedule's JSON as people write it: ``@daily``, ``every 0:15:00``, ``raw &
+    (a | b)``.
+    """
     if spec is None:
         return "by hand"
     if spec["kind"] == "cron":

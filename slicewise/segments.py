@@ -42,7 +42,7 @@ class SegmentList:
         raise AssertionError("some text is that of two keys")
 
     def refuse_long_folders(self, name: str) -> None:
-        """Raises DefinitionError for a key of which `name=value` is too long for a folder.
+        """Raise DefinitionError for a key of which `name=value` is too long for a folder.
 
         `name` is the dimension's.
         """
@@ -60,7 +60,7 @@ class SegmentList:
         return len(self.keys)
 
     def parse(self, text: str) -> PartitionKey:
-        """The key of a key text. Raises PartitionKeyError where it names none."""
+        """Return the key of a key text. Raises PartitionKeyError where it names none."""
         check_text(text)
         place = self.places.get(text, self.places.get(written(text)))
         if place is None:
@@ -68,7 +68,7 @@ class SegmentList:
         return self.keys[place]
 
     def place(self, value: object) -> int | None:
-        """Where a key or plain value stands, None where it is none of these."""
+        """Return where a key or plain value stands, None where it is none of these."""
         try:
             key = PartitionKey.of(value)
         except PartitionKeyError:
@@ -111,7 +111,7 @@ class Segments:
         return frozenset(range(self.count))
 
     def places(self, number: int) -> tuple[int, ...]:
-        """Where each sequence's key stands in it, for the combination of that number."""
+        """Return where each sequence's key stands in it, for the combination of that number."""
         places = []
         for size in reversed(self._sizes):
             number, place = divmod(number, size)
@@ -119,14 +119,14 @@ class Segments:
         return tuple(reversed(places))
 
     def number(self, places: Iterable[int]) -> int:
-        """The number of the combination of the keys at those places."""
+        """Return the number of the combination of the keys at those places."""
         number = 0
         for size, place in zip(self._sizes, places, strict=True):
             number = number * size + place
         return number
 
     def locate(self, values: Sequence[object]) -> int | None:
-        """The number of a combination of keys or plain values, None where there is none."""
+        """Return the number of a combination of keys or plain values, None where there is none."""
         places = []
         for each, value in zip(self.lists, values, strict=True):
             if (place := each.place(value)) is None:
@@ -135,7 +135,7 @@ class Segments:
         return self.number(places)
 
     def parts(self, number: int) -> tuple[PartitionKey, ...]:
-        """The keys that make the combination of that number."""
+        """Return the keys that make the combination of that number."""
         places = self.places(number)
         return tuple(each.keys[place] for each, place in zip(self.lists, places, strict=True))
 

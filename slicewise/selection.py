@@ -52,7 +52,7 @@ class Piece(NamedTuple):
         return Piece(self.text.strip(), self.position + blanks, self.whole)
 
     def split(self, separator: str) -> Iterator["Piece"]:
-        """The pieces between separators, without blanks; none may be empty."""
+        """Return the pieces between separators, without blanks; none may be empty."""
         position = self.position
         for text in self.text.split(separator):
             piece = Piece(text, position, self.whole).strip()
@@ -62,7 +62,7 @@ class Piece(NamedTuple):
             position += len(text) + len(separator)
 
     def part(self, start: int, end: int) -> "Piece":
-        """A part of it, without blanks."""
+        """Return a part of it, without blanks."""
         return Piece(self.text[start:end], self.position + start, self.whole).strip()
 
 
@@ -74,7 +74,7 @@ def select(
     *,
     longest: int | None = LONGEST_SELECTION,
 ) -> PartitionSet:
-    """The partitions that a selection names. Raises SelectionError.
+    """Return the partitions that a selection names. Raises SelectionError.
 
     `longest` is for texts that nobody typed: what a set says of itself may be longer.
     """
@@ -90,7 +90,9 @@ def select_terms(
     *,
     longest: int | None = LONGEST_SELECTION,
 ) -> tuple[PartitionSet, ...]:
-    """The same partitions term by term, as they are listed; each without those of terms before."""
+    """Return the same partitions term by term, as they are listed; each without those of
+    terms before.
+    """
     definition, slabs = _read(definition, text, since, until, longest)
     seen, terms = PartitionSet(definition, ()), []
     for slab in slabs:

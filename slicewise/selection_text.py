@@ -13,7 +13,7 @@ Box = tuple[Places, ...]
 
 
 def selection_text(partitions: PartitionSet) -> str:
-    """The shortest text of ranges and lists that `select` reads as this set.
+    """Return the shortest text of ranges and lists that `select` reads as this set.
 
     Windows with equal segments share one part; parts are joined by `; `. Keys found at run time
     are listed one by one.

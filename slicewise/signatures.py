@@ -14,7 +14,9 @@ _BY_NAME = (_PARAMETER.POSITIONAL_OR_KEYWORD, _PARAMETER.KEYWORD_ONLY)
 
 
 def check_function(function: object) -> str:
-    """The function's name. Raises DefinitionError for what a run could not call, or not name."""
+    """Return the function's name. Raises DefinitionError for what a run could not call, or
+    not name.
+    """
     if isinstance(function, type):
         raise DefinitionError("a class is decorated; decorate a function written with def")
     if isinstance(function, staticmethod | classmethod):
@@ -37,7 +39,7 @@ def check_function(function: object) -> str:
 
 
 def wanted_names(function: Callable[..., Any]) -> list[str]:
-    """The parameters that a run fills in, by name; one with a default keeps its default.
+    """Return the parameters that a run fills in, by name; one with a default keeps its default.
 
     Raises DefinitionError for parameters that nothing can be given for.
     """
@@ -59,7 +61,7 @@ def wanted_names(function: Callable[..., Any]) -> list[str]:
 
 
 def check_hook(option: str, hook: Callable[..., Any]) -> None:
-    """Raises DefinitionError for a function that could not be called after a run."""
+    """Raise DefinitionError for a function that could not be called after a run."""
     shown = f"{option}={getattr(hook, '__qualname__', type(hook).__qualname__)}"
     if inspect.iscoroutinefunction(hook) or inspect.isasyncgenfunction(hook):
         raise DefinitionError(f"{shown} is async, and nothing awaits it; write plain def")

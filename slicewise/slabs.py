@@ -46,7 +46,7 @@ def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[SegmentNumbers
 
 
 def disjoint(slabs: list[Slab]) -> Iterable[Slab]:
-    """The same partitions as slabs in order that do not overlap."""
+    """Return the same partitions as slabs in order that do not overlap."""
     slabs = [slab for slab in slabs if slab.first < slab.stop and slab.segments]
     if all(before.stop <= after.first for before, after in pairwise(slabs)):
         return slabs
@@ -69,7 +69,9 @@ def _flattened(slabs: list[Slab]) -> list[Slab]:
 
 
 def merged(space: Space, slabs: Iterable[Slab]) -> Iterator[Slab]:
-    """The one way to write a set: no excluded window at an edge, neighbours of a kind in one."""
+    """Return slabs in the one form of a set: no excluded window at an edge, neighbours of a
+    kind in one.
+    """
     held: Slab | None = None
     for slab in slabs:
         if space.windows is not None:

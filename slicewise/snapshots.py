@@ -12,12 +12,12 @@ Definition = PartitionDefinition | None
 
 
 def is_runtime(definition: Definition) -> TypeGuard[PartitionAtRuntime]:
-    """Whether the definition is of a set found at run time."""
+    """Return whether the definition is of a set found at run time."""
     return isinstance(definition, PartitionAtRuntime)
 
 
 def lists_keys(definition: Definition) -> bool:
-    """Whether it is known which keys there are; bounds of time may still be missing."""
+    """Return whether it is known which keys there are; bounds of time may still be missing."""
     if not is_runtime(definition):
         return True
     try:
@@ -27,7 +27,8 @@ def lists_keys(definition: Definition) -> bool:
 
 
 def named_key(definition: Definition, value: object) -> object:
-    """The key that a key text names; keys and plain values of the definition stay as they are.
+    """Return the key that a key text names; keys and plain values of the definition stay as
+    they are.
 
     None is the one key of what is not partitioned. Raises PartitionKeyError for a text that names
     no partition.
@@ -40,7 +41,7 @@ def named_key(definition: Definition, value: object) -> object:
 
 
 def with_keys(definition: Definition, keys: Iterable[object]) -> Definition:
-    """The definition, with a snapshot of these keys if it is one that has none."""
+    """Return the definition, with a snapshot of these keys if it is one that has none."""
     if not is_runtime(definition) or lists_keys(definition):
         return definition
     return definition.known(keys)

@@ -57,27 +57,27 @@ class Space:
         return self.windows
 
     def between(self, since: Bound, until: Bound) -> tuple[int, int]:
-        """Numbers of the windows inside [since, until)."""
+        """Return numbers of the windows inside [since, until)."""
         return self.windows.between(since, until) if self.windows else (0, 1)
 
     def count(self, first: int, stop: int) -> int:
-        """How many windows there are in a range of numbers."""
+        """Return how many windows there are in a range of numbers."""
         return self.windows.count(first, stop) if self.windows else max(0, stop - first)
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """A range of window numbers without excluded ones, as unbroken ranges."""
+        """Return a range of window numbers without excluded ones, as unbroken ranges."""
         return self.windows.runs(first, stop) if self.windows else iter([(first, stop)])
 
     def key(self, number: int, segment: int) -> PartitionKey:
-        """The key of a window and a segment number."""
+        """Return the key of a window and a segment number."""
         return self.assemble(self.windows.window(number) if self.windows else None, segment)
 
     def keys(self, window: Interval | None, segments: Sequence[int]) -> Iterator[PartitionKey]:
-        """The keys of one window, segment by segment."""
+        """Return the keys of one window, segment by segment."""
         return (self.assemble(window, segment) for segment in segments)
 
     def assemble(self, window: Interval | None, segment: int) -> PartitionKey:
-        """The key made of a window and the segments of that number."""
+        """Return the key made of a window and the segments of that number."""
         parts = self._parts(segment)
         if window is not None:
             if not self._product:
@@ -88,16 +88,16 @@ class Space:
         return parts[0] if parts else WHOLE
 
     def text(self, number: int, segment: int) -> str:
-        """The key text of a window and a segment number."""
+        """Return the key text of a window and a segment number."""
         return self.key(number, segment).text
 
     def window_text(self, number: int) -> str:
-        """The key text of the window of that number."""
+        """Return the key text of the window of that number."""
         ticks = self.time.ticks
         return window_text(ticks.tick(number), ticks.tick(number + 1), self.time.zone)
 
     def locate(self, key: object) -> tuple[int, int] | None:
-        """The numbers of a key, None where it is none of the definition's."""
+        """Return the numbers of a key, None where it is none of the definition's."""
         if not self._product:
             if self.windows is not None:
                 if not isinstance(key, Interval):

@@ -90,13 +90,13 @@ class ApplicationNotStartedError(PlatformError):
 
 
 def preload() -> None:
-    """Imports what runs need, in the process from which they are forked. Opens no channel."""
+    """Import what runs need, in the process from which they are forked. Opens no channel."""
     for name in _PRELOADED:
         import_module(name)
 
 
 def use_connect() -> None:
-    """Makes ``pyspark.sql.functions`` those of Spark Connect, before a session is opened.
+    """Make ``pyspark.sql.functions`` those of Spark Connect, before a session is opened.
 
     A definition file may well say ``functions.col("origin")`` at its top.
     """
@@ -106,7 +106,7 @@ def use_connect() -> None:
 def open_session(
     remote: str, session_id: str, *, tag: str | None = None, conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """The session with this id on a Spark Connect server, opened there on first use.
+    """Return the session with this id on a Spark Connect server, opened there on first use.
 
     ``tag`` marks every operation. Raises ValueError for a ``conf`` that a session cannot change.
     """
@@ -127,7 +127,7 @@ def open_session(
 
 
 def open_application(tag: str | None = None) -> "ClassicSession":
-    """The session of the Spark application that spark-submit has started this process for.
+    """Return the session of the Spark application that spark-submit has started this process for.
 
     ``tag`` marks every job. Raises ValueError for a configuration that Spark refuses, and
     ApplicationNotStartedError where the cluster gives none.
@@ -152,12 +152,12 @@ def open_application(tag: str | None = None) -> "ClassicSession":
 
 
 def close_session(session: "SparkSession | ClassicSession") -> None:
-    """Gives the session's memory on the server back; ends an application of one's own."""
+    """Give the session's memory on the server back; end an application of one's own."""
     session.stop()
 
 
 def interrupt(remote: str, session_id: str) -> None:
-    """Ends all work of a session that another process opened, and the session itself."""
+    """End all work of a session that another process opened, and the session itself."""
     session = _connect(remote, session_id)
     try:
         session.interruptAll()
@@ -168,12 +168,12 @@ def interrupt(remote: str, session_id: str) -> None:
 
 
 def application_id(session: "SparkSession | ClassicSession") -> str | None:
-    """The id of the Spark application behind a session."""
+    """Return the id of the Spark application behind a session."""
     return session.conf.get("spark.app.id", None)
 
 
 def application_ui(session: "ClassicSession") -> str | None:
-    """Where the pages of an application of one's own are, if it has any."""
+    """Return where the pages of an application of one's own are, if it has any."""
     return session.sparkContext.uiWebUrl
 
 
@@ -194,7 +194,8 @@ def engine_advice(error: BaseException) -> str | None:
 
 
 def write_cause(error: BaseException) -> str | None:
-    """Why rows could not be written, where Spark's own message only says where to: a full disk.
+    """Return why rows could not be written, where Spark's own message only says where to: a
+    full disk.
 
     None for other errors, and where the server has not told.
     """
@@ -209,21 +210,21 @@ def write_cause(error: BaseException) -> str | None:
 
 
 def is_frame(value: object) -> bool:
-    """Whether this is a Spark DataFrame, of Spark Connect or not."""
+    """Return whether this is a Spark DataFrame, of Spark Connect or not."""
     from pyspark.sql import DataFrame
 
     return isinstance(value, DataFrame)
 
 
 def functions() -> Any:
-    """The module ``pyspark.sql.functions``."""
+    """Return the module ``pyspark.sql.functions``."""
     from pyspark.sql import functions as module
 
     return module
 
 
 def is_time(frame: "DataFrame", column: str) -> bool:
-    """Whether a column holds timestamps or dates; False for texts.
+    """Return whether a column holds timestamps or dates; False for texts.
 
     Raises ValueError for other types.
     """
@@ -241,7 +242,7 @@ def is_time(frame: "DataFrame", column: str) -> bool:
 
 
 def as_text(frame: "DataFrame", column: str) -> Any:
-    """A column as text, numbers as keys are written: 1, 1.0 and true are all ``1``."""
+    """Return a column as text, numbers as keys are written: 1, 1.0 and true are all ``1``."""
     from pyspark.sql import functions, types
 
     kind, value = frame.schema[column].dataType, functions.col(f"`{column}`")
@@ -256,14 +257,14 @@ def as_text(frame: "DataFrame", column: str) -> Any:
 
 
 def schema_of(text: str | bytes) -> "StructType":
-    """A schema from its JSON."""
+    """Return a schema from its JSON."""
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(json.loads(text))
 
 
 def schema_from(columns: Sequence[Mapping[str, Any]]) -> str:
-    """The schema of declared columns, as Spark's DDL; one without a type holds texts."""
+    """Return the schema of declared columns, as Spark's DDL; one without a type holds texts."""
     return ", ".join(
         f"`{str(one['name']).replace('`', '``')}` {one.get('type') or 'string'}" for one in columns
     )

@@ -40,7 +40,7 @@ def materialize(
     past: Iterable[object] = (),
     discovered: dict[str, list[Any]] | None = None,
 ) -> Any:
-    """Runs an asset's function in this process: what it returned or, if nothing, what it wrote.
+    """Run an asset's function in this process: what it returned or, if nothing, what it wrote.
 
     Nothing is written to the asset; no server is asked, and Spark is used only if the function or
     a validation does.

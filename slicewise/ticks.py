@@ -21,22 +21,22 @@ class Ticks(Protocol):
     """Instants in order, each with a number."""
 
     def rank(self, instant: int) -> int:
-        """The number of the first tick at or after the instant."""
+        """Return the number of the first tick at or after the instant."""
 
     def tick(self, number: int) -> int:
-        """The instant of the tick of that number."""
+        """Return the instant of the tick of that number."""
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Instants of the ticks numbered first to stop - 1."""
+        """Return instants of the ticks numbered first to stop - 1."""
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """The number of the tick at `start` if the next one is at `stop`."""
+        """Return the number of the tick at `start` if the next one is at `stop`."""
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
-        """The ranks of instants in ascending order, faster than one by one."""
+        """Return the ranks of instants in ascending order, faster than one by one."""
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The instants of ticks whose numbers ascend, faster than one by one."""
+        """Return the instants of ticks whose numbers ascend, faster than one by one."""
 
 
 class EvenTicks:
@@ -47,29 +47,29 @@ class EvenTicks:
         self._phase = anchor % step
 
     def rank(self, instant: int) -> int:
-        """The number of the first tick at or after the instant."""
+        """Return the number of the first tick at or after the instant."""
         return -((self._phase - instant) // self._step)
 
     def tick(self, number: int) -> int:
-        """The instant of the tick of that number."""
+        """Return the instant of the tick of that number."""
         return self._phase + number * self._step
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Instants of the ticks numbered first to stop - 1."""
+        """Return instants of the ticks numbered first to stop - 1."""
         return range(self.tick(first), self.tick(max(first, stop)), self._step)
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """The number of the tick at `start` if the next one is at `stop`."""
+        """Return the number of the tick at `start` if the next one is at `stop`."""
         number, rest = divmod(start - self._phase, self._step)
         return None if rest or stop - start != self._step else number
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
-        """The ranks of instants in ascending order."""
+        """Return the ranks of instants in ascending order."""
         phase, step = self._phase, self._step
         return [-((phase - instant) // step) for instant in instants]
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The instants of ticks whose numbers ascend."""
+        """Return the instants of ticks whose numbers ascend."""
         phase, step = self._phase, self._step
         return [phase + number * step for number in numbers]
 
@@ -99,7 +99,7 @@ class PlacedTicks:
         self._first = list(accumulate(passed, initial=begins[0]))
 
     def rank(self, instant: int) -> int:
-        """The number of the first tick at or after the instant."""
+        """Return the number of the first tick at or after the instant."""
         index = max(0, bisect_right(self._starts, instant) - 1)
         start = self._starts[index]
         if instant == start:
@@ -110,7 +110,7 @@ class PlacedTicks:
         return self._first[index] + passed
 
     def tick(self, number: int) -> int:
-        """The instant of the tick of that number."""
+        """Return the instant of the tick of that number."""
         index = max(0, bisect_right(self._first, number) - 1)
         passed = number - self._first[index] - self._in_gap[index]
         if passed < 0 and index:
@@ -118,7 +118,7 @@ class PlacedTicks:
         return self._wall.tick(self._low[index] + passed) - self._offsets[index]
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Instants of the ticks numbered first to stop - 1."""
+        """Return instants of the ticks numbered first to stop - 1."""
         found: list[int] = []
         while first < stop:
             index = max(0, bisect_right(self._first, first) - 1)
@@ -134,7 +134,7 @@ class PlacedTicks:
         return found
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """The number of the tick at `start` if the next one is at `stop`."""
+        """Return the number of the tick at `start` if the next one is at `stop`."""
         index = bisect_right(self._starts, start) - 1
         step = self._wall.step
         if step and 0 <= index < len(self._starts) - 1:
@@ -149,7 +149,7 @@ class PlacedTicks:
         return number if self.tick(number) == start and self.tick(number + 1) == stop else None
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
-        """The ranks of instants in ascending order."""
+        """Return the ranks of instants in ascending order."""
         found: list[int] = []
         place = 0
         while place < len(instants):
@@ -168,7 +168,7 @@ class PlacedTicks:
         return found
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The instants of ticks whose numbers ascend."""
+        """Return the instants of ticks whose numbers ascend."""
         found: list[int] = []
         place = 0
         while place < len(numbers):
@@ -208,34 +208,34 @@ class CronTicks:
         return PlacedTicks(self._cadence.wall_ticks, table, self._elapsed)
 
     def rank(self, instant: int) -> int:
-        """The number of the first tick at or after the instant."""
+        """Return the number of the first tick at or after the instant."""
         return (self._near if instant < self._border else self._far).rank(instant)
 
     def tick(self, number: int) -> int:
-        """The instant of the tick of that number."""
+        """Return the instant of the tick of that number."""
         return (self._near if number < self._last_near else self._far).tick(number)
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Instants of the ticks numbered first to stop - 1."""
+        """Return instants of the ticks numbered first to stop - 1."""
         return (self._near if stop <= self._last_near else self._far).ticks(first, stop)
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """The number of the tick at `start` if the next one is at `stop`."""
+        """Return the number of the tick at `start` if the next one is at `stop`."""
         return (self._near if stop < self._border else self._far).number_of(start, stop)
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
-        """The ranks of instants in ascending order."""
+        """Return the ranks of instants in ascending order."""
         far = bool(instants) and instants[-1] >= self._border
         return (self._far if far else self._near).ranks(instants)
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The instants of ticks whose numbers ascend."""
+        """Return the instants of ticks whose numbers ascend."""
         far = bool(numbers) and numbers[-1] >= self._last_near
         return (self._far if far else self._near).at(numbers)
 
 
 def place(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:
-    """The ticks of a cadence in a zone; a step of elapsed time aligns to the anchor.
+    """Return the ticks of a cadence in a zone; a step of elapsed time aligns to the anchor.
 
     `elapsed` makes a cron follow calendar rule 5 or 4 where its own hour field is not to decide.
     """

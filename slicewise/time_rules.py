@@ -33,7 +33,8 @@ class TimeRule:
         start: str | None = None,
         end: str | None = None,
     ) -> "TimeRule":
-        """The rule that an asset's declaration says: its schedule, and aware bounds in ISO 8601.
+        """Return the rule that an asset's declaration says: its schedule, and aware bounds
+        in ISO 8601.
 
         Raises DefinitionError for a schedule that is not by time.
         """
@@ -49,7 +50,7 @@ class TimeRule:
         return cls(place(cadence, zone(timezone or "UTC"), anchor), first, last)
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first tick after the moment; None where there is none any more."""
+        """Return the first tick after the moment; None where there is none any more."""
         after = to_instant(moment) + 1
         if self.start is not None:
             after = max(after, self.start)
@@ -57,7 +58,7 @@ class TimeRule:
         return None if self.end is not None and found > self.end else to_datetime(found)
 
     def last_until(self, moment: datetime) -> datetime | None:
-        """The last tick at or before the moment; None where there was none yet."""
+        """Return the last tick at or before the moment; None where there was none yet."""
         until = to_instant(moment)
         if self.end is not None:
             until = min(until, self.end)
@@ -65,7 +66,7 @@ class TimeRule:
         return None if self.start is not None and found < self.start else to_datetime(found)
 
     def count(self, after: datetime, until: datetime) -> int:
-        """How many ticks there are after one moment and not after another."""
+        """Return how many ticks there are after one moment and not after another."""
         first, stop = to_instant(after) + 1, to_instant(until) + 1
         if self.start is not None:
             first = max(first, self.start)

@@ -48,7 +48,7 @@ def resolve(options: "RunOptions") -> Timing:
 
 
 def check_partition(partition: object) -> None:
-    """Raises DefinitionError for what is neither a definition, "auto" nor None.
+    """Raise DefinitionError for what is neither a definition, "auto" nor None.
 
     Nor is one of a class that servers do not have: they import no definition file.
     """

@@ -19,7 +19,9 @@ _BROKEN_CALL = re.compile(
 
 
 def user_traceback(error: BaseException, folder: Path) -> str:
-    """The traceback from the first line of a file below ``folder`` on, its paths relative to it."""
+    """Return the traceback from the first line of a file below ``folder`` on, its paths
+    relative to it.
+    """
     shown = traceback.TracebackException.from_exception(error, limit=-_FRAME_LIMIT)
     _trim(shown, str(folder), seen=set())
     text = "".join(shown.format())
@@ -60,18 +62,18 @@ def error_text(error: BaseException) -> str:
 
 
 def user_site(error: BaseException, folder: Path) -> Site | None:
-    """The innermost place below ``folder`` that the error passed through."""
+    """Return the innermost place below ``folder`` that the error passed through."""
     inside = [place for place in _places(error) if place.file.startswith(f"{folder}/")]
     return Site(_relative(inside[-1].file, str(folder)), inside[-1].line) if inside else None
 
 
 def file_lines(error: BaseException, file: Path) -> list[int]:
-    """The lines of a file that the error passed through, the innermost last."""
+    """Return the lines of a file that the error passed through, the innermost last."""
     return [place.line for place in _places(error) if place.file == str(file)]
 
 
 def asset_at(file: Path, lines: Collection[int]) -> str | None:
-    """The asset that a declaration at one of these lines of a file is of.
+    """Return the asset that a declaration at one of these lines of a file is of.
 
     Its arguments stand there: they may be wrong before there is an asset that could say so.
     """

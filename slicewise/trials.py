@@ -36,7 +36,7 @@ class FrameHandle(AssetHandle):
         return f"<asset {self.name}, whose data is given>"
 
     def read(self, *, version: int | None = None) -> Frame:
-        """The frame that was given, whatever the version."""
+        """Return the frame that was given, whatever the version."""
         return self._frame
 
 
@@ -82,7 +82,7 @@ class KeepingHandle(WritableHandle):
         return self._parts or self._whole
 
     def frames(self) -> list[Frame]:
-        """All frames that were written."""
+        """Return all frames that were written."""
         return list(self._parts.values()) or ([] if self._whole is None else [self._whole])
 
     def _store(self, frame: Frame, keys: Keys, *, apart: bool) -> None:
@@ -93,7 +93,8 @@ class KeepingHandle(WritableHandle):
 
 
 def read_keys(name: str, definition: PartitionDefinition | None, partition: object) -> Keys:
-    """The keys of a run that is asked for by a selection, a key, a list of keys or a set of them.
+    """Return the keys of a run that is asked for by a selection, a key, a list of keys or a
+    set of them.
 
     Raises PartitionKeyError for what names no partition, SelectionError for a selection that
     cannot be read.
@@ -142,7 +143,7 @@ def _in_order(definition: PartitionDefinition, keys: Keys) -> Iterable[Partition
 def past_before(
     definition: PartitionDefinition | None, keys: Keys, past: Iterable[object]
 ) -> Callable[[], Iterator[PartitionKey]]:
-    """The past that a server would tell a run of these keys: `PartitionContext`'s.
+    """Return the past that a server would tell a run of these keys: `PartitionContext`'s.
 
     Partitions without time are given as they are: the one that was made last stands first.
     """
@@ -158,7 +159,7 @@ def past_before(
 
 
 def past_frames(definition: PartitionDefinition | None, past: Iterable[object]) -> dict[str, Frame]:
-    """The frames of earlier partitions by key text, where they are given with their keys."""
+    """Return the frames of earlier partitions by key text, where they are given with their keys."""
     if definition is None or not isinstance(past, Mapping):
         return {}
     return {_key(definition, item).text: frame for item, frame in past.items()}
@@ -171,13 +172,13 @@ def mapped_keys(
     mapping: PartitionMapping | None,
     now: datetime,
 ) -> Keys:
-    """The keys of an upstream asset that those of a run need."""
+    """Return the keys of an upstream asset that those of a run need."""
     found = upstream_partitions(definition, upstream.partition, list(keys), mapping, until=now)
     return list(found)
 
 
 def unknown_keys(name: str) -> Keys:
-    """Raises DefinitionError: of the asset no more is known than its name."""
+    """Raise DefinitionError: of the asset no more is known than its name."""
     raise DefinitionError(
         f"how {name} is partitioned is not known here: hand the asset itself in, as"
         f" upstream={{{name}: ...}}"
@@ -185,7 +186,7 @@ def unknown_keys(name: str) -> Keys:
 
 
 def reachable_assets(producer: Producer) -> dict[str, Asset]:
-    """The assets that the file of a function declares or imports, and those that it maps."""
+    """Return the assets that the file of a function declares or imports, and those that it maps."""
     function = inspect.unwrap(producer.function)
     registry = active_registry()
     near = [
@@ -198,6 +199,6 @@ def reachable_assets(producer: Producer) -> dict[str, Asset]:
 
 
 def mappings_of(producer: Producer) -> Mapping[str, PartitionMapping]:
-    """The mappings that an asset says, by the upstream asset's name."""
+    """Return the mappings that an asset says, by the upstream asset's name."""
     said = producer.options.upstream.items()
     return {key if isinstance(key, str) else key.name: mapping for key, mapping in said}

@@ -80,7 +80,7 @@ _BUILT_IN = {
 
 @cache
 def uri_schemes() -> dict[str, UriScheme]:
-    """The rule of each scheme, by the scheme as people write it in lower case.
+    """Return the rule of each scheme, by the scheme as people write it in lower case.
 
     A plug-in that cannot be used is left out with a warning that names it.
     """

@@ -28,7 +28,7 @@ _PATH_SAFE = "-._~!$&'()*+,;=:@%"
 
 
 def normalize_uri(text: str) -> str:
-    """The canonical form of a URI; text that is no URI is returned as it is (AIP-60).
+    """Return the canonical form of a URI; text that is no URI is returned as it is (AIP-60).
 
     A URI that breaks its scheme's rule loses its user info and is otherwise returned as written,
     with a warning. A password is never part of what is returned: what would stay as written comes

@@ -22,7 +22,7 @@ class WallTicks:
         self.phase = days.day(0) * DAY + times[0]
 
     def rank(self, wall: int) -> int:
-        """The number of the first tick at or after `wall`."""
+        """Return the number of the first tick at or after `wall`."""
         if self.step:
             return -((self.phase - wall) // self.step)
         day, second = divmod(wall, DAY)
@@ -33,28 +33,28 @@ class WallTicks:
         return before + bisect_left(self._times, second)
 
     def tick(self, number: int) -> int:
-        """Wall seconds of the tick of that number."""
+        """Return wall seconds of the tick of that number."""
         if self.step:
             return self.phase + number * self.step
         rank, index = divmod(number, len(self._times))
         return self._days.day(rank) * DAY + self._times[index]
 
     def ranks(self, walls: Iterable[int]) -> list[int]:
-        """The ranks of many."""
+        """Return the ranks of many."""
         if step := self.step:
             phase = self.phase
             return [-((phase - wall) // step) for wall in walls]
         return [self.rank(wall) for wall in walls]
 
     def at(self, numbers: Iterable[int]) -> list[int]:
-        """Wall seconds of many ticks."""
+        """Return wall seconds of many ticks."""
         if step := self.step:
             phase = self.phase
             return [phase + number * step for number in numbers]
         return [self.tick(number) for number in numbers]
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Wall seconds of the ticks numbered first to stop - 1."""
+        """Return wall seconds of the ticks numbered first to stop - 1."""
         if self.step:
             start = self.phase + first * self.step
             return range(start, start + max(0, stop - first) * self.step, self.step)

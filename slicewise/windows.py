@@ -63,15 +63,17 @@ class Windows:
         return bool(self._exclusions)
 
     def last_before(self, end: int) -> int:
-        """The number after that of the last window that ends at or before the instant."""
+        """Return the number after that of the last window that ends at or before the instant."""
         return self.ticks.rank(end + 1) - 1
 
     def number_at(self, instant: int) -> int:
-        """The number of the window that contains the instant, be it of the definition or not."""
+        """Return the number of the window that contains the instant, be it of the
+        definition or not.
+        """
         return self.ticks.rank(instant + 1) - 1
 
     def window(self, number: int) -> Interval:
-        """The window of that number."""
+        """Return the window of that number."""
         return make_interval(self.ticks.tick(number), self.ticks.tick(number + 1), self.zone)
 
     def clip(self, first: int, stop: int) -> tuple[int, int]:
@@ -83,7 +85,7 @@ class Windows:
         return first, max(first, stop)
 
     def between(self, since: Bound, until: Bound) -> tuple[int, int]:
-        """Numbers of the windows wholly inside both [since, until) and the bounds.
+        """Return numbers of the windows wholly inside both [since, until) and the bounds.
 
         Raises UnboundedPartitionsError where neither bounds a side.
         """
@@ -97,7 +99,7 @@ class Windows:
         return self.clip(first, stop)
 
     def has(self, number: int) -> bool:
-        """Whether the definition has the window of that number."""
+        """Return whether the definition has the window of that number."""
         if self.lowest is not None and number < self.lowest:
             return False
         if self.highest is not None and number >= self.highest:
@@ -105,23 +107,23 @@ class Windows:
         return not self._exclusions or not self.excluded(number, number + 1)
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """The number of the window with those ends, None where the definition has none."""
+        """Return the number of the window with those ends, None where the definition has none."""
         number = self.ticks.number_of(start, stop)
         return number if number is not None and self.has(number) else None
 
     def count(self, first: int, stop: int) -> int:
-        """How many windows of a range of numbers are not excluded."""
+        """Return how many windows of a range of numbers are not excluded."""
         return max(0, stop - first) - len(self.excluded(first, stop))
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The range without excluded windows, as unbroken ranges."""
+        """Return the range without excluded windows, as unbroken ranges."""
         for gap in chain(self.excluded(first, stop), (stop,)):
             if first < gap:
                 yield first, gap
             first = gap + 1
 
     def boundaries(self, first: int, stop: int) -> Iterator[Sequence[int]]:
-        """Instants between which the windows of a range lie, in chunks that grow."""
+        """Return instants between which the windows of a range lie, in chunks that grow."""
         size = _FIRST_CHUNK
         for low, end in self.runs(first, stop):
             while low < end:
@@ -130,7 +132,7 @@ class Windows:
                 low, size = upto, min(size * 4, _LARGEST_CHUNK)
 
     def trim(self, first: int, stop: int) -> tuple[int, int]:
-        """The same windows, with no excluded one at either end."""
+        """Return the same windows, with no excluded one at either end."""
         if not self._exclusions:
             return first, stop
         excluded = set(self.excluded(first, stop))
@@ -141,7 +143,7 @@ class Windows:
         return first, stop
 
     def excluded(self, first: int, stop: int) -> Sequence[int]:
-        """Numbers of the excluded windows in a range of numbers, in order."""
+        """Return numbers of the excluded windows in a range of numbers, in order."""
         if not self._exclusions or first >= stop:
             return ()
         since, until = self.ticks.tick(first), self.ticks.tick(stop - 1) + 1

@@ -41,36 +41,36 @@ class YearTicks:
         self._known = _Stretch(_ANCHOR_YEAR, _ANCHOR_YEAR, 0, [])
 
     def rank(self, instant: int) -> int:
-        """The number of the first tick at or after the instant."""
+        """Return the number of the first tick at or after the instant."""
         known = self._around(instant, instant)
         return known.number + bisect_left(known.instants, instant)
 
     def tick(self, number: int) -> int:
-        """The instant of the tick of that number."""
+        """Return the instant of the tick of that number."""
         known = self._numbered(number, number)
         return known.instants[number - known.number]
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Instants of the ticks numbered first to stop - 1."""
+        """Return instants of the ticks numbered first to stop - 1."""
         if first >= stop:
             return ()
         known = self._numbered(first, stop - 1)
         return known.instants[first - known.number : stop - known.number]
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """The number of the tick at `start` if the next one is at `stop`."""
+        """Return the number of the tick at `start` if the next one is at `stop`."""
         number = self.rank(start)
         return number if self.ticks(number, number + 2) == [start, stop] else None
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
-        """The ranks of instants in ascending order."""
+        """Return the ranks of instants in ascending order."""
         if not instants:
             return ()
         known = self._around(instants[0], instants[-1])
         return [known.number + bisect_left(known.instants, instant) for instant in instants]
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """The instants of ticks whose numbers ascend."""
+        """Return the instants of ticks whose numbers ascend."""
         if not numbers:
             return ()
         known = self._numbered(numbers[0], numbers[-1])

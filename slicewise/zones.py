@@ -32,7 +32,7 @@ _FOLDER = Path(str(files("tzdata") / "zoneinfo"))
 
 
 def to_instant(moment: datetime) -> int:
-    """Seconds since the epoch of an aware datetime; a fraction of a second is cut off."""
+    """Return seconds since the epoch of an aware datetime; a fraction of a second is cut off."""
     return (plain(moment) - EPOCH) // timedelta(seconds=1)
 
 
@@ -45,12 +45,12 @@ def plain(moment: datetime) -> datetime:
 
 
 def to_datetime(instant: int) -> datetime:
-    """The instant as a datetime in UTC."""
+    """Return the instant as a datetime in UTC."""
     return EPOCH + timedelta(seconds=instant)
 
 
 def to_wall(moment: datetime) -> int:
-    """Wall seconds of what a datetime reads, whatever its zone."""
+    """Return wall seconds of what a datetime reads, whatever its zone."""
     return to_instant(moment.replace(tzinfo=UTC))
 
 
@@ -103,11 +103,13 @@ class Zone:
         return "," in self._rule
 
     def table(self, instant: int) -> OffsetTable:
-        """The table that covers an instant (or a wall time: the horizon keeps a week's margin)."""
+        """Return the table that covers an instant (or a wall time: the horizon keeps a
+        week's margin).
+        """
         return self.near if instant < HORIZON - 7 * DAY else self.far
 
     def offset_at(self, instant: int) -> int:
-        """Seconds east of UTC at the instant."""
+        """Return seconds east of UTC at the instant."""
         table = self.table(instant)
         return table.offsets[bisect_right(table.starts, instant, 1) - 1]
 
@@ -116,7 +118,9 @@ class Zone:
         return timezone(timedelta(seconds=self.offset_at(instant)))
 
     def first_instant(self, wall: int) -> int:
-        """The first instant at which the local clock reads `wall` or later (calendar rule 4)."""
+        """Return the first instant at which the local clock reads `wall` or later (calendar
+        rule 4).
+        """
         table = self.table(wall)
         index = min(bisect_right(table.reach, wall), len(table.starts) - 1)
         return max(table.starts[index], wall - table.offsets[index])
@@ -132,7 +136,7 @@ class Zone:
         return sorted({instant for instant in found if instant + self.offset_at(instant) == wall})
 
     def is_day_start(self, instant: int) -> bool:
-        """Whether a local date begins at this instant."""
+        """Return whether a local date begins at this instant."""
         table = self.table(instant)
         index = max(0, bisect_right(table.starts, instant) - 1)
         wall = instant + table.offsets[index]
@@ -152,7 +156,9 @@ class Zone:
 
 
 def zone_name(timezone: str | tzinfo) -> str:
-    """The IANA name that a text, a ZoneInfo or `UTC` says. Raises DefinitionError for others."""
+    """Return the IANA name that a text, a ZoneInfo or `UTC` says. Raises DefinitionError
+    for others.
+    """
     if timezone is UTC:
         return "UTC"
     name = timezone if isinstance(timezone, str) else getattr(timezone, "key", None)
@@ -163,7 +169,7 @@ def zone_name(timezone: str | tzinfo) -> str:
 
 @cache
 def zone(name: str) -> Zone:
-    """The zone of that IANA name. Raises DefinitionError where tzdata has none."""
+    """Return the zone of that IANA name. Raises DefinitionError where tzdata has none."""
     return Zone(name)
 
 

@@ -18,7 +18,7 @@ def refuse_other_columns(
     there: Iterable[tuple[str, Files]],
     place: Place,
 ) -> None:
-    """Raises RowsError where what is there and the frame could not be read together.
+    """Raise RowsError where what is there and the frame could not be read together.
 
     ``there`` are partitions, each with the folder of its latest files.
 

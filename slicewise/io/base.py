@@ -158,7 +158,7 @@ class Storage(ABC):
 
     @abstractmethod
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        """Where an attempt's data waits, as a text that `publish` understands.
+        """Return where an attempt's data waits, as a text that `publish` understands.
 
         Computed of place and writer alone. The worker computes it as well, and refuses a run whose
         runner says another one.
@@ -173,7 +173,7 @@ class Storage(ABC):
         *,
         version: int | None = None,
     ) -> Frame:
-        """A frame of just these partitions; dimensions are columns of texts."""
+        """Return a frame of just these partitions; dimensions are columns of texts."""
 
     @abstractmethod
     def stage(
@@ -185,7 +185,7 @@ class Storage(ABC):
         *,
         apart: bool,
     ) -> list[Staged]:
-        """Writes the rows of a frame to where they wait, each into its own partition.
+        """Write the rows of a frame to where they wait, each into its own partition.
 
         ``apart``: the frame is of one partition, and others are staged by other calls. Raises
         RowsError for rows of no partition of the run; nothing of the frame is kept then.
@@ -205,7 +205,7 @@ class Storage(ABC):
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Puts staged partitions (``key``, ``path``) in place; facts for the record, by path.
+        """Put staged partitions (``key``, ``path``) in place; facts for the record, by path.
 
         Raises `slicewise.storage.StorageError` for what will never succeed, OSError for what may
         when it is tried again. Anything else that it raises counts as the former.
@@ -233,12 +233,12 @@ class Storage(ABC):
         """
 
     def is_reachable(self) -> bool:
-        """Whether this process sees the place of the data, partitions or none."""
+        """Return whether this process sees the place of the data, partitions or none."""
         return True
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None] | None:
-        """How much data partitions have, by path: None for one without data, and None altogether
-        where the storage cannot say.
+        """Return how much data partitions have, by path: None for one without data, and None
+        altogether where the storage cannot say.
         """
         return None
 
@@ -257,7 +257,7 @@ plugins.register_base(plugins.IO, Storage, reserved=_BUILT_IN)
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme of a canonical URI; of a path, ``file``. Empty for any other text."""
+    """Return the scheme of a canonical URI; of a path, ``file``. Empty for any other text."""
     if uri.startswith(("/", "file:/")):
         return "file"
     scheme, found, _ = uri.partition("://")
@@ -281,7 +281,7 @@ def find_storage(uri: str | None) -> type[Storage] | None:
 
 
 def storage_at(place: Place) -> Storage:
-    """The storage of a place. Raises NoStorageError."""
+    """Return the storage of a place. Raises NoStorageError."""
     cls = find_storage(place.uri)
     if cls is None:
         scheme = scheme_of(place.uri) or "such"

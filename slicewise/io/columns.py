@@ -19,7 +19,7 @@ _WITHIN = {
 
 
 def known_schema(folder: Files) -> str | None:
-    """The schema of a folder's data, as far as Slicewise or Spark has left one there."""
+    """Return the schema of a folder's data, as far as Slicewise or Spark has left one there."""
     kept = folder.kept_schema()
     if kept is not None or folder.form.name != "parquet":
         return kept
@@ -28,7 +28,8 @@ def known_schema(folder: Files) -> str | None:
 
 
 def footer(folder: Files, path: str) -> tuple[str | None, str]:
-    """The schema that Spark left in a file, if it left one, else all its columns as one text.
+    """Return the schema that Spark left in a file, if it left one, else all its columns as
+    one text.
 
     From the former Spark need not infer it, which costs the server a job when a read is planned,
     and another one when it runs. By the latter, files whose columns are the same are known.
@@ -44,7 +45,8 @@ def footer(folder: Files, path: str) -> tuple[str | None, str]:
 
 
 def merged(one: Json, other: Json) -> Json | None:
-    """The type of which both are parts: columns of both, found by name, null where they are not.
+    """Return the type of which both are parts: columns of both, found by name, null where
+    they are not.
 
     None where there is none: of one name, columns have two types or are written in two ways.
     """
@@ -60,7 +62,7 @@ def merged(one: Json, other: Json) -> Json | None:
 
 
 def column_names(schema: Json) -> list[str]:
-    """The names of the columns of a schema, in order."""
+    """Return the names of the columns of a schema, in order."""
     return [field["name"] for field in schema["fields"]]
 
 

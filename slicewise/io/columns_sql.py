@@ -30,6 +30,8 @@ class Kind(NamedTuple):
 
 
 def kinds_of(connection: "Connection[Any]", table: str) -> dict[str, Kind]:
-    """The types of a table's columns, by name and in their order. None where there is no table."""
+    """Return the types of a table's columns, by name and in their order. None where there
+    is no table.
+    """
     rows = connection.execute(_KINDS, [table]).fetchall()
     return {column: Kind(declared, plain) for column, declared, plain in rows}

@@ -9,7 +9,7 @@ from slicewise.options import WriteMode
 
 
 def format_at(uri: str | None, said: object) -> str | None:
-    """The format of the files of an asset; None where nothing here writes files at its URI.
+    """Return the format of the files of an asset; None where nothing here writes files at its URI.
 
     Raises DefinitionError for one that is not written there.
     """

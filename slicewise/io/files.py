@@ -30,13 +30,15 @@ class Files:
     """Options of reading that it asks for."""
 
     def below(self, folder: str) -> "Files":
-        """The same of a folder in this one; ``.`` is this one."""
+        """Return a folder inside this folder; ``.`` is this folder."""
         if folder == ".":
             return self
         return replace(self, path=f"{self.path}/{folder}", url=f"{self.url}/{folder}")
 
     def tree(self) -> dict[str, list["FileInfo"]]:
-        """The data files of each folder below this one, which is ``.``, in the order of names."""
+        """Return the data files of each folder below this one, which is ``.``, in the order
+        of names.
+        """
         from pyarrow.fs import FileSelector, FileType
 
         selector = FileSelector(self.path, allow_not_found=True, recursive=True)
@@ -48,7 +50,9 @@ class Files:
         return {folder: sorted(found[folder], key=_path) for folder in sorted(found)}
 
     def data(self) -> list["FileInfo"]:
-        """The data files of this folder itself, in the order of names; a file by itself is one."""
+        """Return the data files of this folder itself, in the order of names; a file by
+        itself is one.
+        """
         return [one for one in self.listed() if is_data(one.base_name)]
 
     def listed(self) -> list["FileInfo"]:
@@ -62,7 +66,7 @@ class Files:
         return sorted((one for one in infos if one.type == FileType.File), key=_path)
 
     def rows(self, files: Sequence["FileInfo"]) -> int:
-        """How many rows these files hold."""
+        """Return how many rows these files hold."""
         return sum(count_rows(self.form, self.system, one.path) for one in files)
 
     def get(self, name: str) -> bytes | None:
@@ -75,27 +79,27 @@ class Files:
             return None
 
     def put(self, name: str, content: bytes) -> None:
-        """Writes a file of this folder, which is made if need be."""
+        """Write a file of this folder, which is made if need be."""
         self.system.create_dir(self.path)
         with self.system.open_output_stream(f"{self.path}/{name}") as target:
             target.write(content)
 
     def names(self) -> list[str]:
-        """The names of the files of this folder, whatever they are."""
+        """Return the names of the files of this folder, whatever they are."""
         from pyarrow.fs import FileSelector
 
         infos = self.system.get_file_info(FileSelector(self.path, allow_not_found=True))
         return [info.base_name for info in infos]
 
     def delete(self, name: str) -> None:
-        """Removes a file of this folder, if it is there."""
+        """Remove a file of this folder, if it is there."""
         try:
             self.system.delete_file(f"{self.path}/{name}")
         except FileNotFoundError:
             return
 
     def remove(self) -> None:
-        """Removes the folder and all that is in it, if it is there."""
+        """Remove the folder and all that is in it, if it is there."""
         try:
             self.system.delete_dir(self.path)
         except FileNotFoundError:
@@ -108,11 +112,13 @@ class Files:
         (writer.partitionBy(*by) if by else writer).save(self.url)
 
     def keep_schema(self, schema: Schema) -> None:
-        """Writes down the columns of the data beside it."""
+        """Write down the columns of the data beside it."""
         self.put(SCHEMA_FILE, schema.json().encode())
 
     def kept_schema(self) -> str | None:
-        """The columns of the data in this folder, as JSON; None where they lie not beside it."""
+        """Return the columns of the data in this folder, as JSON; None where they lie not
+        beside it.
+        """
         text = self.get(SCHEMA_FILE)
         return None if text is None else text.decode()
 
@@ -124,7 +130,7 @@ def measured(folders: Sequence[Files]) -> Measured | None:
 
 
 def is_data(name: str) -> bool:
-    """Whether a file of this name holds data: others are hidden, also from Spark."""
+    """Return whether a file of this name holds data: others are hidden, also from Spark."""
     return not name.startswith(("_", "."))
 
 

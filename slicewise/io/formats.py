@@ -74,7 +74,8 @@ _CHUNK = 1 << 20
 
 
 def checked_format(said: object, uri: str, known: Sequence[str]) -> str:
-    """The format of an asset's files: what is said, else the URI's extension, else the first known.
+    """Return the format of an asset's files: what is said, else the URI's extension, else
+    the first known.
 
     ``known`` are those of the URI's storage. Raises DefinitionError for another, and where what is
     said and the extension are two formats.
@@ -94,7 +95,7 @@ def checked_format(said: object, uri: str, known: Sequence[str]) -> str:
 
 
 def format_of(path: str) -> Format | None:
-    """The format that the extension of a file's, or a folder's, name stands for."""
+    """Return the format that the extension of a file's, or a folder's, name stands for."""
     suffixes = PurePosixPath(unquote(path)).suffixes
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()

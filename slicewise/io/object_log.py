@@ -40,7 +40,7 @@ class LogState:
     """The highest fencing number of each attempt that was taken over."""
 
     def has(self, attempt: str) -> bool:
-        """Whether an attempt's data is in place."""
+        """Return whether an attempt's data is in place."""
         return attempt in (*self.data, *self.repeats, *self.versions.values())
 
     def published(self, attempt: str, mode: str, earlier: Collection[str]) -> "LogState":
@@ -70,7 +70,7 @@ class LogState:
         return LogState(number=self.number + 1, old=old, fences=self.fences)
 
     def to_json(self) -> dict[str, Any]:
-        """The content of the entry, but for its number, which is its name."""
+        """Return the content of the entry, but for its number, which is its name."""
         content = asdict(self)
         del content["number"]
         return content

@@ -22,7 +22,7 @@ def mark_above(number: int) -> str:
 
 
 def is_mark(name: str) -> bool:
-    """Whether a name is such a mark, and no entry."""
+    """Return whether a name is such a mark, and no entry."""
     return name.endswith(_MARK)
 
 

@@ -91,7 +91,7 @@ class Tables:
     def publish(
         self, staging: str, paths: Sequence[str], *, adds: bool, earlier: Sequence[str]
     ) -> None:
-        """Moves what waits to the asset's table, all of it at once; nothing if that is done.
+        """Move what waits to the asset's table, all of it at once; nothing if that is done.
 
         With ``adds`` the rows that are there stay, and what an ``earlier`` attempt at the same run
         has added is not added again.
@@ -118,7 +118,7 @@ class Tables:
             self._mark(todo, adds=adds)
 
     def check(self, staging: str, paths: Sequence[str]) -> None:
-        """Raises StagingLostError where something is to be published and does not wait."""
+        """Raise StagingLostError where something is to be published and does not wait."""
         done = self.published(paths)
         if todo := [path for path in paths if path not in done]:
             self.waiting(staging, todo)
@@ -185,7 +185,7 @@ class Tables:
         return dict(rows.fetchall())
 
     def columns(self, name: str) -> dict[str, str]:
-        """The columns of a table of the schema, and their types."""
+        """Return the columns of a table of the schema, and their types."""
         return {column: kind.declared for column, kind in self._kinds(name).items()}
 
     def discard(self) -> None:
@@ -194,7 +194,7 @@ class Tables:
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """Removes a table in which rows wait, if it is there."""
+        """Remove a table in which rows wait, if it is there."""
         self._run("DROP TABLE IF EXISTS {}", self._named(name))
 
     @property
@@ -368,12 +368,12 @@ def _words(attempt: str) -> str:
 
 
 def staged_apart(name: str, path: str) -> str:
-    """The table in which one partition waits by itself."""
+    """Return the table in which one partition waits by itself."""
     return f"{name}_{sha256(path.encode()).hexdigest()[:8]}"
 
 
 def texts_of(path: str) -> dict[str, str]:
-    """The texts of the dimensions' columns that a partition's path stands for."""
+    """Return the texts of the dimensions' columns that a partition's path stands for."""
     if path == UNPARTITIONED:
         return {}
     pairs = (part.partition("=") for part in path.split("/"))

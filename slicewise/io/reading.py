@@ -38,7 +38,7 @@ _Scan = tuple[_Kind, Sequence[str]]
 def read(
     session: Session, root: Files, folders: Sequence[str], columns: Sequence[Mapping[str, Any]]
 ) -> Frame:
-    """The data of some folders, whose names below the root say the partitions.
+    """Return the data of some folders, whose names below the root say the partitions.
 
     A partition that was made before the asset's format or columns were changed is read as it was
     written.
@@ -47,7 +47,7 @@ def read(
 
 
 def by_name(frames: Sequence[Frame]) -> Frame:
-    """The rows of all frames; a column that one of them lacks is null in its rows."""
+    """Return the rows of all frames; a column that one of them lacks is null in its rows."""
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 

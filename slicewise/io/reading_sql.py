@@ -19,12 +19,12 @@ class Part:
 
 
 def select_within(table: str, partitions: Sequence[Texts]) -> str:
-    """All columns of a table's rows in these partitions."""
+    """Return all columns of a table's rows in these partitions."""
     return f"SELECT * FROM {table}{_condition(partitions)}"  # noqa: S608 -- all of it is quoted
 
 
 def select_together(parts: Sequence[Part]) -> str:
-    """The rows of several tables, each value in the column of its name.
+    """Return the rows of several tables, each value in the column of its name.
 
     What a table has no column for is null, as it is where all of them are moved into one.
     """
@@ -53,10 +53,10 @@ def _condition(partitions: Sequence[Texts]) -> str:
 
 
 def quoted(name: str) -> str:
-    """An identifier of SQL."""
+    """Return an identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text of SQL."""
+    """Return a text of SQL."""
     return "'" + text.replace("'", "''") + "'"

@@ -29,7 +29,7 @@ class Recorded:
 
     @classmethod
     def from_json(cls, content: Sequence[Any]) -> "Recorded":
-        """The opposite of `to_json`."""
+        """Read the JSON that `to_json` wrote."""
         rows, size, is_least = content
         return cls(rows=rows, bytes=size, is_least=is_least)
 
@@ -94,7 +94,7 @@ def find_differences(
 
 
 def differs(recorded: Recorded, actual: Measured | None) -> bool:
-    """Whether data is not as it was recorded."""
+    """Return whether data is not as it was recorded."""
     if actual is None:
         return True
     pairs = ((recorded.bytes, actual.bytes), (recorded.rows, actual.rows))

@@ -37,7 +37,7 @@ class Table:
 
 
 def open_session(table: Table, facts: Mapping[str, Any], name: str) -> "Connection[Any]":
-    """A session of that name on the table's server, without a transaction.
+    """Return a session of that name on the table's server, without a transaction.
 
     ``facts`` are what the gateway knows of the place. Raises TryAgainError where the server does
     not answer or lets nobody in, StorageError for what libpq does not understand.

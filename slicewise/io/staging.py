@@ -32,7 +32,7 @@ class Target:
 
 
 def stage(frame: Frame, target: Target) -> list[Staged]:
-    """Writes the rows of a frame and says what each partition holds.
+    """Write the rows of a frame and say what each partition holds.
 
     A frame for several partitions carries a column per dimension; one for a single partition may.
     Raises RowsError, with a sentence that names them, for missing columns, nulls, and rows outside

@@ -35,7 +35,7 @@ def check_all(
     now: datetime | None = None,
     materialized_at: datetime | None = None,
 ) -> "list[ValidationResult]":
-    """The result of each validation of a Spark DataFrame, in their order.
+    """Return the result of each validation of a Spark DataFrame, in their order.
 
     One aggregation serves all rules but ``unique``, which has one of its own, and functions.
     ``now`` (default: the clock) and ``materialized_at`` (when the data was made; of several
@@ -52,7 +52,7 @@ def check_all(
 
 
 def not_evaluated(validation: "AssetValidation", error: Exception) -> ValidationResult:
-    """The result of a validation whose frame cannot be had: it has failed, for this reason.
+    """Return the result of a validation whose frame cannot be had: it has failed, for this reason.
 
     Raises the error where it says nothing of the data, since the Spark server is gone.
     """

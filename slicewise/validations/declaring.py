@@ -54,7 +54,7 @@ class AssetValidation:
     def has_columns(
         cls, *columns: object, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """The data has these columns; ``"address.city"`` is a field of a struct."""
+        """Expect the data to have these columns; ``"address.city"`` is a field of a struct."""
         rule = HasColumns(column_names("has_columns", columns))
         return cls(rule, severity, name, _assets(columns))
 
@@ -62,7 +62,7 @@ class AssetValidation:
     def has_types(
         cls, types: Mapping[Any, object], *, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """Columns have these types: ``{"sales": "decimal(10,2)", "tags": "array<string>"}``.
+        """Expect these types of columns: ``{"sales": "decimal(10,2)", "tags": "array<string>"}``.
 
         Types are texts of Spark's DDL, or DataTypes.
         """
@@ -76,7 +76,7 @@ class AssetValidation:
     def not_null(
         cls, *columns: object, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """No row has a null in any of these columns. NaN is no null."""
+        """Expect no null in any of these columns. NaN is no null."""
         rule = NotNull(column_names("not_null", columns))
         return cls(rule, severity, name, _assets(columns))
 
@@ -84,7 +84,7 @@ class AssetValidation:
     def unique(
         cls, *columns: object, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """No two rows have the same values in these columns, taken together.
+        """Expect no two rows with the same values in these columns, taken together.
 
         As in SQL, rows with a null in one of them are not asked.
         """
@@ -95,7 +95,7 @@ class AssetValidation:
     def accepted_values(
         cls, column: object, values: Iterable[Any], *, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """The column holds these values only, or null.
+        """Expect the column to hold these values only, or null.
 
         Values are all texts, numbers, truth values, dates, or datetimes.
         """
@@ -106,7 +106,7 @@ class AssetValidation:
     def matches(
         cls, column: object, regex: str, *, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        r"""Every text of the column matches from end to end, or is null: ``r"\+?[0-9 ]+"``.
+        r"""Expect each text of the column to match as a whole, or be null: ``r"\+?[0-9 ]+"``.
 
         The regular expression is one of Java, which Spark evaluates.
         """
@@ -122,7 +122,7 @@ class AssetValidation:
         severity: Severity = "error",
         name: str = "",
     ) -> "AssetValidation":
-        """There are at least ``min`` and at most ``max`` rows; one of the two may be left out."""
+        """Expect at least ``min`` and at most ``max`` rows; one of the two may be left out."""
         for side, bound in (("min", min), ("max", max)):
             is_count = isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0
             if bound is not None and not is_count:
@@ -142,7 +142,7 @@ class AssetValidation:
         severity: Severity = "error",
         name: str = "",
     ) -> "AssetValidation":
-        """The data is at most so old.
+        """Expect the data to be at most so old.
 
         With ``column`` its newest timestamp or date (its midnight, in UTC; a timestamp without
         zone is read in UTC too) is compared with the clock, else the moment at which the data was
@@ -173,7 +173,7 @@ class AssetValidation:
     def check(
         self, frame: Frame, *, now: datetime | None = None, materialized_at: datetime | None = None
     ) -> ValidationResult:
-        """The result for a Spark DataFrame; as `check_all`, which asks several at once."""
+        """Return the result for a Spark DataFrame; as `check_all`, which asks several at once."""
         return check_all(frame, [self], now=now, materialized_at=materialized_at)[0]
 
 
@@ -186,7 +186,7 @@ def validation(
 def validation(
     function: Function | None = None, /, *, severity: Severity = "error", name: str = ""
 ) -> AssetValidation | Callable[[Function], AssetValidation]:
-    """Makes a validation of a function of a DataFrame.
+    """Make a validation of a function of a DataFrame.
 
     The function returns True or None for data that is right; for data that is wrong False, or a
     text that says why; or it raises AssertionError. Its docstring is the description.

@@ -67,7 +67,7 @@ class FunctionRule(Rule):
 
 
 def check_function(function: object) -> None:
-    """Raises DefinitionError for what is no function of one frame."""
+    """Raise DefinitionError for what is no function of one frame."""
     if not inspect.isfunction(function):
         raise DefinitionError(f"@validation stands above a function, not {function!r}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):

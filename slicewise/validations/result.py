@@ -45,7 +45,7 @@ class ValidationResult:
 
 
 def refuse_failed(results: Mapping[str, Sequence[ValidationResult]]) -> None:
-    """Raises ValidationFailedError where a result blocks: a line for each, with its asset.
+    """Raise ValidationFailedError where a result blocks: a line for each, with its asset.
 
     ``results`` are by the name of the asset.
     """

@@ -53,14 +53,16 @@ class Facts:
         return list(self.frame.schema.fields)
 
     def check_frame(self) -> None:
-        """Raises CannotEvaluateError for what is no frame of Spark."""
+        """Raise CannotEvaluateError for what is no frame of Spark."""
         if not spark.is_frame(self.frame):
             raise CannotEvaluateError(
                 f"it needs a DataFrame of Spark, not {type(self.frame).__name__}"
             )
 
     def find(self, name: str) -> Found | None:
-        """A column, or a field inside structs (``"address.city"``); None where there is none."""
+        """Return a column, or a field inside structs (``"address.city"``); None where there
+        is none.
+        """
         same = [found for found in self.fields if found.name == name]
         if len(same) > 1:
             raise CannotEvaluateError(f"the frame has {len(same)} columns {name!r}")
@@ -119,11 +121,11 @@ class Rule:
         return self.kind
 
     def description(self) -> str:
-        """A sentence of what is expected."""
+        """Return a sentence of what is expected."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """The rule's arguments, as JSON."""
+        """Return the rule's arguments, as JSON."""
         raise NotImplementedError
 
     def source(self, facts: Facts) -> Frame:
@@ -131,11 +133,11 @@ class Rule:
         return facts.frame
 
     def measures(self, facts: Facts) -> dict[str, Column]:
-        """Aggregates that `judge` needs, by name; none for what the schema says."""
+        """Return aggregates that `judge` needs, by name; none for what the schema says."""
         return {}
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
-        """The verdict on the measured values."""
+        """Return the verdict on the measured values."""
         raise NotImplementedError
 
 
@@ -150,7 +152,7 @@ def names_text(names: Any) -> str:
 
 
 def column_names(kind: str, columns: tuple[object, ...]) -> tuple[str, ...]:
-    """The names of columns, given as texts or as an asset's columns.
+    """Return the names of columns, given as texts or as an asset's columns.
 
     Raises DefinitionError when there is none, or one is given twice or is neither.
     """
@@ -164,7 +166,7 @@ def column_names(kind: str, columns: tuple[object, ...]) -> tuple[str, ...]:
 
 
 def column_name(kind: str, column: object) -> str:
-    """The name of one column; as `column_names`."""
+    """Return the name of one column; as `column_names`."""
     name = column if isinstance(column, str) else getattr(column, "name", None)
     if isinstance(name, str) and name.strip():
         return name

@@ -30,7 +30,7 @@ _SIZED = re.compile(r"(decimal|char|varchar)\((\d+)(?:,(\d+))?\)")
 
 
 def type_text(written: object) -> str:
-    """A type as Spark shows it: ``"array<int>"`` for ``"ARRAY< Integer >"``.
+    """Return a type as Spark shows it: ``"array<int>"`` for ``"ARRAY< Integer >"``.
 
     Takes a text of Spark's DDL or a DataType. Raises DefinitionError for what names no type.
     """

@@ -101,7 +101,7 @@ class Unique(Rule):
         return {"columns": list(self.columns)}
 
     def source(self, facts: Facts) -> Frame:
-        """The values that occur more than once, and how often."""
+        """Return the values that occur more than once, and how often."""
         functions = spark.functions()
         columns = [facts.get(name).column for name in self.columns]
         # `dropna` would take NaN for a null.

@@ -14,7 +14,6 @@ from django.core.management.base import BaseCommand
 from django.urls import resolve
 from rest_framework.serializers import Serializer
 
-from assets_app.models import TRANSITIONS, RunState
 from assets_app.serializers import MaterializeSerializer, ReportedWriteSerializer
 from backfills_app.serializers import BackfillRequestSerializer
 from config import api_urls, cli, up
@@ -125,17 +124,6 @@ def test_every_setting_has_a_line_and_every_line_a_setting() -> None:
     read = set(re.findall(call + r'\s*"([A-Z_]+)"', source))
     lines = [line.split("|")[1] for line in own.splitlines() if line.startswith("| `")]
     assert read == {name for cell in lines for name in re.findall("`([A-Z_]+)`", cell)}
-
-
-def test_the_table_of_states_is_the_table_of_the_code() -> None:
-    text = (PROJECT / "ARCHITECTURE.md").read_text()
-    shown: dict[str, set[str]] = {}
-    for line in text.partition("## States")[2].partition("## Processes")[0].splitlines():
-        if line.startswith("| `"):
-            _, old, new, _ = line.split("|")
-            states = set(re.findall("`(.*?)`", new))
-            shown |= dict.fromkeys(re.findall("`(.*?)`", old), states)
-    assert shown == {old.value: {new.value for new in TRANSITIONS[old]} for old in RunState}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(PROJECT)))

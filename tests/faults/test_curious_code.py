@@ -1,6 +1,7 @@
 """Row 13: user code that looks for credentials finds none in production's form: under a user of its
 own. What the embedded stack, where it has the server's user, cannot keep from it stands in
-ARCHITECTURE.md; that it gets nothing by itself there either is shown by tests/e2e/test_workers.py.
+docs/internals/guarantees.md; that it gets nothing by itself there either is shown by
+tests/e2e/test_workers.py.
 """
 
 import os
