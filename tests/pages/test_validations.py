@@ -82,7 +82,7 @@ def test_the_page_of_a_run_shows_what_failed_first(browser: Client, sales: Asset
     assert "Nothing published; previous data kept." in page
     places = [page.index(f"Expected {place}.") for place in (2, 3, 1, 0)]
     assert places == sorted(places)
-    for words in ("Passed", "Warning", "Not evaluated", "Input, before the run:"):
+    for words in ("Passed", "Warning</span>", "Not evaluated", "Input, before the run:"):
         assert words in page
     assert "such as &#x27;&lt;b&gt;pankow&lt;/b&gt;&#x27;" in page
     assert "secret" not in page
