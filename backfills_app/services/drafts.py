@@ -114,7 +114,7 @@ def upstream_drafts(
         refuse_too_many_assets(len(chosen) + len(found), "upstream")
     if outside:
         are, them = ("is", "it") if len(outside) == 1 else ("are", "them")
-        refused.append(f"{names_of(outside)} {are} left out: something else writes {them}.")
+        refused.append(f"{names_of(outside)} {are} skipped: something else writes {them}.")
     return Drafts(found, refused)
 
 

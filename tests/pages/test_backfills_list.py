@@ -210,7 +210,7 @@ def test_a_deleted_one_is_found_by_its_state_and_kept_as_a_record(
     assert rows_of(listed(browser)) == []
     assert rows_of(listed(browser, "state=deleted")) == [weather.pk]
     text = browser.get(f"/backfills/{weather.pk}/").content.decode()
-    assert "It was deleted" in text
+    assert "Deleted <time" in text
     assert "Clone…" in text
     assert "Retry" not in text
 
