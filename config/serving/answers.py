@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from io import BufferedReader
@@ -31,6 +32,10 @@ class File(FileWrapper):
         return os.fdopen(os.dup(self.filelike.fileno()), "rb")
 
 
+class Incomplete(Exception):
+    """An answer broke off after its start was sent: the connection ends without its last piece."""
+
+
 class Answer:
     """A status, headers, and a body, which one thread writes while the loop may send its start."""
 
@@ -40,6 +45,9 @@ class Answer:
         self.headers: list[tuple[bytes, bytes]] = []
         self.is_complete = False
         self.is_sending = False
+        self.is_broken = False
+        # Held by the thread that refuses, and by the loop that begins to send.
+        self._lock = threading.Lock()
         self.written = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -68,7 +76,7 @@ class Answer:
     def refuse(self, path: str, status: int, detail: str, retry_after: int = 0) -> None:
         """Write an answer without Django: problem details below `/api/`, else a sentence.
 
-        Of an answer that is on its way already, there will be no more.
+        An answer that is on its way already breaks off.
         """
         title = HTTPStatus(status).phrase
         kind, body = "text/plain; charset=utf-8", f"{title}. {detail}\n"
@@ -81,11 +89,13 @@ class Answer:
             "X-Content-Type-Options": "nosniff",
             **({"Retry-After": str(retry_after)} if retry_after else {"Connection": "close"}),
         }
-        if self.is_sending:
-            return
-        self.start(str(status), list(headers.items()))
-        self.spool.empty()
-        self.spool.write(body.encode())
+        with self._lock:
+            if self.is_sending:
+                self.is_broken = True
+                return
+            self.start(str(status), list(headers.items()))
+            self.spool.empty()
+            self.spool.write(body.encode())
 
     def complete(self) -> None:
         """Nothing more is written."""
@@ -93,8 +103,12 @@ class Answer:
         self.written.set()
 
     async def send(self, method: str, send: Send) -> None:
-        """Send it piece by piece, as fast as the reader takes it."""
-        self.is_sending = True
+        """Send the answer piece by piece, as fast as the reader takes it.
+
+        Raises Incomplete for an answer that broke off.
+        """
+        with self._lock:
+            self.is_sending = True
         has_body = self.status not in _WITHOUT_BODY
         is_sized = any(name == b"content-length" for name, _ in self.headers)
         if has_body and self.is_complete and not is_sized:
@@ -111,4 +125,6 @@ class Answer:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             elif not is_last:
                 await self.written.wait()
+        if self.is_broken:
+            raise Incomplete
         await send({"type": "http.response.body", "body": piece})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from io import BytesIO
+from contextlib import suppress
+from io import BufferedReader, BytesIO, FileIO
 from types import TracebackType
 from typing import IO
 
@@ -14,7 +15,7 @@ SMALL = 65_536
 
 
 class NoRoom(Exception):
-    """Others hold all the room there is for large bodies or answers."""
+    """There is no room for more: others hold it, or the disk is full."""
 
 
 class Room:
@@ -58,8 +59,7 @@ class Spool:
         at: TracebackType | None,
     ) -> None:
         with self._lock:
-            self._file.close()
-            self._room.give_back(self._where, self._taken)
+            self._close()
 
     def write(self, data: bytes) -> None:
         """Append; raises NoRoom, and ValueError once its context has been left."""
@@ -69,14 +69,13 @@ class Spool:
                 self._move_to_disk()
             if not self._take(beyond):
                 raise NoRoom
-            self._file.seek(self.size)
-            self._file.write(data)
-            self.size += len(data)
+            self._append(data)
 
     def empty(self) -> None:
-        """Forget what has been written."""
+        """Forget what has been written; a small text has room from then on."""
         with self._lock:
-            self.size = 0
+            self._close()
+            self._file, self._where, self._taken, self.size = BytesIO(), "memory", 0, 0
 
     def adopt(self, file: IO[bytes]) -> None:
         """Take over a file that is there already, in place of what has been written."""
@@ -94,7 +93,7 @@ class Spool:
     def whole(self) -> IO[bytes]:
         """Return the file, to be read from its start once nothing more is written."""
         self._file.seek(0)
-        return self._file
+        return BufferedReader(self._file) if isinstance(self._file, FileIO) else self._file
 
     def _take(self, beyond: int) -> bool:
         """Take room up to `beyond` bytes, if there is enough."""
@@ -106,8 +105,29 @@ class Spool:
 
     def _move_to_disk(self) -> None:
         """Go on in a file without a name; room in memory is free again."""
-        file = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the spool)
         self._file.seek(0)
-        file.write(self._file.read())
+        data = self._file.read()
         self._room.give_back("memory", self._taken)
-        self._file, self._where, self._taken = file, "disk", 0
+        self._taken, self.size = 0, 0
+        try:
+            # Without a buffer, which would be written when nobody can be told of an error.
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (closed with the spool)
+        except OSError as error:
+            raise NoRoom from error
+        self._where = "disk"
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            self._file.seek(self.size)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise NoRoom from error
+        self.size += len(data)
+
+    def _close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+        self._room.give_back(self._where, self._taken)

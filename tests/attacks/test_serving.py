@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from io import FileIO
 from typing import Any
 
+import pytest
+
 from config.serving import Application, Limits
+from config.serving.answers import Incomplete
+from config.serving.spool import NoRoom, Room, Spool
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -127,6 +133,44 @@ def test_a_long_answer_begins_before_it_is_complete() -> None:
     ask(long, found)
     assert found.body == b"x" * 100_000 + b"y"
     assert goes_on.is_set()
+
+
+def test_a_long_answer_that_breaks_has_no_last_piece() -> None:
+    breaks = threading.Event()
+
+    def long(environ: dict[str, Any], start: Callable[..., Any]) -> Iterator[bytes]:
+        start("200 OK", [])
+        yield b"x" * 100_000
+        assert breaks.wait(30)
+        raise RuntimeError("the database is away")
+
+    class Reader(Exchange):
+        async def send(self, message: dict[str, Any]) -> None:
+            await super().send(message)
+            breaks.set()
+
+    found = Reader()
+    with pytest.raises(Incomplete):
+        ask(long, found)
+    assert found.sent[-1]["more_body"]
+
+
+def test_a_full_disk_is_answered_and_takes_no_room_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = Room(0, 1_000_000)
+
+    def full(**_: Any) -> FileIO:
+        return FileIO("/dev/full", "r+")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with Spool(room) as spool:
+        with pytest.raises(NoRoom):
+            spool.write(b"x" * 300_000)
+        spool.empty()
+        spool.write(b"no room")
+        assert spool.whole().read() == b"no room"
+    assert room.take("disk", 1_000_000)
 
 
 def test_large_answers_go_to_disk_and_then_are_refused() -> None:
