@@ -19,7 +19,9 @@ def user_of_code(env: Mapping[str, str]) -> str:
 
 
 def unprotected(env: Mapping[str, str]) -> str:
-    """Return what such code reaches that it should not; nothing where each run has a user."""
+    """Return what such code reaches that a setting could keep from it; nothing where each run has a
+    user. What runs always share stands in docs/guides/security.md.
+    """
     if env.get("SLICEWISE_RUNNER_USERS"):
         return ""
     named = env.get("SLICEWISE_RUNNER_USER", "")

@@ -136,7 +136,7 @@ def _check_counts(options: RunOptions) -> None:
     if options.max_active_runs is not None and options.max_active_runs > MAX_ACTIVE_RUNS_LIMIT:
         raise DefinitionError(
             f"max_active_runs is at most {MAX_ACTIVE_RUNS_LIMIT:,}, not"
-            f" {options.max_active_runs:,}; leave it out for no limit"
+            f" {options.max_active_runs:,}; without it the limit is that of the server"
         )
     if isinstance(options.priority, bool) or not isinstance(options.priority, int):
         raise DefinitionError(f"priority is a whole number, not {options.priority!r}")

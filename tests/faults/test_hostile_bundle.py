@@ -52,7 +52,7 @@ def gateway(crew: Crew, api: Client, tmp_path: Path) -> int:
 def places(crew: Crew) -> dict[str, str]:
     """Return a listing of the data folder, the lake's other assets and the code."""
     data = crew.stack.data
-    own = [path for path in data.iterdir() if path.name.startswith("bundles-")]
+    own = [path for path in data.iterdir() if path.name == "bundles"]
     volatile = [data / name for name in VOLATILE]
     code = [PROJECT / name for name in ("slicewise", "assets_app", "config", "manage.py")]
     seen = listing(data, without={*own, *volatile})
