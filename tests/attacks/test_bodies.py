@@ -10,7 +10,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from rest_framework.test import APIClient
 
+from accounts_app.policy import Role
 from config.stack import Services
+from tests import cast
 from tests.attacks.web_server import exchange, request, web_server
 
 LIMIT = 2_621_440
@@ -41,15 +43,17 @@ def test_a_file_is_not_written_before_it_is_refused(
     assert made == []
 
 
-def test_a_file_is_refused_by_the_api(viewer_api: APIClient) -> None:
+def test_a_file_is_refused_by_the_api(db: None) -> None:
+    operator = APIClient(raise_request_exception=False)
+    operator.force_login(cast.person("olga", Role.OPERATOR))
     sent = {"asset": "x", "file": SimpleUploadedFile("f", b"y")}
     for address in ("/api/v1/backfills/", "/api/v1/tokens/"):
-        answer = viewer_api.post(address, sent, format="multipart")
+        answer = operator.post(address, sent, format="multipart")
         assert answer.status_code == 415
         assert answer["Content-Type"] == "application/problem+json"
     # Where the token of a form is asked for, it is read before the API looks at its kind.
     checking = APIClient(enforce_csrf_checks=True, raise_request_exception=False)
-    checking.cookies = viewer_api.cookies
+    checking.cookies = operator.cookies
     answer = checking.post("/api/v1/backfills/", sent, format="multipart")
     assert answer.status_code in (403, 415)
     assert answer["Content-Type"] == "application/problem+json"
@@ -118,11 +122,14 @@ def test_three_hundred_megabytes_are_refused_by_their_first_line(
 
 def test_a_body_of_no_told_length_is_read_and_bounded(web: tuple[int, Path]) -> None:
     port, _ = web
-    login = b'{"username": "x", "password": "y"}'
+    # Told by its name: the body has been read.
+    asked = b'{"a field of no credentials": 1}'
     told = ("Content-Type: application/json", "Transfer-Encoding: chunked")
     first = request("POST /api/v1/tokens/", *told)
-    piece = b"%x\r\n%b\r\n" % (len(login), login)
-    assert exchange(port, first, piece + b"0\r\n\r\n").startswith(b"HTTP/1.1 401")
+    piece = b"%x\r\n%b\r\n" % (len(asked), asked)
+    answer = exchange(port, first, piece + b"0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"a field of no credentials" in answer
     large = b"%x\r\n%b\r\n" % (LIMIT, b"y" * LIMIT)
     answer = exchange(port, first, large[: LIMIT // 2], large[LIMIT // 2 :] + piece)
     assert answer.startswith(b"HTTP/1.1 413")
