@@ -55,7 +55,8 @@ def _refuse_without_rights(root: Path) -> None:
 
 
 def _nearest(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.is_dir())
+    # Not Path.is_dir, which raises for what may not be looked at.
+    return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
 
 
 def _trial_home(root: Path) -> Path:
