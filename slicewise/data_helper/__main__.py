@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 
+from slicewise.data_helper.environment import take_environment
 from slicewise.data_helper.rights import give_up_rights, hide_memory
 from slicewise.data_helper.server import preload, serve
 from slicewise.runner.processes import renounce_privileges
@@ -29,6 +30,7 @@ def main() -> None:
         # Here, and not by whoever starts this process: it would be open to others of the user
         # between the start of its program and the first line of it.
         give_up_rights(options.uid, options.gid)
+    take_environment()
     os.chdir("/")
     control.send(b"ready\n")
     serve(control)

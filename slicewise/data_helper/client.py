@@ -9,26 +9,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slicewise.data_helper.calls import CALLS, Arguments, request_of
+from slicewise.data_helper.calls import CALLS, Arguments, UnfitAnswerError, request_of
+from slicewise.data_helper.environment import held_back
 from slicewise.data_helper.errors import error_from_json
+from slicewise.data_helper.server import BEGUN
 from slicewise.io.base import Place
 from slicewise.runner.wire import WireError, decode, encode, send_header
 from slicewise.storage.errors import TryAgainError
 
 _START_SECONDS = 120.0
 _SEND_SECONDS = 30.0
+# A helper that is stopped takes requests, and begins none.
+_BEGIN_SECONDS = 30.0
 # Nobody publishes or removes for longer; whoever tries again later fences off whoever hangs.
 _PATIENCE_SECONDS = 3600.0
 _SMALL_ANSWER_BYTES = 1024 * 1024
+
+
+_Asked = tuple[socket.socket, "subprocess.Popen[bytes]"]
+
+
+class _NotBegunError(Exception):
+    """The helper has done nothing of a request."""
 
 
 class DataHelper:
     """A process that works on data as another user; safe to use from several threads.
 
     It is started when it is asked for the first time, started anew when it has died, and ends with
-    this process. ``env`` is its whole environment. ``user`` is its user and group, which takes
-    root; None for this process's own. ``umask`` is that of the folders that it makes. A request
-    that takes longer than ``patience`` seconds is given up.
+    this process. ``env`` is its whole environment, once it has its user. ``user`` is its user and
+    group, which takes root; None for this process's own. ``umask`` is that of the folders that it
+    makes. A request that takes longer than ``patience`` seconds is given up; a helper that does not
+    begin one within ``begin_patience`` seconds is replaced.
     """
 
     def __init__(
@@ -38,9 +50,10 @@ class DataHelper:
         user: tuple[int, int] | None = None,
         umask: int | None = None,
         patience: float = _PATIENCE_SECONDS,
+        begin_patience: float = _BEGIN_SECONDS,
     ) -> None:
         self._env, self._user, self._umask = dict(env), user, umask
-        self._patience = patience
+        self._patience, self._begin_patience = patience, begin_patience
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -58,12 +71,14 @@ class DataHelper:
         cannot be started, dies, or does not answer in time.
         """
         request = encode(request_of(name, place, arguments))
-        with self._ask() as channel:
+        channel, process = self._ask()
+        with channel:
             channel.settimeout(self._patience)
             try:
                 channel.sendall(request)
                 line = _receive(channel, _SMALL_ANSWER_BYTES + 2 * len(request))
             except TimeoutError:
+                self._end(process)
                 said = f"has not answered for {self._patience:g} s"
                 raise TryAgainError(f"the process that works on the data {said}") from None
             except OSError as error:
@@ -75,61 +90,81 @@ class DataHelper:
         with self._lock:
             self._end_process()
 
-    def _ask(self) -> socket.socket:
-        """Have the helper fork a process; return the channel to it."""
+    def _ask(self) -> _Asked:
+        """Have the helper fork a process; return the channel to it, and the helper.
+
+        Asks a new helper once: what has not begun may be asked again.
+        """
+        try:
+            return self._begin()
+        except _NotBegunError:
+            pass
+        try:
+            return self._begin()
+        except _NotBegunError as error:
+            raise TryAgainError(f"the process that works on the data {error}") from error
+
+    def _begin(self) -> _Asked:
         channel, channel_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with channel_end, self._lock:
-                for is_last in (False, True):
-                    control = self._ensure_alive()
-                    try:
-                        send_header(control, {}, [channel_end.fileno()])
-                        return channel
-                    except OSError as error:
-                        self._end_process()
-                        if is_last:
-                            raise TryAgainError(
-                                f"the process that works on the data takes no request: {error}"
-                            ) from error
+                process, control = self._ensure_alive()
+                try:
+                    send_header(control, {}, [channel_end.fileno()])
+                except OSError as error:
+                    self._end_process()
+                    raise _NotBegunError(f"takes no request: {error}") from error
+            # Without the lock: others may ask meanwhile.
+            channel.settimeout(self._begin_patience)
+            try:
+                line = _receive(channel, _SMALL_ANSWER_BYTES)
+            except OSError as error:
+                self._end(process)
+                raise _NotBegunError(f"begins no request: {error}") from error
+            if line != BEGUN:
+                _answer(line)  # why no process could be forked
+                raise TryAgainError("the process that works on the data answers unasked")
         except BaseException:
             channel.close()
             raise
-        raise AssertionError  # one of the two has returned or raised
+        return channel, process
 
-    def _ensure_alive(self) -> socket.socket:
+    def _ensure_alive(self) -> "tuple[subprocess.Popen[bytes], socket.socket]":
         if self._owner != os.getpid():
             # A fork of the process that has started it: the helper is the other one's.
             self._process, self._control, self._owner = None, None, os.getpid()
-        is_alive = self._process is not None and self._process.poll() is None
-        if self._control is not None and is_alive:
-            return self._control
+        process, control = self._process, self._control
+        if process is not None and control is not None and process.poll() is None:
+            return process, control
         self._end_process()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                self._process = self._popen(theirs)
+                self._process = process = self._popen(theirs)
             ours.settimeout(_START_SECONDS)
             ready = ours.recv(64)
         except OSError as error:
             ready = str(error).encode()
-        if ready != b"ready\n":
+        if process is None or ready != b"ready\n":
             ours.close()
             self._end_process()
             why = ready.decode(errors="replace") or "it ended"
-            raise TryAgainError(f"the process that works on the data did not start: {why}")
+            raise _NotBegunError(f"did not start: {why}")
         ours.settimeout(_SEND_SECONDS)
         self._control = ours
-        return ours
+        return process, ours
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
         number = control.fileno()
-        command = [sys.executable, "-m", "slicewise.data_helper", "--control-fd", str(number)]
+        # Without the folder of packages of a user: the helper is root as it starts.
+        command = [sys.executable, "-s", "-m", "slicewise.data_helper"]
+        command += ["--control-fd", str(number)]
         if self._user is not None:
             uid, gid = self._user
             command += ["--uid", str(uid), "--gid", str(gid)]
         return subprocess.Popen(
             command,
-            env=self._env,
+            env=held_back(self._env),
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -139,12 +174,18 @@ class DataHelper:
             umask=-1 if self._umask is None else self._umask,
         )
 
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        """End a helper that is of no use, unless another one has its place already."""
+        with self._lock:
+            if self._process is process:
+                self._end_process()
+
     def _end_process(self) -> None:
         if self._control is not None:
             self._control.close()
             self._control = None
         if self._process is not None:
-            self._process.kill()
+            self._process.kill()  # even one that is stopped
             self._process.wait()
             self._process = None
 
@@ -164,11 +205,22 @@ def _receive(channel: socket.socket, limit: int) -> bytes:
 
 def _result(name: str, line: bytes, arguments: Arguments) -> Any:
     try:
+        return CALLS[name].read(_answer(line), arguments)
+    except UnfitAnswerError as unfit:
+        raise _nonsense(unfit) from unfit
+
+
+def _answer(line: bytes) -> Any:
+    """Return the result in an answer. Raises the error that is in it."""
+    try:
         answer = decode(line)
         if "error" not in answer:
-            return CALLS[name].read(answer.get("result"), arguments)
+            return answer.get("result")
         error = error_from_json(answer["error"])
     except (WireError, ValueError) as unfit:
-        said = f"said what is no answer: {unfit}"
-        raise TryAgainError(f"the process that works on the data {said}") from unfit
+        raise _nonsense(unfit) from unfit
     raise error
+
+
+def _nonsense(unfit: Exception) -> TryAgainError:
+    return TryAgainError(f"the process that works on the data said what is no answer: {unfit}")

@@ -17,6 +17,8 @@ from slicewise.io.base import find_storage
 from slicewise.runner.wire import encode, read_message, receive_header
 
 LONGEST_REQUEST_BYTES = 512 * 1024 * 1024
+BEGUN = b"begun\n"
+"""What a forked process says first. Nobody sends its request before."""
 
 
 def preload() -> None:
@@ -57,6 +59,7 @@ def _run(control: socket.socket, channel: socket.socket) -> NoReturn:
     try:
         control.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        channel.sendall(BEGUN)
         request = read_message(channel, LONGEST_REQUEST_BYTES)
         if request is not None:
             threading.Thread(target=_end_with, args=[channel], daemon=True).start()

@@ -1,37 +1,80 @@
-"""Whether a file system can do what publishing takes; asked before hours of work are spent."""
+"""Whether data can be published at a place; asked before hours of work are spent."""
 
+import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
-from slicewise.storage.errors import UnfitFileSystemError
+from slicewise.storage.errors import StorageError, UnfitFileSystemError, UnfitPlaceError
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.fencing import remove
+from slicewise.storage.layout import TRIAL_PREFIX
+from slicewise.storage.links import refuse_foreign_root
 from slicewise.storage.locking import lock
 
-_TRIAL_PREFIX = "_slicewise-trial-"
+_LONGEST_TRIAL_SECONDS = 3600.0
 
 # Devices on which the trial has succeeded.
 _fit: set[int] = set()
 
 
 def refuse_unfit(root: Path) -> None:
-    """Raise UnfitFileSystemError where nothing can be published below ``root``.
+    """Raise UnfitPlaceError where nothing can be published below ``root``: where the user of this
+    process has not the rights, and, as UnfitFileSystemError, where the file system cannot do it.
 
-    Two empty folders are exchanged in the nearest folder that is there, once for each file system
-    and process. A place that cannot be tried now, for want of a permission or of room, is not
-    refused: publishing says what is wrong with it.
+    Two empty folders are exchanged near the place, once for each file system and process. A file
+    system that cannot be tried now, for want of room, is not refused: publishing says what is wrong
+    with it.
     """
-    folder = next(path for path in (root, *root.parents) if path.is_dir())
+    _refuse_without_rights(root)
     with suppress(OSError):
+        folder = _trial_home(root)
         device = folder.stat().st_dev
         if device not in _fit:
             _try(folder)
             _fit.add(device)
 
 
+def _refuse_without_rights(root: Path) -> None:
+    try:
+        refuse_foreign_root(root)
+    except StorageError as error:
+        raise UnfitPlaceError(str(error)) from error
+    user, folder = os.geteuid(), _nearest(root)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        what = f"user {user}, as whom data is published, may not write in {folder}"
+        if folder == root:
+            raise UnfitPlaceError(f"{what}; chown -R {user} {root} gives it to that user")
+        raise UnfitPlaceError(f"{what}; make {root} and give it to that user with chown {user}")
+    if folder == root and not os.access(root.parent, os.R_OK | os.X_OK):
+        raise UnfitPlaceError(
+            f"user {user}, as whom data is published, may not read {root.parent}, which is locked"
+            f" meanwhile; chmod a+rx or chown {user} lets that user do so"
+        )
+
+
+def _nearest(path: Path) -> Path:
+    # Not Path.is_dir, which raises for what may not be looked at.
+    return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
+
+
+def _trial_home(root: Path) -> Path:
+    """Return the folder of the trial: beside the asset's, in which readers would find it.
+
+    Inside where that is another file system, and where nothing may be written beside it.
+    """
+    above, own = _nearest(root.parent), _nearest(root)
+    is_same = above.stat().st_dev == own.stat().st_dev
+    return above if is_same and os.access(above, os.W_OK | os.X_OK) else own
+
+
 def _try(folder: Path) -> None:
-    trial = Path(tempfile.mkdtemp(prefix=_TRIAL_PREFIX, dir=folder))
+    for left in folder.glob(f"{TRIAL_PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - left.lstat().st_mtime > _LONGEST_TRIAL_SECONDS:
+                remove(left)
+    trial = Path(tempfile.mkdtemp(prefix=TRIAL_PREFIX, dir=folder))
     try:
         one, other = trial / "1", trial / "2"
         one.mkdir()

@@ -8,6 +8,8 @@ from pathlib import Path
 STAGING_PREFIX = "_slicewise-staging-"
 LINKS_PREFIX = "_slicewise-links-"
 DISCARDED_PREFIX = "_slicewise-discarded-"
+TRIAL_PREFIX = "_slicewise-trial-"
+"""Of folders in which `fitness` tries a file system; one that was cut off leaves them."""
 _VERSIONS = "_slicewise-versions"
 UNPARTITIONED = "."
 """The relative folder of the one partition of an asset that is not partitioned."""

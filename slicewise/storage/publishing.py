@@ -14,6 +14,7 @@ from slicewise.storage.layout import (
     DISCARDED_PREFIX,
     LINKS_PREFIX,
     STAGING_PREFIX,
+    TRIAL_PREFIX,
     UNPARTITIONED,
     marker_name,
     staging_home,
@@ -161,9 +162,13 @@ def _refuse_foreign_folders(target: Path) -> None:
     """A partition's folder holds files only; a folder in it would be lost with the old data."""
     try:
         with os.scandir(target) as entries:
-            foreign = next((entry.name for entry in entries if entry.is_dir()), None)
+            names = [entry.name for entry in entries if entry.is_dir()]
     except FileNotFoundError:
         return
+    trials = {name for name in names if name.startswith(TRIAL_PREFIX)}
+    for name in trials:  # of a process that was killed: nobody's data
+        remove(target / name)
+    foreign = next((name for name in names if name not in trials), None)
     if foreign is not None:
         raise StorageError(
             f"{target} is not replaced, because it holds the folder {foreign!r}, which is no part"

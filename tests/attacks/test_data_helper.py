@@ -20,6 +20,7 @@ import pytest
 
 from slicewise.data_helper.calls import CALLS, UnfitAnswerError
 from slicewise.data_helper.client import DataHelper
+from slicewise.data_helper.environment import held_back, take_environment
 from slicewise.data_helper.errors import error_from_json, error_to_json
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
@@ -299,6 +300,7 @@ def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
     storage.is_reachable()
     thread, results = in_the_background(lambda: storage.publish(staging, partitions, first))
     await_that(lambda: (lake / "asset" / "day=3").exists())
+    before = own_helper.pid
     (hanging,) = children(own_helper)
     os.kill(hanging, signal.SIGSTOP)
     began = time.monotonic()
@@ -307,6 +309,8 @@ def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
     thread.join(120)
     assert isinstance(results[0], TryAgainError)
     assert f"has not answered for {_PATIENCE:g} s" in str(results[0])
+    assert storage.is_reachable()
+    assert own_helper.pid != before, "who lets one wait so long is replaced"
     patient = storage_in(lake, DataHelper(env=ENV, user=USER))
     patient.publish(staging, partitions, Writer(run_id=1, attempt="a", fence=2))
     inodes = {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
@@ -314,6 +318,58 @@ def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
     await_that(lambda: not is_there(hanging))
     assert inodes == {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
     vars(patient)["_helper"].close()
+
+
+def test_one_that_is_stopped_is_replaced(lake: Path) -> None:
+    helper = DataHelper(env=ENV, user=USER, begin_patience=2.0)
+    storage = storage_in(lake, helper)
+    storage.is_reachable()
+    stopped = helper.pid
+    assert stopped is not None
+    os.kill(stopped, signal.SIGSTOP)
+    asked = [in_the_background(storage.is_reachable) for _ in range(4)]
+    for thread, results in asked:
+        thread.join(60)
+        assert results == [False]
+    assert helper.pid != stopped
+    assert not is_there(stopped)
+    helper.close()
+
+
+def test_one_that_dies_while_it_starts_is_started_once_more(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nmkdir {tmp_path}/once && exit 1\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    helper = DataHelper(env=ENV, user=USER)
+    assert not storage_in(lake, helper).is_reachable()
+    helper.close()
+
+
+def test_nothing_in_its_environment_runs_code_before_it_has_its_user(lake: Path) -> None:
+    """What PYTHONPATH and HOME name is the user's, who may put code there."""
+    minor = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    site = lake / ".local/lib" / minor / "site-packages"
+    site.mkdir(parents=True)
+    (lake / "sitecustomize.py").write_text(f"open({str(lake / 'ran-path')!r}, 'w')\n")
+    (site / "code.pth").write_text(f"import os; open({str(lake / 'ran-home')!r}, 'w')\n")
+    give(lake)
+    env = {**ENV, "PYTHONPATH": str(lake), "HOME": str(lake), "PYTHONUSERBASE": f"{lake}/.local"}
+    helper = DataHelper(env=env, user=USER)
+    storage_in(lake, helper).is_reachable()
+    assert not list(lake.glob("ran-*"))
+    helper.close()
+
+
+def test_it_has_the_environment_of_user_code_when_it_has_its_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "environ", held_back({"PYTHONPATH": "/code", "LANG": "C.UTF-8"}))
+    assert "PYTHONPATH" not in os.environ
+    take_environment()
+    assert os.environ == {"PYTHONPATH": "/code", "LANG": "C.UTF-8"}
 
 
 def test_it_ends_with_its_worker(lake: Path) -> None:

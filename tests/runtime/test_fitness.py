@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from slicewise.io import Place, storage_at
-from slicewise.storage import UnfitFileSystemError, exchange, fitness
+from slicewise.storage import UnfitFileSystemError, UnfitPlaceError, exchange, fitness
+from slicewise.storage.layout import TRIAL_PREFIX
 from tests.runtime.test_write_modes import Lake
 
 WORKS = r"ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI$"
@@ -78,6 +79,63 @@ def test_a_place_that_cannot_be_tried_is_not_refused(
 ) -> None:
     monkeypatch.setattr(os, "mkdir", refusing(errno.EACCES))
     storage_at(Place(uri=str(tmp_path))).refuse_place()
+
+
+def test_a_trial_that_was_cut_off_keeps_nothing_from_its_place(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a", "replace", ["."])
+    lake.write(1, "first")
+    left = tmp_path / "a" / f"{TRIAL_PREFIX}x"
+    (left / "1").mkdir(parents=True)
+    lake.write(2, "second")
+    assert lake.content() == {".": ["second"]}
+    assert not left.exists()
+
+
+def test_a_trial_lies_beside_the_data_and_removes_those_that_were_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = list[Path]()
+
+    def note(one: Path, other: Path) -> None:
+        homes.append(one.parent.parent)
+
+    monkeypatch.setattr(fitness, "put_in_place", note)
+    (tmp_path / "a").mkdir()
+    left = tmp_path / f"{TRIAL_PREFIX}x"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
+    assert homes == [tmp_path]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "denied", "said"),
+    [
+        ("lake/a", "lake/a", "may not write in .*/lake/a; chown -R .*/lake/a gives it"),
+        ("lake", "lake", "may not write in .*/lake; make .*/lake/a and give it"),
+        ("lake/a", "lake", "may not read .*/lake, which is locked"),
+    ],
+)
+def test_a_place_for_which_rights_lack_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, denied: str, said: str
+) -> None:
+    (tmp_path / kept).mkdir(parents=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / denied)
+    with pytest.raises(UnfitPlaceError, match=said):
+        storage_at(Place(uri=str(tmp_path / "lake/a"))).refuse_place()
+
+
+def test_a_place_that_is_a_link_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").symlink_to(tmp_path)
+    if os.geteuid() == 0:
+        os.lchown(tmp_path / "a", 4711, 4711)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(UnfitPlaceError, match="is a link that user"):
+        storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
 
 
 def test_a_publication_says_the_same_where_nobody_asked_before(
