@@ -135,8 +135,15 @@ class WarmParent:
     def _end_all(self, user: tuple[int, int]) -> bool:
         """Whether no process of a user that no run has is left."""
         answer = self._send_for("end", {}, {"user": user}, None)
-        last = list(answer.messages(_SEND_TIMEOUT_SECONDS))[-1]
-        return bool(last.get("is_user_gone"))
+        is_gone = False
+        for message in answer.messages(_SEND_TIMEOUT_SECONDS):
+            if message["type"] == "idle":
+                answer.kill()
+                raise WarmParentError(
+                    f"the warm parent does not say whether user {user[0]} is free"
+                )
+            is_gone = bool(message.get("is_user_gone"))
+        return is_gone
 
     def _full(self, request: Message) -> Message:
         """The request with what this side has laid out for the runner."""
