@@ -97,12 +97,12 @@ def end_all_of(user: tuple[int, int]) -> bool:
                 status = 0
         finally:
             os._exit(status)
-    status = _status_within(pid, _END_ALL_SECONDS)
-    if status is None:
+    ended_with = _status_within(pid, _END_ALL_SECONDS)
+    if ended_with is None:
         os.kill(pid, signal.SIGKILL)
         # One that does not end even so is this process's child still, as orphans are.
         _status_within(pid, _END_ALL_SECONDS)
-    return status == 0
+    return ended_with == 0
 
 
 def _status_within(pid: int, seconds: float) -> int | None:
