@@ -7,7 +7,7 @@ from JSON where none of its code runs, and then only know what is installed.
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
@@ -160,6 +160,13 @@ def _group_of(cls: type) -> str | None:
 
 def _own_kind(cls: type) -> str:
     return str(vars(cls).get("kind", cls.__name__.lower()))
+
+
+def look_also_in(folders: Sequence[str]) -> None:
+    """Have packages in folders of which Python learned after its start count as installed."""
+    global _PATH
+    _PATH = (*_PATH, *folders)
+    _installed.cache_clear()
 
 
 @cache

@@ -8,11 +8,12 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from slicewise import spark
+from slicewise import plugins, spark
 from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import (
@@ -71,6 +72,8 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
+        if (variables := request.get("env")) is not None:
+            _take_environment(variables)
         home = request.get("home")
         RunLimits.of(request.get("limits")).impose(is_only_user=home is not None)
         if home is not None:
@@ -81,9 +84,23 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         return answer_run(perform, request, Channel(connection))
 
 
+def _take_environment(variables: Mapping[str, str]) -> None:
+    """The environment of user code, which the warm parent, being root, was started without."""
+    os.environ.clear()
+    os.environ |= variables
+    time.tzset()
+    tempfile.tempdir = None  # where it was found before
+    # Python reads the rest of its variables when it starts, and that was before.
+    places = [place for place in variables.get("PYTHONPATH", "").split(os.pathsep) if place]
+    sys.path[1:1] = places
+    plugins.look_also_in(places)
+
+
 def _live_in(home: str) -> None:
-    """Of a user that no other run has: a home, and files that its group may change."""
-    os.environ |= {"HOME": home, "TMPDIR": home}
+    """Of a user that no other run has: a home, a name, and files that its group may change."""
+    # The host knows no name of it, and libraries ask for one.
+    name = f"slicewise-{os.getuid()}"
+    os.environ |= {"HOME": home, "TMPDIR": home, "USER": name, "LOGNAME": name}
     tempfile.tempdir = None  # where it was found before
     os.umask(0o002)
 

@@ -23,6 +23,13 @@ __all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentErr
 START_TIMEOUT_SECONDS = 120.0
 INTERRUPT_TIMEOUT_SECONDS = 10.0
 _SEND_TIMEOUT_SECONDS = 30.0
+# Of the variables of user code those by which root loads nothing that user code may have written.
+_HARMLESS = frozenset(
+    {
+        *("PATH", "LANG", "LC_ALL", "TZ", "OPENBLAS_NUM_THREADS"),
+        *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
+    }
+)
 
 
 class WarmParentError(Exception):
@@ -42,8 +49,9 @@ class RequestTooLargeError(Exception):
 class WarmParent:
     """A warm parent process and the way to ask it for runners; safe to use from several threads.
 
-    ``env`` is the whole environment of the parent, and so of everything that user code sees, but
-    for OPENBLAS_NUM_THREADS. ``cache`` is the folder in which bundles are unpacked for runners.
+    ``env`` is the whole environment of everything that user code sees, but for
+    OPENBLAS_NUM_THREADS, and of the parent too where runners have its user. ``cache`` is the folder
+    in which bundles are unpacked for runners.
     ``user`` has runners run under another user and group, which have to be able to read the folder.
     It takes root: the parent stays that, keeps the rights to become that user and to end its
     processes, and runs no code of people. ``slot_users`` are users of which each run has one by
@@ -135,8 +143,15 @@ class WarmParent:
     def _end_all(self, user: tuple[int, int]) -> bool:
         """Whether no process of a user that no run has is left."""
         answer = self._send_for("end", {}, {"user": user}, None)
-        last = list(answer.messages(_SEND_TIMEOUT_SECONDS))[-1]
-        return bool(last.get("is_user_gone"))
+        is_gone = False
+        for message in answer.messages(_SEND_TIMEOUT_SECONDS):
+            if message["type"] == "idle":
+                answer.kill()
+                raise WarmParentError(
+                    f"the warm parent does not say whether user {user[0]} is free"
+                )
+            is_gone = bool(message.get("is_user_gone"))
+        return is_gone
 
     def _full(self, request: Message) -> Message:
         """The request with what this side has laid out for the runner."""
@@ -156,6 +171,8 @@ class WarmParent:
         watchdog: float | None,
         claim: Claim | None = None,
     ) -> RunnerProcess:
+        if self._user is not None:
+            body = {**body, "env": self._env}
         header = {
             "watchdog": watchdog,
             "not_after": body.get("not_after"),
@@ -239,13 +256,17 @@ class WarmParent:
         return ours
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
-        number = control.fileno()
-        command = [sys.executable, "-m", "slicewise.runner", "--control-fd", str(number)]
+        number, env = control.fileno(), self._env
+        flags: list[str] = []
+        options: list[str] = []
         if self._user is not None:
-            command.append("--becomes-others")
+            # Root's: what user code is given, it is given once it has become its user.
+            env = {name: value for name, value in env.items() if name in _HARMLESS}
+            flags, options = ["-s"], ["--becomes-others"]
+        command = [sys.executable, *flags, "-m", "slicewise.runner", *options]
         return subprocess.Popen(
-            [*command, "--parent-pid", str(os.getpid())],
-            env=self._env,
+            [*command, "--control-fd", str(number), "--parent-pid", str(os.getpid())],
+            env=env,
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             pass_fds=[number],

@@ -64,6 +64,8 @@ class WarmParentLoop:
         self._runners: dict[int, _Runner] = {}
         # Killed, and not ended yet.
         self._lingering: set[int] = set()
+        # Given up for the time being; beside what lingers there may be others.
+        self._are_orphans_left = False
         self._next_look = 0.0
 
     def serve(self) -> None:
@@ -186,14 +188,16 @@ class WarmParentLoop:
         del self._runners[runner.pid]
         self._selector.unregister(runner.pidfd)
         os.close(runner.pidfd)
-        self._end_orphans()
         if runner.status in self._selector.get_map():
             self._selector.unregister(runner.status)
         code = os.waitstatus_to_exitcode(wait_status)
         ended = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
         if runner.excess is not None:
             ended["excess"] = runner.excess
-        if runner.own_user is not None:
+        if runner.own_user is None:
+            self._end_orphans()
+        else:
+            # All of a user at once: what forks for ever outruns what ends orphans one by one.
             ended["is_user_gone"] = self._end_user(runner.own_user)
         _tell(runner.status, ended)
         runner.status.close()
@@ -224,23 +228,24 @@ class WarmParentLoop:
         not a runner belongs to a run that goes on.
         """
         patience = time.monotonic() + _ORPHAN_SECONDS
+        self._are_orphans_left = False
         while orphans := set(children()) - self._runners.keys() - self._lingering:
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
             ended = {pid for pid in orphans if _has_ended(pid)}
-            if ended:
-                continue
             if time.monotonic() > patience:
-                # It waits in the kernel, as for a file server that is gone: nothing else here may
-                # wait for that.
-                self._lingering |= orphans
+                # It waits in the kernel, as for a file server that is gone, or is always followed
+                # by others: nothing else here may wait for that.
+                self._lingering |= orphans - ended
+                self._are_orphans_left = True
                 return
-            time.sleep(_ORPHAN_LOOK_SECONDS)
+            if not ended:
+                time.sleep(_ORPHAN_LOOK_SECONDS)
 
     def _reap_lingering(self) -> None:
         """Reap what has ended since; with it goes what it has left behind itself."""
         ended = {pid for pid in self._lingering if _has_ended(pid)}
-        if ended:
+        if ended or self._are_orphans_left:
             self._lingering -= ended
             self._end_orphans()
 

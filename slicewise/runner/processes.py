@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import select
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ _SET_CHILD_SUBREAPER = 36
 _SET_NO_NEW_PRIVILEGES = 38
 _KILL, _SETGID, _SETUID = 5, 6, 7
 _HIGHEST_CAPABILITY = 63
+# To become a user and to signal takes a millisecond; a machine that is busy takes longer.
+_END_ALL_SECONDS = 0.1
 _CAPABILITY_VERSION = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -81,8 +84,8 @@ def end_all_of(user: tuple[int, int]) -> bool:
     """Kill all processes of a user; return whether that was done.
 
     In one step of the kernel, so that none of them outruns it by forking: a child becomes that
-    user, and may then signal nothing but the user's processes. One of them may kill the child
-    first.
+    user, and may then signal nothing but the user's processes. One of them may kill or stop the
+    child first: it is not waited for longer than that takes. Whoever asks may try again.
     """
     pid = os.fork()
     if pid == 0:
@@ -94,7 +97,25 @@ def end_all_of(user: tuple[int, int]) -> bool:
                 status = 0
         finally:
             os._exit(status)
-    return os.waitpid(pid, 0)[1] == 0
+    ended_with = _status_within(pid, _END_ALL_SECONDS)
+    if ended_with is None:
+        os.kill(pid, signal.SIGKILL)
+        # One that does not end even so is this process's child still, as orphans are.
+        _status_within(pid, _END_ALL_SECONDS)
+    return ended_with == 0
+
+
+def _status_within(pid: int, seconds: float) -> int | None:
+    """The status by which a child has ended, which is reaped; None if it goes on, or is stopped."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        ends = select.poll()
+        ends.register(descriptor, select.POLLIN)
+        ends.poll(seconds * 1000)
+    finally:
+        os.close(descriptor)
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return status if ended else None
 
 
 def has_processes(uid: int) -> bool:

@@ -24,7 +24,7 @@ from tests.runtime.runs import Runs
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give runs other users")
 
 FACTS = """
-    import json, tempfile
+    import getpass, json, tempfile
 
     def facts():
         home = os.environ["HOME"]
@@ -32,6 +32,7 @@ FACTS = """
             "user": os.getresuid(), "group": os.getresgid(), "groups": os.getgroups(),
             "home": home, "temporary": tempfile.gettempdir(), "there": os.listdir(home),
             "mode": os.stat(home).st_mode & 0o777, "umask": os.umask(0o002),
+            "name": getpass.getuser(),
         }
 """
 # Out of the process group, out of the session, and given up by the run itself.
@@ -114,7 +115,7 @@ def test_each_run_has_a_user_and_a_home_of_its_own(runs: Runs, folder: Path) -> 
         assert facts == {
             "user": [facts["user"][0]] * 3, "group": [GROUP] * 3, "groups": [],
             "home": facts["home"], "temporary": facts["home"], "there": ["left"],
-            "mode": 0o700, "umask": 0o002,
+            "mode": 0o700, "umask": 0o002, "name": f"slicewise-{facts['user'][0]}",
         }  # fmt: skip
         assert not os.path.lexists(facts["home"])
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import site
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,14 @@ from typing import Any
 import pytest
 
 from slicewise.runner.client import RunnerProcess, WarmParent
-from tests.attacks.users import FIRST_USER, GROUP, open_folder, other_user, parent_of_others
+from tests.attacks.users import (
+    FIRST_USER,
+    GROUP,
+    environment,
+    open_folder,
+    other_user,
+    parent_of_others,
+)
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
 
@@ -102,6 +110,35 @@ def test_nobody_looks_into_another_run_or_the_warm_parent(runs: Runs) -> None:
     if (expected := other_user()) is not None:
         assert user == expected[0]
     assert answers == {"victim": REFUSED, "parent": REFUSED}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts what becomes others")
+def test_what_user_code_may_write_is_not_run_by_root(tmp_path: Path) -> None:
+    note = "import os; open('{}/was-{}', 'a').write(str(os.getuid()))\n"
+    with open_folder() as folder:
+        own = folder / "own"
+        site_packages = own / Path(site.getusersitepackages()).relative_to(site.USER_BASE or "/")
+        site_packages.mkdir(parents=True)
+        (own / "sitecustomize.py").write_text(note.format(folder, "sitecustomize"))
+        (site_packages / "a.pth").write_text(note.format(folder, "pth"))
+        (own / "theirs.py").write_text("")
+        env = environment() | {
+            "PYTHONPATH": str(own), "HOME": str(own), "PYTHONUSERBASE": str(own), "OWN": "a",
+        }  # fmt: skip
+        parent = WarmParent(env=env, cache=folder / "cache", user=other_user())
+        parent.start()
+        try:
+            theirs = Runs(parent, tmp_path)
+            theirs.define("""
+                @asset()
+                def own():
+                    import theirs
+                    print(theirs.__file__, os.environ["OWN"], os.environ["HOME"])
+            """)
+            assert theirs.run("own").log == f"{own}/theirs.py a {own}\n"
+        finally:
+            parent.close()
+        assert list(folder.glob("was-*")) == []
 
 
 # As where a worker is not root: parent and runners have its user.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.runner import parent
+from slicewise.runner import parent, processes
 from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
@@ -305,7 +305,7 @@ def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
 WORKER = """
 import os, sys, json
 from pathlib import Path
-from slicewise.runner import parent
+from slicewise.runner import parent, processes
 from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
 runner = parent.launch(json.loads(sys.argv[2]))
@@ -514,3 +514,46 @@ def test_an_orphan_that_cannot_end_keeps_no_other_run_waiting(
 def _is_reaped_by(loop: WarmParentLoop, pid: int) -> bool:
     loop._reap_lingering()
     return not Path(f"/proc/{pid}").exists()
+
+
+def test_orphans_that_others_follow_for_ever_do_not_hold_up_the_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    until = time.monotonic() + 15
+
+    def one_more() -> list[int]:
+        if time.monotonic() > until:
+            return []
+        pid = os.posix_spawn("/bin/true", ["true"], {})
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return [pid]
+
+    monkeypatch.setattr(parent, "children", one_more)
+    monkeypatch.setattr(parent, "_ORPHAN_SECONDS", 0.2)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        loop = WarmParentLoop(ours, lambda operation, channel, log: 0)
+        begun = time.monotonic()
+        loop._end_orphans()
+        assert time.monotonic() - begun < 10
+        looked = []
+        monkeypatch.setattr(parent, "children", lambda: looked.append(True) or [])
+        loop._reap_lingering()
+        assert looked  # what was given up is seen to later
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_user_that_stops_what_is_to_end_it_does_not_hold_up_the_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_slow(signum: int, frame: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(processes, "become", lambda user: os.kill(os.getpid(), signal.SIGSTOP))
+    previous = signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(10)
+    try:
+        assert processes.end_all_of((1_999_999_999, 1_999_999_999)) is False
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
