@@ -60,6 +60,12 @@ class Output:
         self.unmade: dict[str, str] = {}
         """Keys of partitions that are not to be published though others are, with the reasons."""
 
+    def compute_places(self) -> None:
+        """Tell where data will wait, which is compared with what the runner says. Raises
+        PlacesUnknownError where that cannot be told now.
+        """
+        self._places.compute_stagings()
+
     def take_unmade(self, message: Mapping[str, Any]) -> None:
         """The run fails, and keeps what else it has written. Raises ValueError for a partition that
         it does not make.

@@ -69,6 +69,14 @@ class RunPlaces:
                 " which is not its folder."
             )
 
+    def compute_stagings(self) -> None:
+        """Tell now where the data of each outlet will wait: before the code begins, since it may be
+        that it cannot be told when the data is there. Raises PlacesUnknownError.
+        """
+        for outlet in self._writers:
+            if find_storage(self._uris[outlet]) is not None:
+                self.staging(outlet)
+
     def staging(self, outlet: str) -> str:
         """Return where the data of an outlet waits. Raises ValueError for an outlet whose data
         nothing here keeps, PlacesUnknownError where it cannot be told.

@@ -37,6 +37,7 @@ from assets_app.execution.publishing import (
     refuse_unfit_places,
 )
 from assets_app.execution.questions import Questions
+from assets_app.execution.run_places import PlacesUnknownError
 from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
@@ -128,6 +129,8 @@ def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
     try:
         spark = engine_of(attempt.row).facts(attempt)
         refuse_unfit_places(attempt.run.producer_version)
+        output = _output_of(attempt)
+        output.compute_places()
         inputs = persist(lambda: attempts.take_inputs(attempt), goes_on=hold)
     except Exception as error:
         _refuse(attempt, _failure_before(error), hold)
@@ -146,7 +149,12 @@ def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
         log.warning("lease lost before the runner was started", extra={"run": attempt.run.pk})
         return
     watched.process = process
-    _Supervision(worker, attempt, process, watched, hold).follow()
+    _Supervision(worker, attempt, process, watched, hold, output).follow()
+
+
+def _output_of(attempt: Attempt) -> Output:
+    keys = None if attempt.is_discovering else attempt.keys
+    return Output(attempt.run, attempt.row, keys)
 
 
 def _refuse(attempt: Attempt, failure: Failure, hold: _Hold) -> None:
@@ -159,7 +167,7 @@ def _failure_before(error: Exception) -> Failure:
         # No such engine here, definitions that do not fit each other, or the keys: another try
         # would say the same.
         return Failure(error=str(error))
-    if isinstance(error, PlaceNotTriedError):
+    if isinstance(error, PlaceNotTriedError | PlacesUnknownError):
         log.warning("place not tried", extra={"error": str(error)})
         return Failure(error=str(error), kind=FailureKind.PLATFORM)
     log.error("inputs not read", exc_info=error)
@@ -187,6 +195,7 @@ class _Supervision:
         process: RunnerProcess,
         watched: Watched,
         hold: _Hold,
+        output: Output,
     ) -> None:
         self.worker = worker
         self.hold = hold
@@ -198,8 +207,7 @@ class _Supervision:
         self.validations = ResultKeeper(attempt, hold)
         self.version = attempt.run.producer_version
         self.deadline = _deadline(attempt)
-        keys = None if attempt.is_discovering else attempt.keys
-        self.output = Output(attempt.run, attempt.row, keys)
+        self.output = output
         self.failure: Failure | None = None
         # The runner has said what cannot be so: nothing that it has written is published.
         self.is_spoiled = False
@@ -348,9 +356,18 @@ class _Supervision:
             and not self.is_spoiled
             and failure.kind is FailureKind.CODE
             and bool(self.output.unmade)
+            and self._is_complete()
             and any(outlet.partitions for outlet in self.output.outlets())
             and ending.retry_delay(self.attempt.run, failure.kind) is None
         )
+
+    def _is_complete(self) -> bool:
+        try:
+            self.output.refuse_incomplete()
+        except ValueError as error:  # user code shares the runner's channel
+            log.warning("nothing kept", extra={"run": self.attempt.run_id, "error": str(error)})
+            return False
+        return True
 
     def _publish_part(self, failure: Failure) -> None:
         outlets = self.output.outlets()

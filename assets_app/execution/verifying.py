@@ -87,7 +87,7 @@ def reachable_storage(asset: Asset) -> Storage:
                     " from a host that reaches it, or restore the data."
                 }
             )
-    except (NoStorageError, ConnectionsError) as error:
+    except (NoStorageError, ConnectionsError, OSError, StorageError) as error:
         raise InvalidRequest({"asset": f"{asset.name} cannot be looked at: {error}"}) from error
     return storage
 

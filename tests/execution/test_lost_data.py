@@ -18,6 +18,8 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.verifying import verify_partitions
 from assets_app.models import Asset, AssetPartition, FailureKind, Gateway, Materialization, Run
 from slicewise.io import recorded
+from slicewise.io.file import FileStorage
+from slicewise.storage import StorageError, TryAgainError
 from tests.cast import DAILY_2013, asset, outlet_of, person
 from tests.execution.test_attempts import counts_agree_with_slices
 
@@ -85,6 +87,18 @@ def test_a_host_that_does_not_see_the_data_says_so(days: Asset, alice: User) -> 
     Asset.objects.update(canonical_uri="file://localhost/no/such/lake")
     days.refresh_from_db()
     with pytest.raises(InvalidRequest, match="as seen from this host"):
+        verify_partitions(days, "", user=alice)
+
+
+@pytest.mark.parametrize("error", [TryAgainError("it did not start"), StorageError("no")])
+def test_a_storage_that_does_not_answer_is_said(
+    days: Asset, alice: User, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(storage: FileStorage) -> bool:
+        raise error
+
+    monkeypatch.setattr(FileStorage, "is_reachable", refuse)
+    with pytest.raises(InvalidRequest, match="cannot be looked at"):
         verify_partitions(days, "", user=alice)
 
 

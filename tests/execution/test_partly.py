@@ -8,7 +8,7 @@ import pytest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
-from assets_app.execution.outputs import kept_outlets
+from assets_app.execution.outputs import Output, kept_outlets
 from assets_app.execution.retrying import rerun, retry_run
 from assets_app.models import (
     AssetPartition,
@@ -170,6 +170,43 @@ def test_nothing_is_published_before_the_last_try_nor_without_being_asked(
     assert not Materialization.objects.exists()
     assert not list(root.glob("partition=*"))
     assert not list(root.glob("_slicewise*"))
+
+
+def test_nothing_is_published_with_partitions_that_are_not_the_run_s(
+    three: Run, worker: Worker, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a run that discovers partitions, and has written one that it has not added."""
+
+    def refuse(output: Output) -> None:
+        raise ValueError("The run wrote the partition 'x', which it did not add.")
+
+    monkeypatch.setattr(Output, "refuse_incomplete", refuse)
+    says(worker, root, ["2013-01-01", "2013-01-03"], ["2013-01-02"], [BY_CODE, ENDED])
+    assert execute(three).state == RunState.FAILED
+    assert not Materialization.objects.exists()
+    assert not list(root.glob("partition=*"))
+
+
+def test_connections_that_cannot_be_read_when_data_is_staged_fail_no_run(
+    run: Run, worker: Worker, root: Path, settings: Any, tmp_path: Path
+) -> None:
+    settings.SLICEWISE_CONNECTIONS = known = tmp_path / "connections.json"
+    known.write_text("{}")
+    says(worker, root, ["2013-01-01"], [], [{"type": "finished"}, ENDED])
+    staging = worker.launch
+
+    def launch(request: Any) -> Any:
+        known.write_text("{")  # somebody is writing it
+        return staging(request)
+
+    worker.launch = launch  # type: ignore[method-assign]
+
+    def mend() -> None:
+        known.write_text("{}")
+
+    worker.meanwhile = mend
+    ended = execute(run)
+    assert ended.state == RunState.SUCCEEDED, ended.error
 
 
 def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
