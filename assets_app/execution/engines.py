@@ -101,6 +101,13 @@ class _Submit:
                 f'The asset {attempt.run.asset.name} says engine="submit", and this server has no'
                 " Spark master: its setting SPARK_MASTER names one."
             )
+        if settings.RUNNER_USERS:
+            # Hadoop and Ivy take a process's user by its name, and users of the range have none.
+            raise ValueError(
+                f'The asset {attempt.run.asset.name} says engine="submit", and this server gives'
+                " each run a user without a name (its setting SLICEWISE_RUNNER_USERS), as whom"
+                " spark-submit does not start."
+            )
         asked = attempt.run.producer_version.definition.get("spark_conf") or {}
         return {
             "engine": SUBMIT,

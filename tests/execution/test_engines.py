@@ -119,6 +119,14 @@ def test_a_server_without_a_master_fails_the_run_with_the_name_of_the_setting(
     worker.parent.launch.assert_not_called()
 
 
+def test_users_without_names_are_refused_what_spark_submit_refuses_them(
+    attempt: Attempt, settings: Any
+) -> None:
+    settings.RUNNER_USERS = "20000-20031"
+    with pytest.raises(ValueError, match=r'engine="submit".*SLICEWISE_RUNNER_USERS'):
+        engine_of(attempt.row).facts(attempt)
+
+
 def test_an_application_on_yarn_is_killed_by_its_id(attempt: Attempt, bin_folder: Path) -> None:
     said = command(bin_folder, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
     # Recorded when the driver said it, after the attempt was read.
