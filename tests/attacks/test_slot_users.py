@@ -24,7 +24,7 @@ from tests.runtime.runs import Runs
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give runs other users")
 
 FACTS = """
-    import getpass, json, tempfile
+    import json, tempfile
 
     def facts():
         home = os.environ["HOME"]
@@ -32,7 +32,7 @@ FACTS = """
             "user": os.getresuid(), "group": os.getresgid(), "groups": os.getgroups(),
             "home": home, "temporary": tempfile.gettempdir(), "there": os.listdir(home),
             "mode": os.stat(home).st_mode & 0o777, "umask": os.umask(0o002),
-            "name": getpass.getuser(),
+            "name": os.environ["USER"],
         }
 """
 # Out of the process group, out of the session, and given up by the run itself.

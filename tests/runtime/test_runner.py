@@ -536,8 +536,13 @@ def test_orphans_that_others_follow_for_ever_do_not_hold_up_the_parent(
         begun = time.monotonic()
         loop._end_orphans()
         assert time.monotonic() - begun < 10
-        looked = []
-        monkeypatch.setattr(parent, "children", lambda: looked.append(True) or [])
+        looked: list[bool] = []
+
+        def none_left() -> list[int]:
+            looked.append(True)
+            return []
+
+        monkeypatch.setattr(parent, "children", none_left)
         loop._reap_lingering()
         assert looked  # what was given up is seen to later
 
