@@ -35,6 +35,7 @@ from slicewise.storage import (
     UnfitStoreError,
     marker_name,
 )
+from tests.attacks.processes import is_there
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = pwd.getpwnam("nobody")
@@ -112,10 +113,6 @@ def await_that(is_so: Callable[[], object], seconds: float = 120.0) -> None:
     while not is_so():
         assert time.monotonic() < until
         time.sleep(0.002)
-
-
-def is_there(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 def in_the_background(act: Callable[[], object]) -> tuple[threading.Thread, list[object]]:

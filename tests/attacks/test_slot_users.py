@@ -17,6 +17,7 @@ from assets_app.execution import runner_user
 from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
+from tests.attacks.processes import is_there
 from tests.attacks.test_spying import REFUSED, SPY, started
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, parent_of_each
 from tests.runtime.runs import Runs
@@ -83,10 +84,6 @@ def runs(parent_of_two: WarmParent, tmp_path: Path) -> Runs:
 def alone(parent_of_one: WarmParent, tmp_path: Path) -> Runs:
     """Runs of one user, one after the other."""
     return Runs(parent_of_one, tmp_path)
-
-
-def is_there(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
