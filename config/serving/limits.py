@@ -31,6 +31,7 @@ class Limits:
     bodies_on_disk: int = 512 * _MEBIBYTE
     answers_in_memory: int = 64 * _MEBIBYTE
     answers_on_disk: int = 4096 * _MEBIBYTE
-    # Readers that take less than this in a second, over this time, are cut off.
+    # Readers that take less than this in a second, over this time, are cut off. The time is
+    # shorter than Granian's own, after which it closes a connection that it has written to.
     reader_rate: int = 1024
-    reader_time: float = 30.0
+    reader_time: float = 20.0

@@ -1,13 +1,16 @@
 """Readers that take next to nothing are cut off: the web server itself would wait for good.
 
 The kernel knows how much of what was sent has been taken. A connection with bytes to take, of which
-too few were taken for too long, is shut down, also where the answer lies in the web server's or the
-kernel's buffers alone.
+too few were taken for too long, is reset, also where the answer lies in the web server's or the
+kernel's buffers alone. The web server closes a connection itself 30 seconds after it has written
+the answer (http1_header_read_timeout of Granian); from then on only the kernel knows the
+connection, and resets it by the same time where nothing is taken.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import fcntl
 import logging
 import os
@@ -24,7 +27,8 @@ _ACKNOWLEDGED = struct.Struct("Q")
 _ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
 _INFO_SIZE = 192
 _UNSENT = struct.Struct("i")
-_DROP = struct.pack("ii", 1, 0)
+_NO_ADDRESS = struct.pack("H14x", socket.AF_UNSPEC)
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _ROUNDS = 6  # within the time after which a reader is cut off
 
 
@@ -55,6 +59,7 @@ def cut_slow(
     for connection in _connections():
         with connection:
             try:
+                _limit_probes(connection, seconds)
                 count = _acknowledged(connection)
                 key = (connection.fileno_seen, connection.getpeername())
                 before = known.get(key)
@@ -71,10 +76,19 @@ def cut_slow(
     return noted
 
 
+def _limit_probes(connection: socket.socket, seconds: float) -> None:
+    """Let the kernel reset it where the reader has had no room for anything for so long."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+
+
 def _cut_off(connection: socket.socket) -> None:
-    """End it; the kernel drops what is in its buffers, which the reader would hold on to."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
-    connection.shutdown(socket.SHUT_RDWR)
+    """Reset the connection; the kernel drops what is in its buffers, which the reader would hold.
+
+    `shutdown` would leave these bytes to the reader, and `close` the connection to its owner, the
+    web server. Connecting to no address resets it, see connect(2).
+    """
+    if _LIBC.connect(connection.fileno(), _NO_ADDRESS, len(_NO_ADDRESS)) != 0:
+        raise OSError(ctypes.get_errno(), "a slow reader's connection cannot be reset")
 
 
 class _Connection(socket.socket):

@@ -42,6 +42,29 @@ def test_a_body_that_stops_is_refused(web: int) -> None:
     assert 9 < time.monotonic() - began < 40
 
 
+@pytest.mark.parametrize("bytes_a_second", [0, 200])
+def test_a_reader_who_takes_too_little_is_cut_off(web: int, bytes_a_second: int) -> None:
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        reader.connect(("127.0.0.1", web))
+        path = "/static/vendor/tabler/tabler.min.css"
+        reader.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        reader.settimeout(60)
+        assert reader.recv(1)
+        with pytest.raises(ConnectionResetError):
+            read_slowly(reader, bytes_a_second)
+
+
+def read_slowly(reader: socket.socket, bytes_a_second: int) -> None:
+    """Read for 40 seconds at this rate, and then what is left."""
+    for _ in range(40):
+        time.sleep(1)
+        if bytes_a_second:
+            assert reader.recv(bytes_a_second)
+    while reader.recv(65536):
+        pass
+
+
 def test_a_client_who_leaves_is_forgotten(web: int) -> None:
     first = request("POST /api/v1/tokens/", "Content-Length: 100")
     for _ in range(20):
