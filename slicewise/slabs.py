@@ -80,7 +80,9 @@ def merged(space: Space, slabs: Iterable[Slab]) -> Iterator[Slab]:
                 continue
         if held is None:
             held = slab
-        elif held.segments == slab.segments and not space.count(held.stop, slab.first):
+        elif held.segments == slab.segments and (
+            held.stop == slab.first or not space.count(held.stop, slab.first)
+        ):
             held = held._replace(stop=slab.stop)
         else:
             yield held

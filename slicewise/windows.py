@@ -113,7 +113,9 @@ class Windows:
 
     def count(self, first: int, stop: int) -> int:
         """Return how many windows of a range of numbers are not excluded."""
-        return max(0, stop - first) - len(self.excluded(first, stop))
+        if first >= stop:
+            return 0
+        return stop - first - (len(self.excluded(first, stop)) if self._exclusions else 0)
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
         """Return the range without excluded windows, as unbroken ranges."""

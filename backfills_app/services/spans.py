@@ -16,8 +16,8 @@ from slicewise.slabs import Slab
 Definition = slicewise.PartitionDefinition | None
 Sets = dict[str, slicewise.PartitionSet]
 
-# Neighbours of one label and segment become one span, then equal spans of several segments one row.
-# Only where spans begin and end is looked at again after the one sort.
+# Neighbours of one label and segment become one span. Only where spans begin and end is looked at
+# again after the one sort.
 _SPANS = """
 WITH piece AS ({pieces}), edge AS (
     SELECT label, segment, window_start,
@@ -32,10 +32,11 @@ WITH piece AS ({pieces}), edge AS (
     FROM edge WHERE begins OR ends
     WINDOW spot AS (PARTITION BY {apart} ORDER BY window_start)
 )
-SELECT label, extract(epoch FROM first)::bigint, extract(epoch FROM last)::bigint,
-       array_agg(segment)
-FROM span WHERE begins GROUP BY label, first, last
+SELECT label, extract(epoch FROM first)::bigint, extract(epoch FROM last)::bigint, {segments}
 """
+# Equal spans of several segments are one row. Without segments there is nothing to put together.
+_OF_SEGMENTS = "array_agg(segment) FROM span WHERE begins GROUP BY label, first, last"
+_WITHOUT_SEGMENTS = "NULL FROM span WHERE begins"
 _KEYS = "WITH piece AS ({pieces}) SELECT label, key FROM piece"
 
 # Slices of some assets within some time; what is asked of them more is added.
@@ -96,7 +97,11 @@ def labeled(
     """
     by_window = has_time(definition)
     apart = "segment" if is_once else "label, segment"
-    statement = (_SPANS if by_window else _KEYS).format(pieces=pieces, apart=apart)
+    has_segments = definition is not None and bool(definition.space.segments.lists)
+    segments = _OF_SEGMENTS if has_segments else _WITHOUT_SEGMENTS
+    statement = (_SPANS if by_window else _KEYS).format(
+        pieces=pieces, apart=apart, segments=segments
+    )
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
@@ -118,14 +123,23 @@ class _Reader:
         self._segments: dict[str, int | None] = {}
         self._combinations: dict[tuple[str, ...], frozenset[int]] = {}
 
-    def by_window(self, rows: Sequence[tuple[int, int, list[str]]]) -> slicewise.PartitionSet:
-        """From the first to the last second at which a window begins, of some segments."""
+    def by_window(
+        self, rows: Sequence[tuple[int, int, list[str] | None]]
+    ) -> slicewise.PartitionSet:
+        """From the first to the last second at which a window begins, of some segments.
+
+        No list of segments stands for a definition without segments.
+        """
         assert self._definition is not None  # noqa: S101  (what has windows has a definition)
         ticks = self._definition.space.time.ticks
         seconds = sorted({second for first, last, _ in rows for second in (first, last)})
         ranks = dict(zip(seconds, ticks.ranks(seconds), strict=True))
         slabs = (
-            Slab(ranks[first], ranks[last] + 1, self._numbers(tuple(segments)))
+            Slab(
+                ranks[first],
+                ranks[last] + 1,
+                self._numbers(("",) if segments is None else tuple(segments)),
+            )
             for first, last, segments in rows
         )
         return slicewise.PartitionSet(self._definition, sorted(slabs, key=lambda slab: slab[:2]))
