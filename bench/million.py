@@ -119,8 +119,6 @@ class Life:
         )
         self._timed("resume", lambda: client.post(self._address + "resume/"))
         self._until(lambda now: now["counts"]["succeeded"] > quiet)
-        made_ones = client.every(self._address + "partitions/?state=succeeded&page_size=1000")
-        console.print(f"  the newest that is made since: {max(one['start'] for one in made_ones)}")
         asked = time.monotonic()
         self._timed("cancel: accepted", lambda: client.post(self._address + "cancel/"))
         self._look("while it is canceled", 5)
@@ -129,6 +127,8 @@ class Life:
         self._look("after its end", _LOOKS)
         counts = client.get(self._address)["counts"]
         console.print(f"  {counts}")
+        made_ones = client.every(self._address + "partitions/?state=succeeded&page_size=1000")
+        console.print(f"  the newest that was made: {max(one['start'] for one in made_ones)}")
         if counts["succeeded"] + counts["canceled"] != self._partitions:
             raise ValueError(f"some partitions are neither made nor canceled: {counts}")
 
