@@ -5,10 +5,9 @@ import os
 import signal
 import socket
 
-from slicewise.data_helper.environment import take_environment
-from slicewise.data_helper.rights import give_up_rights, hide_memory
 from slicewise.data_helper.server import preload, serve
-from slicewise.runner.processes import renounce_privileges
+from slicewise.runner.processes import become, hide_from_others, renounce_privileges
+from slicewise.runner.user_environment import take_environment
 
 
 def main() -> None:
@@ -23,14 +22,15 @@ def main() -> None:
     # Signals of a terminal and of an orderly stop are for the worker: it finishes what it does.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    hide_memory()
+    hide_from_others()
     renounce_privileges()
     preload()
     if options.uid is not None:
         # Here, and not by whoever starts this process: it would be open to others of the user
         # between the start of its program and the first line of it.
-        give_up_rights(options.uid, options.gid)
-    take_environment()
+        become((options.uid, options.gid))
+        hide_from_others()  # the kernel may have let others in again as the user changed
+        take_environment()
     os.chdir("/")
     control.send(b"ready\n")
     serve(control)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.data_helper.calls import CALLS, Arguments, UnfitAnswerError, request_of
-from slicewise.data_helper.environment import held_back
 from slicewise.data_helper.errors import error_from_json
 from slicewise.data_helper.server import BEGUN
 from slicewise.io.base import Place
+from slicewise.runner.user_environment import held_back
 from slicewise.runner.wire import WireError, decode, encode, send_header
 from slicewise.storage.errors import TryAgainError
 
@@ -164,7 +164,7 @@ class DataHelper:
             command += ["--uid", str(uid), "--gid", str(gid)]
         return subprocess.Popen(
             command,
-            env=held_back(self._env),
+            env=self._env if self._user is None else held_back(self._env),
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -8,12 +8,11 @@ import signal
 import socket
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from slicewise import plugins, spark
+from slicewise import spark
 from slicewise.runner import submit
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import (
@@ -24,6 +23,7 @@ from slicewise.runner.processes import (
 )
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import is_submitted
+from slicewise.runner.user_environment import take_environment
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, read_message
 
 _CHANNEL = 3
@@ -55,6 +55,8 @@ def become_runner(
         become(user)
         die_with_parent(parent)
     hide_from_others()
+    if user is not None:
+        take_environment()
     _start_afresh()
     return _CHANNEL, 1
 
@@ -72,8 +74,6 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         request = read_message(connection, REQUEST_LIMIT_BYTES)
         if request is None:
             return 1
-        if (variables := request.get("env")) is not None:
-            _take_environment(variables)
         home = request.get("home")
         RunLimits.of(request.get("limits")).impose(is_only_user=home is not None)
         if home is not None:
@@ -82,18 +82,6 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         if is_submitted(request):
             perform = submit.launch
         return answer_run(perform, request, Channel(connection))
-
-
-def _take_environment(variables: Mapping[str, str]) -> None:
-    """The environment of user code, which the warm parent, being root, was started without."""
-    os.environ.clear()
-    os.environ |= variables
-    time.tzset()
-    tempfile.tempdir = None  # where it was found before
-    # Python reads the rest of its variables when it starts, and that was before.
-    places = [place for place in variables.get("PYTHONPATH", "").split(os.pathsep) if place]
-    sys.path[1:1] = places
-    plugins.look_also_in(places)
 
 
 def _live_in(home: str) -> None:

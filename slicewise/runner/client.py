@@ -16,6 +16,7 @@ from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.session import is_submitted
 from slicewise.runner.slot_users import Claim, NoFreeUserError, SlotUsers
+from slicewise.runner.user_environment import held_back
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
 __all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentError"]
@@ -23,13 +24,6 @@ __all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentErr
 START_TIMEOUT_SECONDS = 120.0
 INTERRUPT_TIMEOUT_SECONDS = 10.0
 _SEND_TIMEOUT_SECONDS = 30.0
-# Of the variables of user code those by which root loads nothing that user code may have written.
-_HARMLESS = frozenset(
-    {
-        *("PATH", "LANG", "LC_ALL", "TZ", "OPENBLAS_NUM_THREADS"),
-        *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
-    }
-)
 
 
 class WarmParentError(Exception):
@@ -171,8 +165,6 @@ class WarmParent:
         watchdog: float | None,
         claim: Claim | None = None,
     ) -> RunnerProcess:
-        if self._user is not None:
-            body = {**body, "env": self._env}
         header = {
             "watchdog": watchdog,
             "not_after": body.get("not_after"),
@@ -261,7 +253,7 @@ class WarmParent:
         options: list[str] = []
         if self._user is not None:
             # Root's: what user code is given, it is given once it has become its user.
-            env = {name: value for name, value in env.items() if name in _HARMLESS}
+            env = held_back(env)
             flags, options = ["-s"], ["--becomes-others"]
         command = [sys.executable, *flags, "-m", "slicewise.runner", *options]
         return subprocess.Popen(

@@ -20,12 +20,12 @@ import pytest
 
 from slicewise.data_helper.calls import CALLS, UnfitAnswerError
 from slicewise.data_helper.client import DataHelper
-from slicewise.data_helper.environment import held_back, take_environment
 from slicewise.data_helper.errors import error_from_json, error_to_json
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
 from slicewise.options import WriteMode
 from slicewise.plugins import PluginError
+from slicewise.runner.user_environment import held_back, take_environment
 from slicewise.storage import (
     StagingLostError,
     StorageError,
