@@ -88,10 +88,9 @@ class Output:
         for piece in message["partitions"]:
             key = piece["key"]
             self._places.refuse_foreign_key(key)
-            self._places.refuse_foreign_path(name, key, piece["path"])
+            path = self._places.checked_path(name, key, piece["path"])
             if key in staged:
                 raise ValueError(f"The run wrote the partition {key!r:.200} of {name} twice.")
-            path = self._places.path(name, key)
             staged[key] = {"key": key, "path": path, "rows": piece["rows"], "bytes": piece["bytes"]}
 
     def refuse_incomplete(self) -> None:

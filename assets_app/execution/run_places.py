@@ -61,13 +61,15 @@ class RunPlaces:
                 " own."
             )
 
-    def refuse_foreign_path(self, outlet: str, key: str, path: str) -> None:
-        """Raise ValueError for a path that is not the partition's."""
-        if path != self.path(outlet, key):
+    def checked_path(self, outlet: str, key: str, said: str) -> str:
+        """Return the partition's path. Raises ValueError where the run has said another one."""
+        path = self.path(outlet, key)
+        if said != path:
             raise ValueError(
-                f"The run says that the partition {key!r:.200} of {outlet} is at {path!r:.300},"
+                f"The run says that the partition {key!r:.200} of {outlet} is at {said!r:.300},"
                 " which is not its folder."
             )
+        return path
 
     def compute_stagings(self) -> None:
         """Tell now where the data of each outlet will wait: before the code begins, since it may be

@@ -1,6 +1,7 @@
-"""People whose browsers and programs an attacker has, or has not."""
+"""Whose browsers, programs and runs an attacker has, or has not."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.core.cache import cache
@@ -10,7 +11,10 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
+from slicewise.runner.client import WarmParent
 from tests import cast
+from tests.attacks.users import open_folder, parent_of_others
+from tests.runtime.runs import Runs
 
 
 @pytest.fixture
@@ -45,3 +49,16 @@ def tokens_asked_for_anew(db: None) -> Iterator[None]:
     cache.delete("throttle-tokens-127.0.0.1")
     yield
     cache.delete("throttle-tokens-127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def parent() -> Iterator[WarmParent]:
+    """A warm parent of runners that are not root, all of one user."""
+    with open_folder() as folder, parent_of_others(folder) as started_parent:
+        yield started_parent
+
+
+@pytest.fixture
+def runs(parent: WarmParent, tmp_path: Path) -> Runs:
+    """Runs of that user."""
+    return Runs(parent, tmp_path)

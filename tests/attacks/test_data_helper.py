@@ -35,7 +35,7 @@ from slicewise.storage import (
     UnfitStoreError,
     marker_name,
 )
-from tests.attacks.processes import is_there
+from tests.processes import is_alive
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = pwd.getpwnam("nobody")
@@ -312,7 +312,7 @@ def test_one_that_hangs_keeps_nobody_waiting_and_changes_nothing_afterwards(
     patient.publish(staging, partitions, Writer(run_id=1, attempt="a", fence=2))
     inodes = {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
     os.kill(hanging, signal.SIGCONT)
-    await_that(lambda: not is_there(hanging))
+    await_that(lambda: not is_alive(hanging))
     assert inodes == {place.name: place.stat().st_ino for place in (lake / "asset").glob("day=*")}
     vars(patient)["_helper"].close()
 
@@ -329,7 +329,7 @@ def test_one_that_is_stopped_is_replaced(lake: Path) -> None:
         thread.join(60)
         assert results == [False]
     assert helper.pid != stopped
-    assert not is_there(stopped)
+    assert not is_alive(stopped)
     helper.close()
 
 
@@ -384,16 +384,9 @@ def test_it_ends_with_its_worker(lake: Path) -> None:
     ) as worker:
         assert worker.stdout is not None
         pid = int(worker.stdout.readline())
-        assert is_there(pid)
+        assert is_alive(pid)
         worker.kill()
-    await_that(lambda: not is_there(pid) or _is_zombie(pid))
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return True
+    await_that(lambda: not is_alive(pid))
 
 
 def test_one_that_cannot_be_started_is_a_failure_that_may_pass(

@@ -1,14 +1,10 @@
 """A run takes all it can get of its host: it is stopped, and told by which limit."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from slicewise.runner.client import WarmParent
 from slicewise.runner.run_limits import MEMORY_OPTION, RunLimits
-from tests.attacks.users import open_folder, parent_of_others
 from tests.runtime.runs import Outcome, Runs
 
 _MEBIBYTE = 1024**2
@@ -73,19 +69,6 @@ GREEDY = """
         os.wait()
         time.sleep(3)
 """
-
-
-@pytest.fixture(scope="module")
-def parent() -> Iterator[WarmParent]:
-    """A warm parent of runners that are not root, all of one user."""
-    with open_folder() as folder, parent_of_others(folder) as started_parent:
-        yield started_parent
-
-
-@pytest.fixture
-def runs(parent: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of that user."""
-    return Runs(parent, tmp_path)
 
 
 def excess(outcome: Outcome) -> str:

@@ -17,9 +17,9 @@ from assets_app.execution import runner_user
 from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
-from tests.attacks.processes import is_there
 from tests.attacks.test_spying import REFUSED, SPY, started
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, parent_of_each
+from tests.processes import is_alive
 from tests.runtime.runs import Runs
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give runs other users")
@@ -146,7 +146,7 @@ def test_a_run_reaches_no_other_one(runs: Runs, folder: Path) -> None:
     home = str(folder / "slots" / str(uid))
     log = runs.run("killer", params={"victim": pid, "home": home}).log
     assert log == "refused\nrefused\n"
-    assert is_there(pid)
+    assert is_alive(pid)
     runner.kill()
     assert list(said)[-1]["signal"] == 9
 
@@ -162,7 +162,7 @@ def test_nothing_that_a_run_leaves_behind_goes_on(alone: Runs) -> None:
     )
     outcome = alone.run("leaves")
     assert outcome.messages[-1]["is_user_gone"] is True
-    assert not is_there(int(outcome.log))
+    assert not is_alive(int(outcome.log))
     assert not has_processes(FIRST_USER + 1)
 
 
@@ -180,7 +180,7 @@ def test_nothing_that_a_killed_run_leaves_behind_goes_on(alone: Runs) -> None:
     pid, said = started(runner)
     runner.kill()
     assert list(said)[-1]["is_user_gone"] is True
-    assert not is_there(pid)
+    assert not is_alive(pid)
 
 
 WORKER = """
@@ -232,9 +232,9 @@ def test_what_a_lost_worker_s_run_left_is_gone_before_the_next_one(
         with pytest.raises(WarmParentError, match=r"none of the 1 users of SLICEWISE_RUNNER_USERS"):
             alone.run("following")
         worker.kill()
-    assert is_there(pid)  # the kernel ends the runner alone
+    assert is_alive(pid)  # the kernel ends the runner alone
     facts = json.loads(alone.run("following").log)
-    assert not is_there(pid)
+    assert not is_alive(pid)
     assert facts["user"][0] == FIRST_USER + 1
     assert facts["there"] == []
 

@@ -18,7 +18,6 @@ from tests.attacks.users import (
     environment,
     open_folder,
     other_user,
-    parent_of_others,
 )
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
@@ -70,19 +69,6 @@ REFUSED = {
     "another's descriptor": "EPERM",
     "as a debugger": "EPERM",
 }
-
-
-@pytest.fixture(scope="module")
-def parent() -> Iterator[WarmParent]:
-    """A warm parent of runners that are not root, all of one user."""
-    with open_folder() as folder, parent_of_others(folder) as started_parent:
-        yield started_parent
-
-
-@pytest.fixture
-def runs(parent: WarmParent, tmp_path: Path) -> Runs:
-    """Runs of that user."""
-    return Runs(parent, tmp_path)
 
 
 def started(runner: RunnerProcess) -> tuple[int, Iterator[dict[str, Any]]]:

@@ -13,6 +13,7 @@ import pytest
 
 from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
 from tests.catalogue.conftest import Bundle
+from tests.processes import is_alive
 
 LOAD = """
 import django
@@ -29,15 +30,6 @@ load(*snapshot(Path({folder!r})))
 
 def declared(folder: Path) -> dict[str, Any]:
     return load(*snapshot(folder)).declared
-
-
-def is_alive(pid: int) -> bool:
-    """Whether the process is there and not merely waiting to be reaped by whoever adopted it."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def eventually_gone(pid: int) -> bool:

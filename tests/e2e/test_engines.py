@@ -1,6 +1,5 @@
 """Runs that a worker has made by Spark applications of their own."""
 
-import os
 from pathlib import Path
 
 from pyarrow import parquet
@@ -8,6 +7,7 @@ from pyarrow import parquet
 from config.demo.client import Client
 from config.stack import Stack
 from tests.e2e.conftest import ended, eventually, log_of, run_of
+from tests.processes import is_alive
 
 
 def test_a_run_is_made_by_its_own_application_and_another_is_canceled_with_its_own(
@@ -33,11 +33,3 @@ def test_a_run_is_made_by_its_own_application_and_another_is_canceled_with_its_o
     # What was killed takes a moment to end, and longer where the machine is busy.
     eventually(lambda: not is_alive(driver))
     eventually(lambda: not list((stack.data / "submitted").iterdir()))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

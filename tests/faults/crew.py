@@ -19,6 +19,7 @@ from config.stack.commands import COMMANDS, worker
 from config.stack.process import Process
 from config.stack.stack import EMBEDDED, runnable
 from config.stack.supervision import TETHER
+from tests.processes import is_alive
 
 PROJECT = Path(__file__).resolve().parents[2]
 SERVERS = ("postgresql", "redis", "spark")
@@ -65,15 +66,6 @@ def until(look: Callable[[], Any], what: str, *, seconds: float = 240.0, every: 
         time.sleep(every)
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process is there, and not merely waiting to be reaped."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
 class Crew:
     """A stack's processes by their names ("web", "beat", "worker-scheduled", "spark" …), and more
     of the same kind. `restore` mends what a test has broken.
@@ -110,7 +102,7 @@ class Crew:
         """
         pid = self.pid(name)
         os.kill(pid, number)
-        until(lambda: not is_running(pid), f"{name} has ended", every=0.01)
+        until(lambda: not is_alive(pid), f"{name} has ended", every=0.01)
         return pid
 
     def freeze(self, pid: int) -> None:
@@ -192,7 +184,7 @@ class Crew:
         def look() -> list[int]:
             found = self.rows(_WORKING, f"{name}@%", pid, pid)
             # One of its name that was killed just now may still seem to work.
-            return [int(process) for (process,) in found if is_running(process)]
+            return [int(process) for (process,) in found if is_alive(process)]
 
         found: list[int] = until(look, f"the gateway {name} works")
         return found[0]

@@ -11,9 +11,10 @@ import pytest
 from config.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, is_running, until
+from tests.faults.crew import Crew, until
 from tests.faults.marks import assert_never_twice_at_once, marks_of
 from tests.faults.test_peer import at_work
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(8)
 
@@ -114,7 +115,7 @@ def test_killed_while_canceling_it_is_canceled_only_when_nothing_runs(
     def look() -> bool:
         # The state first: whatever ran then would be seen.
         state = api.get(address)["state"]
-        at_work_still = [pid for pid in pids if is_running(pid)]
+        at_work_still = [pid for pid in pids if is_alive(pid)]
         assert state == "canceling" or not at_work_still
         return bool(state == "canceled")
 

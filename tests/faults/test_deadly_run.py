@@ -8,9 +8,10 @@ import pytest
 from config.demo.client import Client
 from config.stack.commands import worker
 from tests.e2e.conftest import run_of
-from tests.faults.crew import Crew, is_running, until
+from tests.faults.crew import Crew, until
 from tests.faults.marks import number_of
 from tests.faults.test_named_moments import asked
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(1)
 
@@ -56,7 +57,7 @@ def test_a_run_that_ends_its_worker_fails_and_its_neighbours_succeed(
 
 def has_ended(pid: int) -> bool:
     """Whether a process is there no more."""
-    return not is_running(pid)
+    return not is_alive(pid)
 
 
 def begun_by(crew: Crew, run: int, number: int) -> int | None:

@@ -18,10 +18,11 @@ from config.demo.client import Client
 from config.stack import machine
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
-from tests.faults.crew import PROJECT, Crew, is_running, until
+from tests.faults.crew import PROJECT, Crew, until
 from tests.faults.fall import arm, has_fallen
 from tests.faults.pages import Pages
 from tests.faults.test_named_moments import BRIEF, asked
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(11)
 
@@ -130,7 +131,7 @@ def sleepers() -> list[int]:
         with suppress(OSError):
             if process.joinpath("cmdline").read_bytes() == b"sleep\x00604\x00":
                 found.append(int(process.name))
-    return [pid for pid in found if is_running(pid)]
+    return [pid for pid in found if is_alive(pid)]
 
 
 def resident_bytes(pid: int) -> int:

@@ -12,8 +12,9 @@ from config.stack import Stack
 from tests.e2e.conftest import run_of
 from tests.e2e.test_workers import Spark
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, is_running, until
+from tests.faults.crew import Crew, until
 from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of, number_of
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(1)
 
@@ -57,7 +58,7 @@ def test_what_was_running_stops_and_is_made_by_another(
     os.kill(killed, signal.SIGKILL)
     began, killed_at = time.monotonic(), time.time()
 
-    until(lambda: not is_running(lost.pid), "its code has stopped", seconds=_STOPPED_SECONDS)
+    until(lambda: not is_alive(lost.pid), "its code has stopped", seconds=_STOPPED_SECONDS)
     until(lambda: len(marks_of(lake, run)) == 2, "another has begun", seconds=_TAKEN_OVER_SECONDS)
     # Spark tells its pages of the end of a job a moment after it has ended.
     until(lambda: not jobs_of(crew.stack, run, 1), "Spark has stopped", seconds=_STOPPED_SECONDS)

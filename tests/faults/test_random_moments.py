@@ -13,9 +13,10 @@ import pytest
 
 from config.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, is_running, until
+from tests.faults.crew import Crew, until
 from tests.faults.marks import assert_never_twice_at_once, marks_of
 from tests.faults.test_named_moments import BRIEF, Case, asked, assert_made, assert_published
+from tests.processes import is_alive
 
 pytestmark = [pytest.mark.fault(2), pytest.mark.rounds]
 
@@ -26,7 +27,7 @@ CASES = [Case("steady", f"2024-02-{day}", "at random") for day in range(12, 22)]
 def kill(worker: int) -> None:
     """Kill -9, seen to be done: its place is found by the process being there."""
     os.kill(worker, signal.SIGKILL)
-    until(lambda: not is_running(worker), "the worker has fallen", every=0.01)
+    until(lambda: not is_alive(worker), "the worker has fallen", every=0.01)
 
 
 def test_whatever_is_killed_when_each_partition_is_made_once(

@@ -12,10 +12,11 @@ import pytest
 
 from config.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, is_running, until
+from tests.faults.crew import Crew, until
 from tests.faults.fall import arm, has_fallen, let_go
 from tests.faults.kept import Kept, kept
 from tests.faults.test_named_moments import BRIEF, asked
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(3)
 
@@ -120,4 +121,4 @@ def test_a_late_worker_changes_nothing_of_what_its_successor_has_published(
 def end_in_good_order(crew: Crew, worker: int) -> None:
     """Have a worker end once whatever it has begun is over."""
     os.kill(worker, signal.SIGTERM)
-    until(lambda: not is_running(worker), "the late worker has done what it wanted to do")
+    until(lambda: not is_alive(worker), "the late worker has done what it wanted to do")

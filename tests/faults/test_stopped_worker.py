@@ -11,10 +11,11 @@ from pyarrow import parquet
 
 from config.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, is_running, until
+from tests.faults.crew import Crew, until
 from tests.faults.fall import arm, has_fallen
 from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
 from tests.faults.test_named_moments import BRIEF, asked
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(3)
 
@@ -112,7 +113,7 @@ def test_the_code_of_a_stopped_worker_ends_before_another_takes_over(
     crew.hire_gateway("second")
     assert crew.await_run(run) == "succeeded"
     recovered("SIGSTOP of the worker in the middle of a run", time.time() - stopped_at)
-    assert not is_running(first.pid)
+    assert not is_alive(first.pid)
     assert_never_twice_at_once(marks_of(lake, run))
     newer = asked(api, "steady", day, said="newer", seconds=0.1)
     assert crew.await_run(newer) == "succeeded"

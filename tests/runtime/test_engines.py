@@ -14,9 +14,10 @@ import pytest
 from pyarrow import parquet
 
 from slicewise.runner.client import RunnerProcess, WarmParent
+from tests.processes import is_alive
 from tests.runtime.cluster import Cluster, submission
 from tests.runtime.runs import Runs
-from tests.runtime.test_runner import is_running, wait_until
+from tests.runtime.test_runner import wait_until
 
 # Each run of the engine `submit` takes seconds to start, so that one says much.
 ASSETS = """
@@ -168,13 +169,13 @@ def test_killing_a_run_or_its_parent_ends_all_its_processes_and_its_application(
         pids = [*_processes_of(first, said[0]), *_processes_of(second, said[1])]
         names = {request["spark"]["name"] for request in requests}
         assert names <= cluster.applications()
-        assert all(is_running(pid) for pid in pids)
+        assert all(is_alive(pid) for pid in pids)
         first.kill()
         assert doomed.pid is not None
         os.kill(doomed.pid, signal.SIGKILL)
         for rest in said:
             assert list(rest)[-1]["signal"] == signal.SIGKILL
-        assert wait_until(lambda: not any(is_running(pid) for pid in pids))
+        assert wait_until(lambda: not any(is_alive(pid) for pid in pids))
         assert wait_until(lambda: not names & cluster.applications())
     finally:
         doomed.close()

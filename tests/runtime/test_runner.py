@@ -18,6 +18,7 @@ from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParent
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
+from tests.processes import is_alive
 from tests.runtime.runs import Runs
 
 # It ends a hang. A stream that is idle for less than that says only what the runner does.
@@ -31,14 +32,6 @@ def wait_until(condition: Callable[[], bool], seconds: float = LONG) -> bool:
             return True
         time.sleep(0.02)
     return condition()
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_a_run_says_that_it_started_finished_and_exited(runs: Runs) -> None:
@@ -188,7 +181,7 @@ def test_a_hanging_run_can_be_killed_with_what_it_started(runs: Runs) -> None:
     runner.kill()
     assert [message["type"] for message in stream] == ["exited"]
     for pid in map(int, log.split()):
-        assert wait_until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+        assert wait_until(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
 
 
 def test_what_has_ended_is_not_killed_by_a_number_that_may_be_another_s(
@@ -248,10 +241,10 @@ def test_the_end_of_one_run_spares_what_another_has_detached(runs: Runs) -> None
         log += next(message["text"] for message in stream if message["type"] == "log")
     detached = [int(text) for text in log.split()[:2]]
     assert runs.run("quick").types == ["started", "finished", "exited"]
-    assert all(map(is_running, detached))
+    assert all(map(is_alive, detached))
     runner.kill()
     assert [message["type"] for message in stream] == ["exited"]
-    assert wait_until(lambda: not any(map(is_running, detached)))
+    assert wait_until(lambda: not any(map(is_alive, detached)))
 
 
 def test_a_runner_that_hears_no_ping_is_killed(runs: Runs) -> None:
@@ -296,7 +289,7 @@ def test_a_dead_parent_ends_its_runners_and_is_replaced(tmp_path: Path) -> None:
     assert parent.pid is not None
     os.kill(parent.pid, signal.SIGKILL)
     assert [message["type"] for message in stream] == ["exited"]
-    assert not is_running(pid)
+    assert not is_alive(pid)
     assert runs.run("quick").types == ["started", "finished", "exited"]
     parent.close()
     assert not parent.is_alive()
@@ -330,7 +323,7 @@ def test_the_death_of_a_worker_ends_parent_and_runner(runs: Runs, tmp_path: Path
         pids = [int(text) for text in worker.stdout.readline().split()]
         assert len(pids) == 2
         worker.kill()
-    assert wait_until(lambda: not any(map(is_running, pids)), 30)
+    assert wait_until(lambda: not any(map(is_alive, pids)), 30)
 
 
 def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: Path) -> None:
@@ -346,7 +339,7 @@ def test_a_stopped_worker_does_not_keep_its_runner_alive(runs: Runs, tmp_path: P
         assert worker.stdout is not None
         _, pid = (int(text) for text in worker.stdout.readline().split())
         worker.send_signal(signal.SIGSTOP)
-        assert wait_until(lambda: not is_running(pid))
+        assert wait_until(lambda: not is_alive(pid))
         worker.kill()
 
 

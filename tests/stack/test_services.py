@@ -17,7 +17,7 @@ from redis.retry import Retry
 from config.stack import Services, StackError, ports
 from config.stack.pytest_plugin import DATABASE_SERVERS
 from config.stack.supervision import wait_for
-from tests.stack.processes import are_gone, descendants, is_alive
+from tests.processes import are_gone, descendants, is_alive
 
 ONCE = Retry(NoBackoff(), retries=0)
 

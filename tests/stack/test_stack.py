@@ -19,7 +19,7 @@ from config.stack.commands import COMMANDS
 from config.stack.folder import PROJECT
 from config.stack.process import scrubbed
 from config.stack.supervision import wait_for
-from tests.stack.processes import are_gone, descendants, is_alive
+from tests.processes import are_gone, descendants, is_alive
 
 pytestmark = pytest.mark.slow
 START_SECONDS = 300

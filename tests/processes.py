@@ -1,4 +1,4 @@
-"""What runs, read from /proc."""
+"""Processes of the host, read from /proc."""
 
 from __future__ import annotations
 
@@ -31,9 +31,12 @@ def are_gone(pids: set[int], seconds: float = 60) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs."""
+    """Whether a process runs.
+
+    One that has ended may wait for its parent, or the host's init, to reap the process.
+    """
     fields = _stat(pid)
-    return fields is not None and fields[0] != "Z"
+    return fields is not None and fields[0] not in "ZX"
 
 
 def _parents() -> dict[int, int]:
