@@ -129,7 +129,7 @@ def _wait_for_workers(cluster: Cluster, count: int) -> None:
         try:
             if cluster.state()["aliveworkers"] == count:
                 return
-        except OSError:
-            pass  # not yet
+        except (OSError, ValueError):
+            pass  # nobody listens, or the master answers with a page that is no JSON: not yet
         time.sleep(0.1)
     raise AssertionError(f"the cluster has not come up within {_START_SECONDS} s")
