@@ -4,6 +4,7 @@ No server process imports user code.
 """
 
 import json
+import logging
 import os
 import resource
 import select
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +23,8 @@ from assets_app.catalogue.texts import storable, storable_json
 from slicewise import bundles
 from slicewise.limits import Limits
 from slicewise.runner.processes import die_with_parent, kill_group
+
+log = logging.getLogger(__name__)
 
 # What a definition file may need to be imported, and nothing that the server keeps to itself.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -171,11 +175,23 @@ def _demotion() -> int | None:
     """
     if os.geteuid() != 0:
         return None
+    return _NOBODY if is_python_open_to_all() else None
+
+
+@cache
+def is_python_open_to_all() -> bool:
+    """Tell whether every user may pass to this Python and to the SDK; log once where not."""
     needed = (sys.executable, os.path.realpath(sys.executable), os.__file__, bundles.__file__)
     readable = all(
         parent.stat().st_mode & 0o001 for path in needed for parent in Path(path).absolute().parents
     )
-    return _NOBODY if readable else None
+    if not readable:
+        log.warning(
+            "definition files are loaded as root, since other users cannot reach Python: install"
+            " Python and Slicewise where everybody may pass",
+            extra={"python": sys.executable},
+        )
+    return readable
 
 
 def _open_to_all(scratch: Path) -> None:

@@ -57,13 +57,15 @@ class GatewayWorker:
     """
 
     def __init__(self, name: str, queue: str, slots: int) -> None:
-        user = runner_user()
-        refuse_closed_python([] if user is None else [user])
+        user, users = runner_user(), slot_users(slots)
+        # A folder may be open to the user of the setting alone, who may be the folder's owner.
+        one_of_each = [user, users.first if users is not None else None]
+        refuse_closed_python(each for each in one_of_each if each is not None)
         self.parent = WarmParent(
             env=user_code_environment(),
             cache=own_folder("bundles"),
             user=user,
-            slot_users=slot_users(slots),
+            slot_users=users,
         )
         self.parent.start()
         self.company = Company(slots, settings.SUSPECT_AFTER_LOSSES)

@@ -37,6 +37,11 @@ class SlotUsers:
         self._uids, self._gid, self._folder = uids, gid, folder
         self._turn = count()
 
+    @property
+    def first(self) -> tuple[int, int]:
+        """The first of the users, and the group of all."""
+        return self._uids[0], self._gid
+
     def claim(self, end_all: EndAll) -> "Claim":
         """Take a user that no other run has, with an empty home. Raises NoFreeUserError."""
         first = next(self._turn)

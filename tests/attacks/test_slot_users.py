@@ -14,6 +14,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.execution import runner_user
+from assets_app.execution.worker import GatewayWorker
 from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.processes import has_processes
 from slicewise.runner.run_limits import RunLimits
@@ -338,3 +339,19 @@ def test_python_that_others_cannot_reach_stops_the_start(tmp_path: Path) -> None
         patched.setattr(sys, "executable", str(closed))
         with pytest.raises(ImproperlyConfigured, match=f"the user {FIRST_USER}, who cannot use"):
             runner_user.refuse_closed_python([(FIRST_USER, GROUP)])
+
+
+def test_python_that_the_range_cannot_reach_stops_the_start(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = pwd.getpwnam("nobody")
+    with open_folder() as folder:
+        of_nobody = folder / "of-nobody"
+        of_nobody.mkdir(mode=0o700)
+        python = of_nobody / "python"
+        python.write_text("#!/bin/sh\n")
+        python.chmod(0o755)
+        os.chown(of_nobody, nobody.pw_uid, nobody.pw_gid)
+        monkeypatch.setattr(sys, "executable", str(python))
+        with pytest.raises(ImproperlyConfigured, match="the user 2000000000, who cannot use"):
+            GatewayWorker("worker", "scheduled", slots=4)

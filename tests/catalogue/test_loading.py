@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from assets_app.catalogue import loading
 from assets_app.catalogue.loading import BundleNotLoaded, load, snapshot
 from tests.catalogue.conftest import Bundle
 from tests.processes import is_alive
@@ -55,6 +56,27 @@ def pid_in(file: Path) -> int:
         assert time.monotonic() < deadline, "the file was not loaded"
         time.sleep(0.05)
     return int(file.read_text())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root loads as another user")
+def test_root_says_that_files_are_loaded_as_root(
+    bundle: Bundle,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tmp_path.chmod(0o700)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    loading.is_python_open_to_all.cache_clear()
+    try:
+        for _ in range(2):
+            declared(bundle())
+    finally:
+        loading.is_python_open_to_all.cache_clear()
+    assert caplog.text.count("definition files are loaded as root") == 1
 
 
 def test_a_file_that_never_ends_is_refused_in_time(bundle: Bundle, settings: Any) -> None:
