@@ -30,7 +30,7 @@ def main() -> None:
         # between the start of its program and the first line of it.
         become((options.uid, options.gid))
         hide_from_others()  # the kernel may have let others in again as the user changed
-        take_environment()
+    take_environment()
     os.chdir("/")
     control.send(b"ready\n")
     serve(control)

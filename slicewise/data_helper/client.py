@@ -164,7 +164,7 @@ class DataHelper:
             command += ["--uid", str(uid), "--gid", str(gid)]
         return subprocess.Popen(
             command,
-            env=self._env if self._user is None else held_back(self._env),
+            env=held_back(self._env),
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -149,3 +149,13 @@ def _drop_packets(end: socket.socket) -> None:
     code = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # return 0: nothing
     program = struct.pack("HL", 1, ctypes.addressof(code))
     end.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+
+
+def may_drop_packets() -> bool:
+    """Tell whether this kernel lets this user have packets dropped; some let root alone."""
+    with socket.socket() as end:
+        try:
+            _drop_packets(end)
+        except PermissionError:
+            return False
+    return True

@@ -19,7 +19,7 @@ from config.stack.commands import COMMANDS, WEB
 from config.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, until
-from tests.faults.firewall import Firewall, Manner
+from tests.faults.firewall import Firewall, Manner, may_drop_packets
 from tests.faults.marks import await_attempts
 from tests.faults.test_named_moments import asked
 
@@ -108,7 +108,18 @@ def behind(crew: Crew) -> Iterator[Behind]:
         yield Behind(crew, firewalls)
 
 
-@pytest.mark.parametrize("manner", [pytest.param("reset", marks=pytest.mark.rounds), "silent"])
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param("reset", marks=[pytest.mark.rounds] if may_drop_packets() else [], id="reset"),
+        pytest.param(
+            "silent",
+            marks=pytest.mark.skipif(
+                not may_drop_packets(), reason="only root may have packets dropped here"
+            ),
+        ),
+    ],
+)
 def test_a_run_outlives_that_all_idle_connections_are_dropped(
     manner: Manner,
     crew: Crew,

@@ -98,16 +98,15 @@ def test_a_long_text_is_masked_in_blocks_of_whole_lines() -> None:
 def test_lines_with_a_word_and_no_value_cost_little_more_than_others() -> None:
     def seconds(line: str) -> float:
         text = line * (1_000_000 // len(line))
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            masked_text(text)
-            times.append(time.process_time() - started)
-        return min(times)
+        started = time.process_time()
+        masked_text(text)
+        return time.process_time() - started
 
     stem = "12:00:01 INFO read 4096 {} from part-00017, the next at offset 1234567\n"
+    # In turns, and the least of the ratios: what else the machine does tells in some of them.
+    ratios = [seconds(stem.format("tokens")) / seconds(stem.format("fields")) for _ in range(5)]
     # Tenfold before the patterns were tried only where a name is followed by "=" or ":".
-    assert seconds(stem.format("tokens")) < 6 * seconds(stem.format("fields"))
+    assert min(ratios) < 6
 
 
 @pytest.mark.parametrize(
