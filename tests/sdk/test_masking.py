@@ -1,6 +1,8 @@
 """Secrets in texts are masked, in a time that goes with the length of the text."""
 
+import re
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -95,18 +97,22 @@ def test_a_long_text_is_masked_in_blocks_of_whole_lines() -> None:
     assert list(masked_blocks("")) == []
 
 
-def test_lines_with_a_word_and_no_value_cost_little_more_than_others() -> None:
-    def seconds(line: str) -> float:
-        text = line * (1_000_000 // len(line))
+def test_lines_with_a_word_and_no_value_cost_little_more_than_one_search() -> None:
+    # As simple a pattern as finds the words: a measure that holds for each build of Python.
+    words = re.compile(r"(?i)\b\w*(?:password|secret|credential|signature)\w*")
+    line = "12:00:01 INFO read 4096 tokens from part-00017, the next at offset 1234567\n"
+    text = line * (1_000_000 // len(line))
+
+    def seconds(work: Callable[[str], object]) -> float:
         started = time.process_time()
-        masked_text(text)
+        work(text)
         return time.process_time() - started
 
-    stem = "12:00:01 INFO read 4096 {} from part-00017, the next at offset 1234567\n"
     # In turns, and the least of the ratios: what else the machine does tells in some of them.
-    ratios = [seconds(stem.format("tokens")) / seconds(stem.format("fields")) for _ in range(5)]
-    # Tenfold before the patterns were tried only where a name is followed by "=" or ":".
-    assert min(ratios) < 6
+    ratios = [seconds(masked_text) / seconds(words.findall) for _ in range(5)]
+    # 3.3 to 3.8 before the patterns were tried only where a name is followed by "=" or ":"; 1.2
+    # since.
+    assert min(ratios) < 2.2
 
 
 @pytest.mark.parametrize(
