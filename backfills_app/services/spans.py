@@ -135,11 +135,7 @@ class _Reader:
         seconds = sorted({second for first, last, _ in rows for second in (first, last)})
         ranks = dict(zip(seconds, ticks.ranks(seconds), strict=True))
         slabs = (
-            Slab(
-                ranks[first],
-                ranks[last] + 1,
-                self._numbers(("",) if segments is None else tuple(segments)),
-            )
+            Slab(ranks[first], ranks[last] + 1, self._numbers(tuple(segments or [""])))
             for first, last, segments in rows
         )
         return slicewise.PartitionSet(self._definition, sorted(slabs, key=lambda slab: slab[:2]))

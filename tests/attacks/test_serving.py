@@ -65,6 +65,19 @@ class Exchange:
         return b"".join(message["body"] for message in self.sent[1:])
 
 
+class Reader(Exchange):
+    """Takes an answer, and sets an event once so many messages of it are there."""
+
+    def __init__(self, event: threading.Event, after: int):
+        super().__init__()
+        self._event, self._after = event, after
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await super().send(message)
+        if len(self.sent) >= self._after:
+            self._event.set()
+
+
 def ask(application: Wsgi, *exchanges: Exchange, **limits: Any) -> None:
     """Have them answered at once."""
 
@@ -123,13 +136,7 @@ def test_a_long_answer_begins_before_it_is_complete() -> None:
         assert goes_on.wait(30)
         yield b"y"
 
-    class Reader(Exchange):
-        async def send(self, message: dict[str, Any]) -> None:
-            await super().send(message)
-            if len(self.sent) > 2:
-                goes_on.set()
-
-    found = Reader()
+    found = Reader(goes_on, after=3)
     ask(long, found)
     assert found.body == b"x" * 100_000 + b"y"
     assert goes_on.is_set()
@@ -144,12 +151,7 @@ def test_a_long_answer_that_breaks_has_no_last_piece() -> None:
         assert breaks.wait(30)
         raise RuntimeError("the database is away")
 
-    class Reader(Exchange):
-        async def send(self, message: dict[str, Any]) -> None:
-            await super().send(message)
-            breaks.set()
-
-    found = Reader()
+    found = Reader(breaks, after=1)
     with pytest.raises(Incomplete):
         ask(long, found)
     assert found.sent[-1]["more_body"]

@@ -5,8 +5,7 @@ import os
 import pwd
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.attacks.test_spying import REFUSED, SPY, started
 from tests.attacks.users import FIRST_USER, GROUP, open_folder, parent_of_each
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give runs other users")
 
@@ -85,13 +85,6 @@ def runs(parent_of_two: WarmParent, tmp_path: Path) -> Runs:
 def alone(parent_of_one: WarmParent, tmp_path: Path) -> Runs:
     """Runs of one user, one after the other."""
     return Runs(parent_of_one, tmp_path)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.1)
-    return condition()
 
 
 def test_each_run_has_a_user_and_a_home_of_its_own(runs: Runs, folder: Path) -> None:
@@ -259,7 +252,7 @@ def test_a_fork_bomb_ends_with_its_run(alone: Runs) -> None:
     outcome = alone.run("bomb", limits=RunLimits(processes=40).to_json())
     assert "its limit is 40 (setting SLICEWISE_RUN_PROCESSES" in outcome.messages[-1]["excess"]
     # Killed they are, and on a busy machine some take a while to end.
-    assert wait_until(lambda: not has_processes(FIRST_USER + 1), 60)
+    assert wait_until(lambda: not has_processes(FIRST_USER + 1))
     assert alone.run("quick").types == ["started", "finished", "exited"]
 
 

@@ -12,13 +12,7 @@ from typing import Any
 import pytest
 
 from slicewise.runner.client import RunnerProcess, WarmParent
-from tests.attacks.users import (
-    FIRST_USER,
-    GROUP,
-    environment,
-    open_folder,
-    other_user,
-)
+from tests.attacks.users import FIRST_USER, GROUP, environment, open_folder, other_user
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
 

@@ -17,7 +17,7 @@ from slicewise.runner.client import RunnerProcess, WarmParent
 from tests.processes import is_alive
 from tests.runtime.cluster import Cluster, submission
 from tests.runtime.runs import Runs
-from tests.runtime.test_runner import wait_until
+from tests.waiting import wait_until
 
 # Each run of the engine `submit` takes seconds to start, so that one says much.
 ASSETS = """

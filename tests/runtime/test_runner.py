@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -20,18 +19,10 @@ from slicewise.runner.parent import WarmParentLoop
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
+from tests.waiting import wait_until
 
 # It ends a hang. A stream that is idle for less than that says only what the runner does.
 LONG = 60.0
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = LONG) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
 
 
 def test_a_run_says_that_it_started_finished_and_exited(runs: Runs) -> None:
