@@ -15,12 +15,16 @@ from pathlib import Path
 from config.protection import unprotected
 from config.running import find_settings
 from config.stack import Services, Stack, StackError
-from config.stack.folder import PROJECT, default_folder
+from config.stack.code_account import default_account
+from config.stack.folder import PROJECT, DataFolder, default_folder
+from config.stack.process import Account
 from config.stack.stack import ADMIN
+from slicewise.own_folders import ForeignFolderError, own_folder
 
 EXAMPLE = PROJECT / "examples" / "nyc_flights"
 PORT = 8000
 BAD_USAGE = 2
+PRIVATE_MODE, SHARED_MODE = 0o755, 0o2775  # of the lake
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,13 +48,20 @@ def main(arguments: Sequence[str]) -> int:
 def embedded(
     bundles: dict[str, Path] | None = None, *, slots: int = 3, port: int | None = None
 ) -> Stack:
-    """The stack of this project's data folder, on the flights example unless told otherwise.
+    """Return the stack of this project's data folder, with the flights example unless `bundles`
+    says otherwise.
 
-    A `port` that is given is had or refused; without one it is 8000, or another if that is taken.
-    LAKE, where the example keeps its data, is below the data folder unless the environment says.
+    A `port` that is given is taken or refused; without one the port is 8000, or another if 8000 is
+    taken. LAKE, where the example keeps its data, is below the data folder unless the environment
+    names it. Root's stack runs code of assets as another user, if that user can reach all it needs.
     """
     env = dict(os.environ)
     data = default_folder(env)
+    account = default_account(env, data).account
+    if account is not None:
+        env["SLICEWISE_RUNNER_USER"] = account.name
+        if not env.get("LAKE"):
+            _create_lake(data, account, is_shared=bool(env.get("SLICEWISE_RUNNER_USERS")))
     env.setdefault("LAKE", str(data / "lake"))
     names = [name for name in env.get("SLICEWISE_RUNNER_ENV", "").split(",") if name]
     env["SLICEWISE_RUNNER_ENV"] = ",".join(dict.fromkeys([*names, "LAKE"]))
@@ -62,6 +73,19 @@ def embedded(
         port or PORT,
         port_is_fixed=port is not None,
     )
+
+
+def _create_lake(data: Path, account: Account, *, is_shared: bool) -> None:
+    """Create the folder of the example's data for the user of code.
+
+    Where runs have users of their own, they share the folder by their group.
+    """
+    DataFolder(data).create()
+    mode = SHARED_MODE if is_shared else PRIVATE_MODE
+    try:
+        own_folder(data / "lake", user=(account.uid, account.gid), mode=mode)
+    except ForeignFolderError as error:
+        raise StackError(str(error)) from error
 
 
 def announce(stack: Stack) -> None:

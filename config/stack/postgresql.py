@@ -8,7 +8,6 @@ there is no socket file.
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -21,12 +20,12 @@ from psycopg import sql
 from config.stack import machine, ports
 from config.stack.errors import StackError
 from config.stack.folder import DataFolder
-from config.stack.process import Account, Process
+from config.stack.process import Process
+from config.stack.server_account import server_account
 
 SUPERUSER = "postgres"
 NAME = "slicewise"  # of the role and of the database
 LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-ACCOUNTS = ("daemon", "nobody")  # who runs it when we are root
 
 
 class PostgreSQL:
@@ -207,22 +206,6 @@ class PostgreSQL:
                     f"whom it runs instead, cannot enter {parent}. Set SLICEWISE_DATA to a folder "
                     f"that others may enter, run `chmod o+x {parent}`, or do not run as root."
                 )
-
-
-def server_account() -> Account | None:
-    """Under whom servers run that refuse to be root; None when we are not root."""
-    if os.geteuid() != 0:
-        return None
-    for name in ACCOUNTS:
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
-    raise StackError(
-        f"PostgreSQL does not run as root, and this machine has none of the users "
-        f"{', '.join(ACCOUNTS)}. Run Slicewise as an ordinary user, or set DATABASE_URL."
-    )
 
 
 def _exists(connection: psycopg.Connection, catalogue: str, column: str) -> bool:

@@ -42,6 +42,7 @@ class Process:
     death_signal: signal.Signals = signal.SIGKILL
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: int = 10
+    umask: int | None = None
 
     def describe(self, file: Path) -> None:
         """Write what `tether.py` reads; only this user can read it, since it holds secrets."""
@@ -52,6 +53,7 @@ class Process:
             "uid": self.account.uid if self.account else None,
             "gid": self.account.gid if self.account else None,
             "death_signal": int(self.death_signal),
+            "umask": self.umask,
         }
         write_private(file, json.dumps(what, indent=1))
 

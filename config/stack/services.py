@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from config.stack import ports
+from config.stack.code_account import chosen_account
 from config.stack.errors import StackError
 from config.stack.folder import DataFolder
 from config.stack.postgresql import PostgreSQL
@@ -18,6 +19,7 @@ from config.stack.supervision import Supervisor, wait_for
 
 START_SECONDS = 240  # some 10 s on an idle machine; a busy one must not fail
 GROUP = "services"
+SHARED_UMASK = 0o002
 
 
 class Server(Protocol):
@@ -57,7 +59,7 @@ class Services:
         embedded: dict[str, Server] = {
             "DATABASE_URL": PostgreSQL(self.folder, database),
             "REDIS_URL": RedisServer(self.folder, broker),
-            "SPARK_REMOTE": SparkServer(self.folder, spark, spark_ui, self.passed()),
+            "SPARK_REMOTE": self._spark_server(spark, spark_ui),
         }
         for setting, server in embedded.items():
             if not self.env.get(setting):
@@ -113,6 +115,13 @@ class Services:
         """The variables that people chose to let their code see (SLICEWISE_RUNNER_ENV)."""
         names = [name.strip() for name in self.env.get("SLICEWISE_RUNNER_ENV", "").split(",")]
         return {name: self.env[name] for name in names if name in self.env}
+
+    def _spark_server(self, port: int, ui_port: int) -> SparkServer:
+        """Describe a Spark of the user of code, whose files Spark writes beside the runs."""
+        # Where each run has a user, the runs and Spark share files by their group.
+        umask = SHARED_UMASK if self.env.get("SLICEWISE_RUNNER_USERS") else None
+        account = chosen_account(self.env)
+        return SparkServer(self.folder, port, ui_port, self.passed(), account, umask)
 
     def environment(self) -> dict[str, str]:
         """The settings that lead to these servers."""

@@ -6,12 +6,14 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 
 from config.stack import machine, ports
 from config.stack.errors import StackError
 from config.stack.folder import DataFolder
 from config.stack.java import java_home
-from config.stack.process import Process, scrubbed, write_private
+from config.stack.process import Account, Process, scrubbed, write_private
+from slicewise.own_folders import ForeignFolderError, own_folder
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -21,13 +23,26 @@ class SparkServer:
 
     name = "spark"
 
-    def __init__(self, folder: DataFolder, port: int, ui_port: int, passed: Mapping[str, str]):
-        """`passed` are the variables that people let their code see; UDFs get them."""
+    def __init__(
+        self,
+        folder: DataFolder,
+        port: int,
+        ui_port: int,
+        passed: Mapping[str, str],
+        account: Account | None = None,
+        umask: int | None = None,
+    ) -> None:
+        """Describe a server that runs as `account`, or as this process's user without one.
+
+        `passed` are the variables that people let their code see; UDFs get them.
+        """
         self.folder = folder.path / "spark"
         self.port = port
         self.ui_port = ui_port
         self._token = folder.credentials().spark_token
         self._passed = passed
+        self._account = account
+        self._umask = umask
 
     @property
     def url(self) -> str:
@@ -39,12 +54,30 @@ class SparkServer:
         """Where Spark shows its own pages."""
         return f"http://{ports.HOST}:{self.ui_port}"
 
+    @property
+    def _work(self) -> Path:
+        """The folder that Spark writes to: an account's own one, below the folder of the stack."""
+        return self.folder / self._account.name if self._account else self.folder
+
     def prepare(self) -> None:
-        """Write its configuration and clear what an earlier one left."""
-        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
-        (self.folder / "scratch").mkdir(mode=0o700, parents=True)
+        """Write the configuration, and clear what an earlier server left."""
+        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if self._account is not None:
+            self.folder.chmod(0o755)  # the account reads the configuration here, and a Java
+            user = self._account.uid, self._account.gid
+            try:
+                own_folder(self._work, user=user, mode=0o700)
+            except ForeignFolderError as error:
+                raise StackError(str(error)) from error
+        for earlier in {self.folder, self._work}:
+            shutil.rmtree(earlier / "scratch", ignore_errors=True)
+        if self._account is None:
+            (self._work / "scratch").mkdir(mode=0o700)
         lines = [f"{name} {value}" for name, value in self._properties().items()]
-        write_private(self.folder / "spark.properties", "\n".join(lines) + "\n")
+        properties = self.folder / "spark.properties"
+        write_private(properties, "\n".join(lines) + "\n")
+        if self._account is not None:
+            properties.chmod(0o644)  # the token is not in this file
 
     def process(self) -> Process:
         """How it is started: spark-submit and its scripts end in `exec java`, one process."""
@@ -59,6 +92,7 @@ class SparkServer:
             ],
             env={
                 **scrubbed(os.environ),
+                **({"HOME": str(self._work)} if self._account else {}),
                 **self._passed,
                 "JAVA_HOME": str(java_home(self.folder, os.environ)),
                 "SPARK_HOME": str(home),
@@ -68,7 +102,9 @@ class SparkServer:
                 "OPENBLAS_NUM_THREADS": "1",
                 "TZ": "UTC",
             },
-            cwd=self.folder,
+            cwd=self._work,
+            account=self._account,
+            umask=self._umask,
             death_signal=signal.SIGKILL,
         )
 
@@ -90,8 +126,8 @@ class SparkServer:
             "spark.driver.memory": f"{memory}m",
             "spark.connect.grpc.binding.address": ports.HOST,
             "spark.connect.grpc.binding.port": str(self.port),
-            "spark.local.dir": str(self.folder / "scratch"),
-            "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
+            "spark.local.dir": str(self._work / "scratch"),
+            "spark.sql.warehouse.dir": str(self._work / "warehouse"),
             "spark.sql.session.timeZone": "UTC",
             # Small data on one machine: hundreds of tiny tasks would take longer than the work.
             "spark.sql.shuffle.partitions": str(max(2 * cores, 4)),

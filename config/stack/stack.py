@@ -114,7 +114,10 @@ class Stack:
             "GRANIAN_HOST": ports.HOST,
             "GRANIAN_PORT": str(self._port),
         }
-        given = ("SLICEWISE_RUNNER_ENV", "GRANIAN_WORKERS")
+        given = (
+            *("SLICEWISE_RUNNER_ENV", "SLICEWISE_RUNNER_USER", "SLICEWISE_RUNNER_USERS"),
+            "GRANIAN_WORKERS",
+        )
         settings |= {name: env[name] for name in given if env.get(name)}
         if env.get("SPARK_MASTER"):
             settings["SPARK_MASTER"] = env["SPARK_MASTER"]

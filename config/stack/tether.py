@@ -26,6 +26,8 @@ def main(description: str) -> None:
         os.setgroups([])
         os.setgid(what["gid"])
         os.setuid(what["uid"])
+    if what["umask"] is not None:
+        os.umask(what["umask"])
     # After the change of user, which would clear it.
     die_with_parent(what["death_signal"], parent)
     os.chdir(what["cwd"])

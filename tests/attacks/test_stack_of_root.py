@@ -1,0 +1,197 @@
+"""A stack that root starts: code of assets runs as `nobody`, beside a Spark of `nobody`."""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+
+from config import up
+from config.demo.client import Client
+from config.protection import unprotected, user_of_code
+from config.stack import code_account
+from config.stack.code_account import default_account
+from config.stack.errors import StackError
+from config.stack.folder import PROJECT
+from config.stack.process import scrubbed
+from tests.reachable_python import reaching_python
+
+NOBODY = pwd.getpwnam("nobody")
+START_SECONDS = 300
+DEFINITIONS = """
+import os
+from pathlib import Path
+
+from slicewise import asset
+
+DATA = Path(os.environ["LAKE"]).parent
+
+
+@asset(uri=f"{os.environ['LAKE']}/users")
+def users(spark):
+    refusals = 0
+    for path in ("credentials.json", "processes/web.json", "running.json"):
+        try:
+            (DATA / path).read_bytes()
+        except PermissionError:
+            refusals += 1
+    return spark.createDataFrame([(os.geteuid(), refusals)], "user int, refusals int")
+"""
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become another user")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user may enter; pytest's own folders are closed to others."""
+    path = Path(tempfile.mkdtemp(prefix="slicewise-folder-"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `nobody` reach all that code needs, on machines whose Python is root's alone too."""
+    monkeypatch.setattr(code_account, "_closed_path", lambda *_: "")
+
+
+@pytest.mark.slow
+@root_only
+def test_code_runs_as_nobody_and_reads_no_password(folder: Path, tmp_path: Path) -> None:
+    data, bundle = folder / "data", folder / "bundle"
+    bundle.mkdir()
+    (bundle / "users.py").write_text(DEFINITIONS)
+    stack = subprocess.Popen(
+        [
+            *reaching_python(tmp_path),
+            *[sys.executable, "-m", "config.cli", "up", f"--bundle=users={bundle}"],
+        ],
+        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(data)},
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        announcement = read_until(stack, "Ctrl-C ends it")
+        address = re.search(r"Slicewise is at (\S+)", announcement)
+        password = re.search(r"password +(\S+)", announcement)
+        assert address is not None, announcement
+        assert password is not None, announcement
+        assert "Runs share a user" in announcement
+        api = Client(address[1], "admin", password[1])
+        (run,) = api.post("/assets/users/materialize/")["runs"]
+        await_success(api, run)
+    finally:
+        stack.terminate()
+        stack.wait(timeout=120)
+    rows = read_parquet(data / "lake" / "users")
+    assert rows == [{"user": NOBODY.pw_uid, "refusals": 3}]
+    # Spark has written as the same user, and the publication has left no file of root's.
+    owners = {path.lstat().st_uid for path in (data / "lake").rglob("*")}
+    assert owners == {NOBODY.pw_uid}
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_a_setting_is_kept(folder: Path) -> None:
+    assert default_account({}, folder).account is not None
+    assert default_account({"SLICEWISE_RUNNER_USER": "root"}, folder).account is None
+    chosen = default_account({"SLICEWISE_RUNNER_USER": "daemon"}, folder).account
+    assert chosen is not None
+    assert chosen.name == "daemon"
+    text = unprotected({"SLICEWISE_RUNNER_USER": "root"})
+    assert "runs as root: it can read and change everything" in text
+    assert "SLICEWISE_RUNNER_USER is root" in text
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_data_that_root_has_written_stays_with_root_until_its_owner_changes(folder: Path) -> None:
+    lake = folder / "lake"
+    (lake / "raw_flights").mkdir(parents=True)
+    code = default_account({}, folder)
+    assert code.account is None
+    assert code.obstacle == f"{lake} holds data of root: run `chown -R nobody: {lake}` once"
+    os.chown(lake, NOBODY.pw_uid, NOBODY.pw_gid)
+    assert default_account({}, folder).account is not None
+
+
+@root_only
+def test_a_path_that_nobody_cannot_use_is_named(folder: Path, tmp_path: Path) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    script = (
+        "import sys; from pathlib import Path; from config.stack.code_account import *;"
+        "print(default_account({'LAKE': sys.argv[1]}, Path(sys.argv[2])).obstacle)"
+    )
+    arguments = [sys.executable, "-c", script, str(closed), str(folder / "data")]
+    answer = subprocess.run(
+        [*reaching_python(tmp_path), *arguments],
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert answer.stdout == f"nobody cannot use {closed}\n"
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_a_lake_of_another_user_stops_the_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLICEWISE_DATA", str(folder))
+    monkeypatch.delenv("LAKE", raising=False)
+    (folder / "lake").mkdir()
+    os.chown(folder / "lake", pwd.getpwnam("daemon").pw_uid, -1)
+    with pytest.raises(StackError, match="lake belongs to the user 1, and is to belong to"):
+        up.embedded()
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_the_doctor_tells_the_user_of_both_ways_to_start(folder: Path) -> None:
+    assert user_of_code({"SLICEWISE_DATA": str(folder)}) == (
+        "with `slicewise up`: all runs as nobody; with workers of your own: as root"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root's stack takes another user")
+def test_the_stack_of_another_user_keeps_that_user(folder: Path) -> None:
+    assert default_account({}, folder).account is None
+    assert default_account({"SLICEWISE_RUNNER_USER": "daemon"}, folder).account is None
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> str:
+    """Return the output of a process up to a line with these words."""
+    assert process.stdout is not None
+    end = time.monotonic() + START_SECONDS
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+        assert time.monotonic() < end, "".join(lines)
+    raise AssertionError(f"ended early: {''.join(lines)}")
+
+
+def await_success(api: Client, run: int) -> None:
+    """Wait for the success of a run; fail with the run's error where it ends otherwise."""
+    end = time.monotonic() + START_SECONDS
+    while (shown := api.get(f"/runs/{run}/"))["state"] != "succeeded":
+        assert shown["state"] not in ("failed", "canceled"), shown
+        assert time.monotonic() < end, shown
+        time.sleep(0.5)
+
+
+def read_parquet(folder: Path) -> list[dict[str, int]]:
+    """Read the rows with a reader that knows nothing of Slicewise."""
+    files = sorted(folder.rglob("*.parquet"))
+    return [row for file in files for row in parquet.read_table(file).to_pylist()]
