@@ -118,7 +118,10 @@ class SparkServer:
     def _properties(self) -> dict[str, str]:
         cores = os.cpu_count() or 1
         memory = min(4096, machine.memory_bytes() // (4 * 1024 * 1024))
+        # Hadoop's file system sets modes by a umask of its own, not by that of the process.
+        umask = "" if self._umask is None else f"{self._umask:03o}"
         return {
+            **({"spark.hadoop.fs.permissions.umask-mode": umask} if umask else {}),
             "spark.app.name": "Slicewise",
             "spark.master": "local[*]",
             "spark.driver.bindAddress": ports.HOST,

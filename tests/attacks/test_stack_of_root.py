@@ -25,6 +25,7 @@ from config.stack.process import scrubbed
 from tests.reachable_python import reaching_python
 
 NOBODY = pwd.getpwnam("nobody")
+RANGE = range(2_000_000_000, 2_000_000_032)
 START_SECONDS = 300
 DEFINITIONS = """
 import os
@@ -66,7 +67,11 @@ def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @root_only
-def test_code_runs_as_nobody_and_reads_no_password(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_range", [False, True], ids=["one user", "a user for each run"])
+def test_code_runs_as_another_user_and_reads_no_password(
+    is_range: bool, folder: Path, tmp_path: Path
+) -> None:
+    users = f"{RANGE[0]}-{RANGE[-1]}" if is_range else ""
     data, bundle = folder / "data", folder / "bundle"
     bundle.mkdir()
     (bundle / "users.py").write_text(DEFINITIONS)
@@ -75,7 +80,7 @@ def test_code_runs_as_nobody_and_reads_no_password(folder: Path, tmp_path: Path)
             *reaching_python(tmp_path),
             *[sys.executable, "-m", "config.cli", "up", f"--bundle=users={bundle}"],
         ],
-        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(data)},
+        env={**scrubbed(os.environ), "SLICEWISE_DATA": str(data), "SLICEWISE_RUNNER_USERS": users},
         cwd=PROJECT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -87,18 +92,20 @@ def test_code_runs_as_nobody_and_reads_no_password(folder: Path, tmp_path: Path)
         password = re.search(r"password +(\S+)", announcement)
         assert address is not None, announcement
         assert password is not None, announcement
-        assert "Runs share a user" in announcement
+        assert ("Runs share a user" in announcement) is not is_range
         api = Client(address[1], "admin", password[1])
         (run,) = api.post("/assets/users/materialize/")["runs"]
         await_success(api, run)
     finally:
         stack.terminate()
         stack.wait(timeout=120)
-    rows = read_parquet(data / "lake" / "users")
-    assert rows == [{"user": NOBODY.pw_uid, "refusals": 3}]
-    # Spark has written as the same user, and the publication has left no file of root's.
-    owners = {path.lstat().st_uid for path in (data / "lake").rglob("*")}
-    assert owners == {NOBODY.pw_uid}
+    ((user, refusals),) = read_parquet(data / "lake" / "users")
+    assert user in RANGE if is_range else user == NOBODY.pw_uid
+    assert refusals == 3
+    # Spark has written as the same user or its group, and publication has left no file of root's.
+    files = [path.lstat() for path in (data / "lake").rglob("*")]
+    assert {file.st_gid for file in files} == {NOBODY.pw_gid}
+    assert {file.st_uid for file in files} <= {NOBODY.pw_uid, *(RANGE if is_range else ())}
 
 
 @root_only
@@ -186,12 +193,13 @@ def await_success(api: Client, run: int) -> None:
     """Wait for the success of a run; fail with the run's error where it ends otherwise."""
     end = time.monotonic() + START_SECONDS
     while (shown := api.get(f"/runs/{run}/"))["state"] != "succeeded":
-        assert shown["state"] not in ("failed", "canceled"), shown
+        assert shown["state"] not in ("failed", "canceled"), shown["error"]
         assert time.monotonic() < end, shown
         time.sleep(0.5)
 
 
-def read_parquet(folder: Path) -> list[dict[str, int]]:
+def read_parquet(folder: Path) -> list[tuple[int, ...]]:
     """Read the rows with a reader that knows nothing of Slicewise."""
     files = sorted(folder.rglob("*.parquet"))
-    return [row for file in files for row in parquet.read_table(file).to_pylist()]
+    rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
+    return [tuple(row.values()) for row in rows]
