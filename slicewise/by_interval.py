@@ -61,16 +61,16 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
 
     @property
     def follows_elapsed_time(self) -> bool:
-        """Whether the cadence leaves no hour out; exclusion crons are then read likewise."""
+        """Whether the cadence leaves no hour out; if so, exclusion crons follow calendar rule 5."""
         return isinstance(self.cadence, StepCadence) or self.cadence.follows_elapsed_time
 
     @property
     def typical_width(self) -> int:
-        """Seconds of a usual window."""
+        """Seconds of a typical window."""
         return self.cadence.typical_width
 
     def to_json(self) -> Json:
-        """Kind, cadence, timezone, start, end, exclude and name."""
+        """Return the kind, cadence, timezone, start, end, exclude and name."""
         return {**super().to_json(), "cadence": self.cadence.to_json()}
 
     def canonical(self) -> Json:
@@ -78,7 +78,7 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
         return {**super().canonical(), "cadence": self.cadence.canonical}
 
     def shape(self) -> Json:
-        """Cadence, zone and alignment."""
+        """Return the cadence, zone and alignment."""
         phase = self._anchor % self.cadence.seconds if isinstance(self.cadence, StepCadence) else 0
         return {"cadence": self.cadence.canonical, "timezone": self.timezone, "phase": phase}
 
