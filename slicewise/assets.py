@@ -26,7 +26,7 @@ _multi = multi
 
 
 class ProducedAsset(Asset):
-    """An asset with the function that materializes the asset; `@asset` returns it."""
+    """An asset with the function that materializes the asset; the result of `@asset`."""
 
     def __init__(self, function: Callable[..., Any], options: "asset") -> None:
         function_name, site = checked_name(function), function_site(function)

@@ -32,7 +32,7 @@ class StepCadence:
     seconds: int
 
     def to_json(self) -> CadenceJson:
-        """Return the cadence as JSON, as it was written."""
+        """Return the cadence as JSON, in the written form."""
         return {"seconds": self.seconds}
 
     @property
@@ -76,7 +76,7 @@ class CronCadence:
         return WallTicks(picked_days(self.fields.on), self.fields.times)
 
     def to_json(self) -> CadenceJson:
-        """Return the cadence as JSON, as it was written."""
+        """Return the cadence as JSON, in the written form."""
         return self.text
 
     @cached_property

@@ -65,7 +65,7 @@ def _column(column: "Column | str") -> Column:
 
 
 def _instant(column: Column, zone: str) -> Column:
-    """Return a column of instants: a date or wall-clock time becomes its instant in the zone."""
+    """Return a column of instants: a date or wall-clock time is read in the zone."""
     functions = spark.functions()
     local = functions.to_utc_timestamp(column.cast("timestamp"), zone)
     is_local = functions.typeof(column).isin("date", "timestamp_ntz")

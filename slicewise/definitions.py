@@ -63,7 +63,7 @@ class PartitionDefinition(ABC):
 
     @abstractmethod
     def to_json(self) -> Json:
-        """Return the definition as JSON, as it was written."""
+        """Return the definition as JSON, in the written form."""
 
     @abstractmethod
     def canonical(self) -> Json:

@@ -58,8 +58,8 @@ def folder_names(path: str) -> list[str]:
 
 
 def folder_keys(path: str) -> list[str]:
-    """Return the key texts that a partition in this folder may have: texts are URL-encoded in some
-    kinds of keys and not in others.
+    """Return the key texts that a partition in this folder may have: some kinds of keys URL-encode
+    texts, other kinds do not.
     """
     if path == UNPARTITIONED:
         return [WHOLE.text]
