@@ -82,7 +82,8 @@ class ProducedAsset(Asset):
 
 @dataclass(frozen=True, kw_only=True)
 class asset(RunOptions):
-    """Declares the asset that the decorated function materializes; all arguments by keyword.
+    """A decorator, which declares the asset that the function materializes. All arguments are by
+    keyword.
 
     The function's parameters are filled in by name: ``self`` (this asset), ``context``, ``spark``,
     and any other name is an upstream asset. Without arguments the parentheses may be left out.

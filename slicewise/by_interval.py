@@ -19,8 +19,8 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
     `cadence` is a preset (`@hourly @daily @weekly @monthly @quarterly @yearly`), a five-field cron
     text, or a timedelta of whole seconds, aligned to `start` or else to the epoch. `timezone` is an
     IANA name. `start` and `end` bound the windows: naive values are wall time in the zone, a date
-    is its midnight, aware values are instants. `exclude` leaves out the windows that start at the
-    ticks of a cron text, on a date, or at a datetime. `name` is the dimension's.
+    means midnight, aware values are instants. `exclude` leaves out the windows that start at the
+    ticks of a cron text, on a date, or at a datetime. `name` is the dimension's name.
 
     Raises DefinitionError for an unknown preset or zone, a bad cron, end before start, and naive
     mixed with aware bounds.

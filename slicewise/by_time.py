@@ -41,9 +41,10 @@ class PartitionByTime(PartitionDefinition):
     as `own`, plain JSON values, which become attributes and are part of the JSON and of equality.
 
     `timezone` is an IANA name. `start` and `end` bound the windows: naive values are wall time in
-    the zone, a date is its midnight, aware values are instants. `exclude` leaves out the windows
-    that start at the ticks of a cron text, on a date, or at a datetime. `name` is the dimension's.
-    Raises DefinitionError for an unknown zone, end before start, naive mixed with aware bounds.
+    the zone, a date means midnight, aware values are instants. `exclude` leaves out the windows
+    that start at the ticks of a cron text, on a date, or at a datetime. `name` is the dimension's
+    name. Raises DefinitionError for an unknown zone, end before start, and naive mixed with aware
+    bounds.
     """
 
     timezone: str

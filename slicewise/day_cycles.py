@@ -122,7 +122,7 @@ def _days_of_year(fields: DayFields, leap: bool, weekday: int) -> Iterator[int]:
 def _days_of_month(fields: DayFields, length: int, weekday: int) -> set[int]:
     """Return the picked days, from 1, of a month that begins on `weekday`.
 
-    The field of days and the field of weekdays each pick days.
+    A day is picked if the field of days or the field of weekdays picks that day.
     """
     if not fields.by_month and not fields.by_week:
         return set(range(1, length + 1))

@@ -33,11 +33,12 @@ class Dimension(NamedTuple):
 
 
 class PartitionDefinition(ABC):
-    """The rule that says which partitions of an asset exist. Frozen, hashable, comparable.
+    """The rule that says which partitions of an asset exist.
 
-    Definitions are equal if only the spelling differs: `@daily` and `0 0 * * *`, a bound as a date
-    or as the date's instant. Definitions with the same partitions by other rules, such as `@hourly`
-    and an hour's timedelta, have equal keys and are not equal.
+    Definitions are frozen, hashable and comparable. Definitions are equal if only the spelling
+    differs: `@daily` and `0 0 * * *`, a bound as a date or as the date's instant. Definitions with
+    the same partitions by other rules, such as `@hourly` and an hour's timedelta, have equal keys
+    and are not equal.
     """
 
     kind: ClassVar[str]

@@ -13,7 +13,7 @@ def ended_between(
 ) -> PartitionSet:
     """Return the partitions whose windows end after `since` and not after `until`, all segments.
 
-    Without a time dimension, return all partitions: each tick materializes all of a definition.
+    Without a time dimension, return all partitions, which every tick materializes.
     """
     space = definition.space
     if space.windows is None:

@@ -39,7 +39,7 @@ def key_folder(definition: PartitionDefinition | None, key: PartitionKey) -> str
 
 
 def partition_path(definition: PartitionDefinition | None, key: object) -> str:
-    """Return the folder of a partition, relative to the asset's folder, as writers must name it.
+    """Return the folder of a partition, relative to the asset's folder, for writers.
 
     ``key`` is a key text, a plain value or a key. Raises PartitionKeyError for a key that the
     definition does not have.

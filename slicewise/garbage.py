@@ -11,7 +11,7 @@ def collector_paused() -> Iterator[None]:
 
     After every few hundred new objects the collector walks over the young objects, and at times
     over all objects: in a listing of half a million windows, the collector takes longer than the
-    listing. After two threads inside at once, the collector is on if it was on before.
+    listing. After two threads inside at once, the collector is on, if on before.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -298,7 +298,7 @@ class WritableHandle(AssetHandle):
 
     @property
     def can_write(self) -> bool:
-        """Whether the asset's data can be written at its location."""
+        """Whether the asset's location can be written."""
         return True
 
     @property
@@ -431,7 +431,7 @@ class OwnAssetHandle(WritableHandle):
         return self._storage.staging(self._writer, partitioned=self.definition is not None)
 
     def read_staged(self, only: Sequence[Staged] | None = None) -> Frame:
-        """Return all or some of the written partitions as readers will see them once published.
+        """Return all or some of the written partitions as readers will see the data once published.
 
         Raises ValueError when no partition has been written.
         """

@@ -83,7 +83,7 @@ def inlet_checks(
 def keep(producer: Producer, self_argument: WritableHandle | Outlets, returned: Any) -> None:
     """Write the data that a function returned. Raises ValueError for partitions not written.
 
-    A function of several assets returns by name the data of all outlets that it did not write.
+    A function of several assets returns, by name, the data of all outlets not written yet.
     """
     if isinstance(self_argument, Outlets):
         frames = _frames_by_outlet(producer, self_argument, returned)

@@ -36,7 +36,7 @@ _READERS: dict[str, Callable[[Any], PlainValue]] = {
 
 
 def key_to_json(key: PartitionKey) -> Any:
-    """Return JSON of a key: texts, numbers and booleans as they are, others as {type: content}.
+    """Return JSON of a key: texts, numbers and booleans unchanged, others as {type: content}.
 
     A key of a person's own class is written by field, with the key's label, so that a process
     without the class can show the key.

@@ -294,5 +294,5 @@ def order_of(value: object) -> tuple[Any, ...]:
 
 
 def exact_of(value: object) -> str:
-    """Return a text that only equal keys and plain values share, whatever their types."""
+    """Return a text that only equal keys and plain values share, across all types."""
     return value._exact if isinstance(value, PartitionKey) else exact_text(value)

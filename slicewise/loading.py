@@ -29,8 +29,8 @@ def load_bundle(
     """Import every Python file below ``folder`` and report the declarations as JSON.
 
     Each file is loaded once, under the file's module name; with ``only``, just that file and the
-    modules that it imports. A file that raises is reported with the error and declares nothing;
-    other files are not affected. ``errors`` in the report holds all errors, file by file.
+    modules that the file imports. A file that raises is reported with the error and declares
+    nothing; other files are not affected. ``errors`` in the report holds all errors, file by file.
     ``limits`` are the limits of the server that loads the bundle.
     """
     root = Path(folder).resolve()

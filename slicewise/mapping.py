@@ -152,7 +152,7 @@ class WindowMapping(PartitionMapping):
             )
 
     def _arguments(self) -> dict[str, Any]:
-        # The default is left out: the JSON is part of the digest that distinguishes code versions.
+        # The default is left out, since a change of the JSON makes a new version of the code.
         arguments = super()._arguments()
         if arguments.get("nonexistent") == "need":
             del arguments["nonexistent"]

@@ -20,7 +20,7 @@ from slicewise.snapshots import Definition, lists_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
 
-_MAX_WINDOWS_BACK = 1 << 16  # how many excluded windows `last_window` goes back in time at most
+_MAX_WINDOWS_BACK = 1 << 16  # how far `last_window` goes back where all windows are excluded
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class Offset(WindowMapping, kind="offset"):
     def downstream_windows(
         self, upstream: Windows, ranges: Ranges, downstream: Windows
     ) -> list[Span]:
-        """Return the downstream windows with an overlapping window between `first` and `last`."""
+        """Return the downstream windows from which an upstream window is in the range `first` to
+        `last`.
+        """
         first, last = self._reach
         overlaps = overlapping(upstream, ranges, downstream)
         return [(start - last, stop - first) for start, stop in overlaps]
@@ -271,7 +273,8 @@ def _key_in(definition: Definition, key: PartitionKey) -> PartitionKey | None:
     """Return the key of the definition for a key, a plain value or a key text; None if the
     definition lacks the key.
 
-    A window is never read as a key text, which could name another window in another zone.
+    A window is compared as a window, since a window's text would name another window in another
+    zone.
     """
     if definition is None or not lists_keys(definition):
         return key

@@ -1,4 +1,4 @@
-"""Masking of secrets, by `***`, in texts that people are shown.
+"""Masking of secrets, by `***`, in texts that are shown to people.
 
 Masking is for accidents, not against people who mean to print a secret. Exactly this is masked:
 

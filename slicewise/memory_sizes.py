@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them: "512m", "2g"."""
+"""Amounts of memory in the form that people write: "512m", "2g"."""
 
 import re
 

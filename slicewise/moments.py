@@ -21,8 +21,8 @@ class Span(NamedTuple):
 def read_moment(value: Moment, zone: Zone) -> datetime:
     """Return a bound as an aware datetime (calendar rule 8). Raises DefinitionError.
 
-    A naive datetime is wall time in the zone (`fold=1`: the second pass), a date its midnight; an
-    aware one keeps its offset; a text is read as ISO 8601.
+    A naive datetime is wall time in the zone (`fold=1`: the second pass), a date means midnight; an
+    aware datetime keeps the offset; a text is read as ISO 8601.
     """
     value = read_iso(value) if isinstance(value, str) else value
     if not isinstance(value, date):

@@ -24,15 +24,15 @@ from slicewise.registry import AssetDefinitionError, active_registry
 
 @dataclass(frozen=True, kw_only=True)
 class multi(RunOptions):
-    """Declares the assets that the decorated function materializes together:
-    ``@asset.multi(...)``.
+    """A decorator, ``@asset.multi(...)``, which declares the assets that the function materializes
+    together.
 
     ``outlets`` are Asset objects, each with its own name, uri, kind, format, columns and
     outlet_validations; schedule, partition and all other options are shared. No asset may have the
-    function's name. The function returns ``{name: DataFrame}`` or writes by itself; one run
+    function's name. The function returns ``{name: DataFrame}`` or writes the outlets; one run
     materializes all outlets or none.
 
-    In the function ``self`` maps the names of the outlets to their handles:
+    In the function ``self`` maps the names of the outlets to handles:
     ``self["bus_trip_1"].write(frame)``. Raises DefinitionError with file, line and name.
     """
 
