@@ -1,4 +1,4 @@
-"""Names of arguments that people try, and what each is called here (AIP-75 asks for the list)."""
+"""Arguments that people try by mistake, and the replacement of each (AIP-75 asks for the list)."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -105,33 +105,33 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
     "logger_name": "what the function logs, by any logger, is kept with its run",
     "allow_nested_operators": "an asset is one function",
 }
-"""What to write, or why there is no such thing, by the name that was tried."""
+"""The replacement of an argument, or the reason why there is none, by the name that was tried."""
 
 SPOKEN_OF_OUTLETS: Final = ("name", "uri", "kind", "format", "columns", "outlet_validations")
 
 
-def unknown_argument(called: str, name: str, known: Collection[str]) -> str:
+def unknown_argument(called: str, name: str, known_names: Collection[str]) -> str:
     """Return the sentence for an argument that does not exist."""
     if name in REPLACEMENTS:
         return f"{called} has no argument {name!r}: {REPLACEMENTS[name]}"
-    return f"{called} has no argument {name!r}; {near(name, known, most=len(known))}"
+    return f"{called} has no argument {name!r}; {near(name, known_names, most=len(known_names))}"
 
 
-def alike(name: str, known: Collection[str]) -> str:
-    """Return `` (did you mean 'x'?)`` where a known name is spelled alike; else nothing."""
-    matches = difflib.get_close_matches(name, known, n=1)
+def alike(name: str, known_names: Collection[str]) -> str:
+    """Return `` (did you mean 'x'?)`` if a known name is spelled alike, else the empty text."""
+    matches = difflib.get_close_matches(name, known_names, n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else ""
 
 
 def near(
-    name: str, known: Collection[str], *, otherwise: str = "there are none", most: int = 30
+    name: str, known_names: Collection[str], *, otherwise: str = "there are none", most: int = 30
 ) -> str:
-    """Return ``did you mean 'x'?`` for a name that is spelled alike, else the known names.
+    """Return ``did you mean 'x'?`` if a known name is spelled alike, else a list of known names.
 
-    ``most`` is how many of them are listed.
+    ``most`` is the greatest number of listed names; ``otherwise`` is the text for no known names.
     """
-    found = difflib.get_close_matches(name, known, n=1)
-    if found:
-        return f"did you mean {found[0]!r}?"
-    shown = ", ".join(sorted(known)[:most])
+    matches = difflib.get_close_matches(name, known_names, n=1)
+    if matches:
+        return f"did you mean {matches[0]!r}?"
+    shown = ", ".join(sorted(known_names)[:most])
     return f"there are {shown}" if shown else otherwise

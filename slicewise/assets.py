@@ -1,4 +1,4 @@
-"""Assets: declared with `Asset`, or made by a function under `@asset` (AIP-75)."""
+"""Assets: declared with `Asset`, or materialized by a function under `@asset` (AIP-75)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from slicewise.registry import AssetDefinitionError
 
 __all__ = ["Asset", "AssetColumn", "AssetReference", "MultiAsset", "ProducedAsset", "asset"]
 
-# Not in the body of `asset`, where the field of that name would be meant.
+# In the body of `asset` the name `multi` means the class attribute.
 _multi = multi
 
 
 class ProducedAsset(Asset):
-    """An asset and the function that makes it; what `@asset` returns."""
+    """An asset with the function that materializes the asset; the result of `@asset`."""
 
     def __init__(self, function: Callable[..., Any], options: "asset") -> None:
-        own_name, site = checked_name(function), function_site(function)
-        name: Any = own_name if options.name is None else options.name
+        function_name, site = checked_name(function), function_site(function)
+        name: Any = function_name if options.name is None else options.name
         try:
             self.production = Production(function, options, [name])
         except ValueError as error:
@@ -60,14 +60,16 @@ class ProducedAsset(Asset):
         except ValueError as error:
             raise self.refused(str(error)) from error
 
-    if not TYPE_CHECKING:  # to a type checker, what is always an error is not there
+    if not TYPE_CHECKING:  # so type checkers report a call as an error
 
         def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-            """Always a DefinitionError: other assets name it as a parameter, and runs call it."""
+            """Raise DefinitionError: other functions name the asset as a parameter, and only runs
+            call the asset's function.
+            """
             refuse_call(self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the producer as the loader reports it."""
+        """Return the producer in the form of the loader's report."""
         return {
             "name": self.name,
             "file": self.site.file,
@@ -80,12 +82,13 @@ class ProducedAsset(Asset):
 
 @dataclass(frozen=True, kw_only=True)
 class asset(RunOptions):
-    """Declares the asset that the decorated function makes; all arguments by keyword.
+    """A decorator, which declares the asset that the function materializes. All arguments are by
+    keyword.
 
     The function's parameters are filled in by name: ``self`` (this asset), ``context``, ``spark``,
     and any other name is an upstream asset. Without arguments the parentheses may be left out.
-    Raises DefinitionError with file, line and asset.
-    ``asset.multi`` declares several that one function makes.
+    Raises DefinitionError with file, line and asset. ``asset.multi`` declares several assets that
+    one function materializes.
     """
 
     multi: ClassVar[type[multi]] = _multi
@@ -97,13 +100,13 @@ class asset(RunOptions):
     columns: Columns = None
 
     def __new__(cls, *args: object, **options: object) -> "asset":
-        """Says what is wrong with the arguments before a TypeError would."""
+        """Check the arguments first, for errors that say more than a TypeError of Python."""
         if len(args) == 1 and not options and (callable(args[0]) or isinstance(args[0], Asset)):
-            # Written without parentheses: this is the function, and an asset is what it becomes.
+            # Written without parentheses: the argument is the decorated function.
             return cast("asset", cls()(cast("Callable[..., Any]", args[0])))
         refusal = refused_arguments("@asset", cls, args, options)
         return super().__new__(cls) if refusal is None else cast("asset", refusal)
 
     def __call__(self, function: Callable[..., Any]) -> ProducedAsset:
-        """The asset that ``function`` makes."""
+        """Return the asset that ``function`` materializes."""
         return ProducedAsset(function, self)

@@ -16,20 +16,21 @@ from slicewise.loading import load_bundle, module_name
 
 DEFAULT_LIMIT_BYTES = 50 * 1024 * 1024
 UNPACK_LIMIT_FACTOR = 20
-"""An archive may unpack to this many times the limit of a bundle at most."""
+"""The unpacked size of an archive is at most this many times the limit of a bundle."""
 
 __all__ = ["BundleError", "archive", "file_digests", "load_bundle", "module_name", "unpack"]
 
 
 class BundleError(ValueError):
-    """A folder that cannot be a bundle, or an archive that cannot be unpacked."""
+    """A folder cannot be a bundle, or an archive cannot be unpacked."""
 
 
 def archive(folder: str | Path, *, limit: int = DEFAULT_LIMIT_BYTES) -> tuple[str, bytes]:
-    """Pack a folder: the digest of its content (hex) and a tar.gz that depends on nothing else.
+    """Pack a folder; return the digest of the content (hex) and a tar.gz of the content alone.
 
     Leaves out ``__pycache__`` and names that begin with a dot. Raises BundleError for a bundle of
-    more than ``limit`` bytes, for links that lead out of it and for what is no regular file.
+    more than ``limit`` bytes, for links that lead out of the folder, and for entries that are no
+    regular files.
     """
     root = Path(folder).resolve()
     if not root.is_dir():
@@ -47,19 +48,19 @@ def archive(folder: str | Path, *, limit: int = DEFAULT_LIMIT_BYTES) -> tuple[st
             member.mode = 0o644
             tar.addfile(member, io.BytesIO(data))
     raw = content.getvalue()
-    # The digest is of what is packed, not of how: compressed bytes differ between versions of zlib.
+    # The digest is of the uncompressed bytes: compressed bytes differ between versions of zlib.
     return hashlib.sha256(raw).hexdigest(), gzip.compress(raw, mtime=0)
 
 
 def file_digests(packed: bytes, digest: str) -> dict[str, bytes]:
-    """Return the SHA-256 of each file of an archive, by its path.
+    """Return the SHA-256 of each file of an archive, by path.
 
-    Raises BundleError for an archive that is not the one of the digest.
+    Raises BundleError for an archive that does not have the digest.
     """
-    room = DEFAULT_LIMIT_BYTES * UNPACK_LIMIT_FACTOR
+    max_bytes = DEFAULT_LIMIT_BYTES * UNPACK_LIMIT_FACTOR
     try:
         with gzip.open(io.BytesIO(packed)) as file:
-            raw = file.read(room + 1)
+            raw = file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise BundleError(f"the archive of bundle version {digest:.12} is damaged") from error
     if hashlib.sha256(raw).hexdigest() != digest:
@@ -74,9 +75,9 @@ def file_digests(packed: bytes, digest: str) -> dict[str, bytes]:
 def unpack(packed: bytes, target: str | Path, *, read_only: bool = False) -> None:
     """Unpack an archive into the new folder ``target``, which appears whole or not at all.
 
-    Several processes may unpack the same archive at once. With ``read_only`` files have the mode
-    444 and folders 755, whatever the umask. Raises BundleError for an archive with links, devices,
-    or paths that lead out of it.
+    Several processes may unpack the same archive at once. With ``read_only``, files have the mode
+    444 and folders 755, independent of the umask. Raises BundleError for an archive with links,
+    devices, or paths that lead out of the folder.
     """
     folder = Path(target)
     if folder.exists():
@@ -98,11 +99,11 @@ def unpack(packed: bytes, target: str | Path, *, read_only: bool = False) -> Non
 
 
 def _extract(packed: bytes, folder: Path) -> None:
-    room = DEFAULT_LIMIT_BYTES * UNPACK_LIMIT_FACTOR
+    bytes_left = DEFAULT_LIMIT_BYTES * UNPACK_LIMIT_FACTOR
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as tar:
         for member in tar:
-            room -= member.size
-            if room < 0:
+            bytes_left -= member.size
+            if bytes_left < 0:
                 raise BundleError("the archive unpacks to more than a bundle may hold")
             path = folder / _safe_path(member)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,10 +119,10 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _protect(folder: Path) -> None:
-    for place, _, names in os.walk(folder):
-        Path(place).chmod(0o755)
+    for path, _, names in os.walk(folder):
+        Path(path).chmod(0o755)
         for name in names:
-            Path(place, name).chmod(0o444)
+            Path(path, name).chmod(0o444)
 
 
 def _safe_path(member: tarfile.TarInfo) -> PurePosixPath:
@@ -134,10 +135,10 @@ def _safe_path(member: tarfile.TarInfo) -> PurePosixPath:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """All files of a bundle, in an order that depends on their names only."""
+    """Yield all files of a bundle, in an order that depends on the names only."""
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if _belongs(name))
-        for name in sorted(filter(_belongs, names)):
+        folders[:] = sorted(name for name in folders if _is_packed(name))
+        for name in sorted(filter(_is_packed, names)):
             path = Path(folder, name)
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 raise BundleError(
@@ -148,5 +149,5 @@ def _files(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _belongs(name: str) -> bool:
+def _is_packed(name: str) -> bool:
     return not name.startswith(".") and name != "__pycache__"

@@ -19,8 +19,8 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
     `cadence` is a preset (`@hourly @daily @weekly @monthly @quarterly @yearly`), a five-field cron
     text, or a timedelta of whole seconds, aligned to `start` or else to the epoch. `timezone` is an
     IANA name. `start` and `end` bound the windows: naive values are wall time in the zone, a date
-    is its midnight, aware values are instants. `exclude` leaves out the windows that start at the
-    ticks of a cron text, on a date, or at a datetime. `name` is the dimension's.
+    means midnight, aware values are instants. `exclude` leaves out the windows that start at the
+    ticks of a cron text, on a date, or at a datetime. `name` is the dimension's name.
 
     Raises DefinitionError for an unknown preset or zone, a bad cron, end before start, and naive
     mixed with aware bounds.
@@ -61,16 +61,16 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
 
     @property
     def follows_elapsed_time(self) -> bool:
-        """Whether the cadence leaves no hour out; exclusion crons are then read likewise."""
+        """Whether the cadence leaves no hour out; if so, exclusion crons follow calendar rule 5."""
         return isinstance(self.cadence, StepCadence) or self.cadence.follows_elapsed_time
 
     @property
     def typical_width(self) -> int:
-        """Seconds of a usual window."""
+        """Seconds of a typical window."""
         return self.cadence.typical_width
 
     def to_json(self) -> Json:
-        """Kind, cadence, timezone, start, end, exclude and name."""
+        """Return the kind, cadence, timezone, start, end, exclude and name."""
         return {**super().to_json(), "cadence": self.cadence.to_json()}
 
     def canonical(self) -> Json:
@@ -78,7 +78,7 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
         return {**super().canonical(), "cadence": self.cadence.canonical}
 
     def shape(self) -> Json:
-        """Cadence, zone and alignment."""
+        """Return the cadence, zone and alignment."""
         phase = self._anchor % self.cadence.seconds if isinstance(self.cadence, StepCadence) else 0
         return {"cadence": self.cadence.canonical, "timezone": self.timezone, "phase": phase}
 

@@ -19,16 +19,16 @@ Dimensions = Mapping[str, PartitionDefinition] | Iterable[PartitionDefinition]
 class PartitionByProduct(PartitionDefinition, kind="product"):
     """One partition for each combination of keys (AIP-76).
 
-    Takes a mapping of names to definitions, or a list: its dimensions are called by their `name`,
-    else `time`, `segment`, `segment_2`, …. At most one may be by time, the others by sequence.
-    Raises DefinitionError.
+    `dimensions` is a mapping of names to definitions, or a list of definitions: a dimension is then
+    named by the definition's `name`, else `time`, `segment`, `segment_2`, …. At most one dimension
+    is by time; the other dimensions are by sequence. Raises DefinitionError.
     """
 
     _dimensions: tuple[Dimension, ...]
 
     def __init__(self, dimensions: Dimensions) -> None:
         if isinstance(dimensions, Mapping):
-            named = [Dimension(name, each) for name, each in dimensions.items()]
+            named = [Dimension(name, definition) for name, definition in dimensions.items()]
         elif isinstance(dimensions, str | PartitionDefinition) or not isinstance(
             dimensions, Iterable
         ):
@@ -36,7 +36,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
                 f"a product takes a list of definitions, or a dict by name, not {dimensions!r}"
             )
         else:
-            named = _with_names(list(dimensions))
+            named = _named_dimensions(list(dimensions))
         _check(named)
         vars(self).update(_dimensions=tuple(named), name=None)
 
@@ -47,16 +47,16 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
 
     @cached_property
     def space(self) -> Space:
-        """Windows times segments, as numbers."""
+        """The keys as numbers: windows times segments."""
         time = self.time_dimension
         lists = [
-            each.definition.values
-            for each in self._dimensions
-            if isinstance(each.definition, PartitionBySequence)
+            dimension.definition.values
+            for dimension in self._dimensions
+            if isinstance(dimension.definition, PartitionBySequence)
         ]
-        definitions = [each.definition for each in self._dimensions]
+        definitions = [dimension.definition for dimension in self._dimensions]
         return Space(
-            tuple(each.name for each in self._dimensions),
+            tuple(dimension.name for dimension in self._dimensions),
             None if time is None else time.space.windows,
             0 if time is None else definitions.index(time),
             Segments(lists),
@@ -70,20 +70,24 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         if len(texts) != len(self._dimensions):
             names = SEPARATOR.join(self.space.names)
             raise PartitionKeyError(f"{text!r} is no key of {names}: it has {len(texts)} parts")
-        parts: list[PartitionKey] = [
-            each.definition.parse(part) for each, part in zip(self._dimensions, texts, strict=True)
+        components: list[PartitionKey] = [
+            dimension.definition.parse(component)
+            for dimension, component in zip(self._dimensions, texts, strict=True)
         ]
-        return ProductKey.of_parts(self.space.names, tuple(parts))
+        return ProductKey.of_parts(self.space.names, tuple(components))
 
     def to_json(self) -> Json:
-        """Kind and dimensions."""
-        return {"kind": self.kind, "dimensions": self._listed(lambda each: each.to_json())}
+        """Return the kind and the dimensions."""
+        return {
+            "kind": self.kind,
+            "dimensions": self._listed(lambda definition: definition.to_json()),
+        }
 
     def canonical(self) -> Json:
         """Return JSON that is the same for equal definitions."""
         return {
             "kind": self.kind,
-            "dimensions": self._listed(lambda each: {**each.canonical(), "name": None}),
+            "dimensions": self._listed(lambda definition: {**definition.canonical(), "name": None}),
         }
 
     def _listed(self, write: Any) -> list[Json]:
@@ -92,15 +96,15 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         ]
 
     def shape(self) -> str:
-        """Never asked for: a product's identity is that of its dimensions."""
+        """Return the kind; never used, since a product's identity is computed of its dimensions."""
         return self.kind
 
     @classmethod
     def _from_json(cls, spec: Mapping[str, Any]) -> Self:
         return cls(
             {
-                each["name"]: PartitionDefinition.from_json(each["definition"])
-                for each in spec["dimensions"]
+                dimension["name"]: PartitionDefinition.from_json(dimension["definition"])
+                for dimension in spec["dimensions"]
             }
         )
 
@@ -109,18 +113,18 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         return f"PartitionByProduct({{{shown}}})"
 
 
-def _with_names(definitions: list[PartitionDefinition]) -> list[Dimension]:
-    """Names for a list: its definitions' own, else time, segment, segment_2, …."""
-    named, segments = [], 0
-    for each in definitions:
-        _check_definition(each)
-        if isinstance(each, PartitionByTime):
+def _named_dimensions(definitions: list[PartitionDefinition]) -> list[Dimension]:
+    """Return named dimensions: by the definition's name, else time, segment, segment_2, …."""
+    dimensions, segments = [], 0
+    for definition in definitions:
+        _check_definition(definition)
+        if isinstance(definition, PartitionByTime):
             default = "time"
         else:
             segments += 1
             default = DEFAULT_SEGMENT if segments == 1 else f"{DEFAULT_SEGMENT}_{segments}"
-        named.append(Dimension(each.name or default, each))
-    return named
+        dimensions.append(Dimension(definition.name or default, definition))
+    return dimensions
 
 
 def _check(dimensions: list[Dimension]) -> None:
@@ -129,18 +133,18 @@ def _check(dimensions: list[Dimension]) -> None:
         _check_definition(definition)
     if not dimensions:
         raise DefinitionError("a product has at least one dimension")
-    times = [name for name, each in dimensions if isinstance(each, PartitionByTime)]
+    times = [name for name, definition in dimensions if isinstance(definition, PartitionByTime)]
     if len(times) > 1:
         raise DefinitionError(f"a product has at most one time dimension, not {', '.join(times)}")
-    # Spark tells columns apart without regard to case.
+    # Spark compares names of columns without regard to case.
     if len({name.casefold() for name, _ in dimensions}) < len(dimensions):
         names = ", ".join(name for name, _ in dimensions)
         raise DefinitionError(f"two dimensions of a product have one name: {names}")
     lists = []
-    for name, each in dimensions:
-        if isinstance(each, PartitionBySequence):
-            each.values.refuse_long_folders(name)
-            lists.append(each.values)
+    for name, sequence in dimensions:
+        if isinstance(sequence, PartitionBySequence):
+            sequence.values.refuse_long_folders(name)
+            lists.append(sequence.values)
     refuse_long(lists, with_time=bool(times))
 
 

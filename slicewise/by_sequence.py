@@ -1,4 +1,4 @@
-"""Partitions by sequence (segments), and partitions found at run time."""
+"""Partitions by sequence (segments), and partitions discovered at run time."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -16,18 +16,19 @@ from slicewise.space import Space
 
 
 class PartitionBySequence(PartitionDefinition, kind="sequence"):
-    """One partition for each value of a list, in its order (AIP-76).
+    """One partition for each value of a list, in the order of the list (AIP-76).
 
     Values are plain (str, int, date, tuple, …) or keys of people's own classes. `name` is the
-    dimension's. Raises DefinitionError for an empty list, for what cannot be a key, for two keys of
-    equal text (1 and "1"), and for a key whose folder `name=value` would be too long.
+    dimension's name. Raises DefinitionError for an empty list, for a value that cannot be a key,
+    for two keys of equal text (1 and "1"), and for a key whose folder `name=value` would be too
+    long.
     """
 
     values: SegmentList
 
     def __init__(self, values: Iterable[object], *, name: str | None = None) -> None:
         if isinstance(values, set | frozenset):
-            # Texts hash anew in each process, and so would the partitions be ordered.
+            # Hashes of texts, and so the order of a set, differ from process to process.
             raise DefinitionError(
                 f"a sequence takes a list of keys, and a set has no order: write sorted({values!r})"
             )
@@ -44,15 +45,15 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
 
     @cached_property
     def space(self) -> Space:
-        """The segments as numbers."""
+        """The segments, by number."""
         return Space((self.dimensions[0].name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
-        """Return the key of a key text. Raises PartitionKeyError where it names none."""
+        """Return the key of a key text. Raises PartitionKeyError if no key has that text."""
         return self.values.parse(text)
 
     def to_json(self) -> Json:
-        """Kind, values and name."""
+        """Return the kind, values and name."""
         values = [key_to_json(key) for key in self.values.keys]
         return {"kind": self.kind, "values": values, "name": self.name}
 
@@ -63,7 +64,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
         return {"kind": self.kind, "values": values, "name": name}
 
     def shape(self) -> str:
-        """Return the kind: all sequences are of one shape."""
+        """Return the kind: all sequences have one shape."""
         return self.kind
 
     @classmethod
@@ -76,11 +77,11 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
 
 
 class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
-    """Partitions that runs discover; assets that name the same set share its keys (AIP-76).
+    """Partitions that runs discover; assets that name the same set share the set's keys (AIP-76).
 
-    Which keys there are is known to the server: listing needs a snapshot of them, `known(keys)`.
-    Definitions of one name are equal, whatever their snapshots. Raises DefinitionError for a name
-    that no column could have.
+    The server stores the keys: listing keys needs a snapshot, `known(keys)`. Definitions of one
+    name are equal, also with different snapshots. Raises DefinitionError for a name that no column
+    could have.
     """
 
     name: str
@@ -92,8 +93,8 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         vars(self).update(name=name, _snapshot=None)
 
     def known(self, keys: Iterable[object]) -> "PartitionAtRuntime":
-        """Return the same set with a snapshot of its keys (plain values or keys): it
-        behaves like a list.
+        """Return the same set with a snapshot of keys (plain values or keys), which behaves like a
+        definition by sequence.
 
         A key that comes twice counts once. Raises DefinitionError for two keys of equal text.
         """
@@ -103,13 +104,13 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return snapshot
 
     def add_partition(self, *, key: object) -> None:
-        """In a run: adds a key (a plain value or a PartitionKey) to the set.
+        """Add a key (a plain value or a PartitionKey) to the set, from within a run.
 
-        It becomes visible when the run succeeds; a run that fails adds none. Adding a key twice is
-        adding it once. Raises RuntimeError outside of a run, PartitionKeyError for what cannot be
-        a key.
+        The key becomes visible when the run succeeds; a run that fails adds no key. A key added
+        twice counts once. Raises RuntimeError outside of a run, PartitionKeyError for a value that
+        cannot be a key.
         """
-        # A run knows its definitions, not the other way round.
+        # Imported here: modules of runs import this module, not the other way round.
         from slicewise.context import discover
 
         discover(self, PartitionKey.of(key))
@@ -125,7 +126,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """The one dimension, called like the set."""
+        """The one dimension, named like the set."""
         return (Dimension(self.name, self),)
 
     @cached_property
@@ -134,9 +135,9 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return Space((self.name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
-        """Return the key of a key text. Without a snapshot any text is that of a key.
+        """Return the key of a key text. Without a snapshot, every text is the text of a key.
 
-        Raises PartitionKeyError for a text that names none.
+        Raises PartitionKeyError if no key has that text.
         """
         if self._snapshot is not None:
             return self._snapshot.parse(text)
@@ -144,11 +145,11 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return PartitionKey.of(unquote(text))
 
     def text(self, key: object) -> str:
-        """Return the key text of a key or plain value, whether it has been found or not."""
+        """Return the key text of a key or plain value, also of a key not in the set."""
         return PartitionKey.of(key).text
 
     def to_json(self) -> Json:
-        """Kind and name; never the snapshot, which is another at every look."""
+        """Return the kind and name, without the snapshot, which differs from time to time."""
         return {"kind": self.kind, "name": self.name}
 
     def canonical(self) -> Json:
@@ -156,7 +157,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return self.to_json()
 
     def shape(self) -> str:
-        """Return the same for all sets found at run time; their names tell them apart."""
+        """Return the kind: sets discovered at run time are distinguished by name alone."""
         return self.kind
 
     @classmethod
@@ -164,7 +165,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return cls(spec["name"])
 
     def __reduce__(self) -> tuple[object, ...]:
-        # JSON has no snapshot, but a copy for another process of the same run keeps its own.
+        # JSON has no snapshot, but a copy for another process of the same run keeps the snapshot.
         if self._snapshot is None:
             return super().__reduce__()
         return _known, (self.name, self._snapshot.keys)

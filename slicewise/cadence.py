@@ -1,4 +1,4 @@
-"""How often a partition begins: a preset, a cron expression or a timedelta (AIP-76)."""
+"""Cadences: a preset, a cron expression or a timedelta says how often a window begins (AIP-76)."""
 
 import itertools
 from dataclasses import dataclass
@@ -27,22 +27,22 @@ CadenceJson = str | dict[str, int]
 
 @dataclass(frozen=True)
 class StepCadence:
-    """Elapsed time: a tick every so many seconds."""
+    """A cadence in elapsed time: a tick every `seconds` seconds."""
 
     seconds: int
 
     def to_json(self) -> CadenceJson:
-        """Return the cadence as JSON, as it was written."""
+        """Return the cadence as JSON, in the written form."""
         return {"seconds": self.seconds}
 
     @property
     def canonical(self) -> CadenceJson:
-        """The same for cadences that tick alike."""
+        """JSON that is equal for cadences with equal ticks."""
         return self.to_json()
 
     @property
     def typical_width(self) -> int:
-        """Seconds of a usual window."""
+        """Seconds of a typical window."""
         return self.seconds
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class CronCadence:
 
     @cached_property
     def fields(self) -> CronFields:
-        """What the five fields say."""
+        """The five fields, parsed."""
         return read_fields(self.expression)
 
     @property
@@ -76,17 +76,17 @@ class CronCadence:
         return WallTicks(picked_days(self.fields.on), self.fields.times)
 
     def to_json(self) -> CadenceJson:
-        """Return the cadence as JSON, as it was written."""
+        """Return the cadence as JSON, in the written form."""
         return self.text
 
     @cached_property
     def canonical(self) -> CadenceJson:
-        """The same for expressions that differ in spelling only: @daily and 00 0 * * *."""
+        """JSON that is equal if only the spelling differs, as in @daily and 00 0 * * *."""
         return self.fields.canonical
 
     @cached_property
     def typical_width(self) -> int:
-        """Seconds of a usual window: the middle one of twenty-five."""
+        """Seconds of a typical window: the median of twenty-five windows."""
         ticks = self.wall_ticks.ticks(0, 26)
         return sorted(b - a for a, b in itertools.pairwise(ticks))[12]
 
@@ -100,7 +100,7 @@ Cadence = StepCadence | CronCadence
 def read_cadence(value: object) -> Cadence:
     """Return the cadence that a preset, cron text, timedelta or JSON value stands for.
 
-    Raises DefinitionError, which says what would be right.
+    Raises DefinitionError, whose message says how to write a cadence.
     """
     if isinstance(value, dict) and isinstance(value.get("seconds"), int):
         value = _seconds(value["seconds"])
@@ -139,7 +139,7 @@ def read_cron(text: str) -> CronCadence:
 
 
 def calendar_unit(width: int) -> CalendarUnit:
-    """Return the unit of the calendar in which windows of so many seconds are best drawn."""
+    """Return the unit of the calendar in which windows of `width` seconds are best drawn."""
     days = width / DAY
     if width < 3600:
         return "minute"

@@ -1,4 +1,4 @@
-"""Columns that say to which partition a row belongs."""
+"""DataFrame columns with the partition of each row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
@@ -13,7 +13,7 @@ from slicewise.intervals import Interval
 if TYPE_CHECKING:
     from slicewise.handles import AssetHandle
 
-# Up to so many windows are compared one by one; more are found by a table in one step.
+# Up to this number, windows are compared one by one; for more, a table gives the window in a step.
 _FEW_WINDOWS = 8
 _TABLE_LIMIT = 1_000_000
 _SEPARATOR = "\n"
@@ -30,18 +30,18 @@ def partition_column(
     """Return the key text of the window that contains a timestamp or date; null outside of
     all windows.
 
-    ``of`` is an asset's handle (its windows are those that the run touches) or a definition with
-    both bounds. A date, or a timestamp without zone, is read in the zone of the definition.
-    ``dimension`` is needed where several dimensions could be meant; by default it is the one of
-    time. Raises DefinitionError when there is none.
+    ``of`` is an asset's handle (with the windows that the run touches) or a definition with both
+    bounds. A date, or a timestamp without zone, is read in the zone of the definition.
+    ``dimension`` is the name of the dimension, needed where several are possible; the default is
+    the dimension of time. Raises DefinitionError when there is no such dimension.
     """
     intervals = _intervals(of, dimension)
     return window_text_column(_column(column), intervals)
 
 
 def window_text_column(column: Column, intervals: Sequence[Interval]) -> Column:
-    """Return the text of the interval that contains an instant, by one lookup whatever
-    their number.
+    """Return the text of the interval that contains an instant, by one lookup for any number of
+    intervals.
     """
     functions = spark.functions()
     ordered = sorted(set(intervals))
@@ -53,9 +53,11 @@ def window_text_column(column: Column, intervals: Sequence[Interval]) -> Column:
         return functions.coalesce(*(_text_within(seconds, window) for window in ordered))
     # The table is one literal, split once when the query is planned.
     table = functions.split(functions.lit(_SEPARATOR.join(_table(ordered))), _SEPARATOR)
-    place = functions.floor((seconds - base) / step).cast("int")
+    grid_index = functions.floor((seconds - base) / step).cast("int")
     inside = (seconds >= base) & (seconds < stop)
-    return functions.when(inside, functions.nullif(functions.get(table, place), functions.lit("")))
+    return functions.when(
+        inside, functions.nullif(functions.get(table, grid_index), functions.lit(""))
+    )
 
 
 def _column(column: "Column | str") -> Column:
@@ -63,7 +65,7 @@ def _column(column: "Column | str") -> Column:
 
 
 def _instant(column: Column, zone: str) -> Column:
-    """An instant as it is; a date or wall-clock time as the instant at which the zone shows it."""
+    """Return a column of instants: a date or wall-clock time is read in the zone."""
     functions = spark.functions()
     local = functions.to_utc_timestamp(column.cast("timestamp"), zone)
     is_local = functions.typeof(column).isin("date", "timestamp_ntz")
@@ -77,14 +79,16 @@ def _text_within(seconds: Column, window: Interval) -> Column:
 
 
 def _grid(ordered: Sequence[Interval]) -> tuple[int, int, int]:
-    """The widest step, first and last instant of a grid on which all windows begin and end."""
+    """Return (step, base, stop): the widest step, the first and the last instant of a grid on
+    which all windows begin and end.
+    """
     base = ordered[0].first_second
     edges = {edge - base for w in ordered for edge in (w.first_second, w.stop_second)}
     return gcd(*edges), base, max(window.stop_second for window in ordered)
 
 
 def _table(ordered: Sequence[Interval]) -> Iterable[str]:
-    """The text of the window over each step of the grid; empty between windows."""
+    """Return the text of the window at each step of the grid; empty between windows."""
     step, base, stop = _grid(ordered)
     texts = [""] * ((stop - base) // step)
     for window in ordered:
@@ -109,12 +113,12 @@ def _intervals(
         keys: Iterable[Any] = of.keys()
     else:
         keys = of.keys
-    found = [
-        part
+    intervals = [
+        component
         for key in keys
-        for one, part in zip(definition.dimensions, key_parts(key), strict=True)
-        if isinstance(part, Interval) and dimension in (None, one.name)
+        for own_dimension, component in zip(definition.dimensions, key_parts(key), strict=True)
+        if isinstance(component, Interval) and dimension in (None, own_dimension.name)
     ]
-    if not found and definition.time_dimension is None:
+    if not intervals and definition.time_dimension is None:
         raise DefinitionError("partition_column needs a dimension of time, and there is none")
-    return found
+    return intervals

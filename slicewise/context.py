@@ -1,4 +1,4 @@
-"""What a function can know of its run: the context, a mapping with a view of the partitions."""
+"""The context of a run, for the asset's function: a mapping with a view of the partitions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ from slicewise.intervals import Interval
 from slicewise.keys import PartitionKey
 
 PastKeys = Callable[[], Iterator[PartitionKey]]
-"""The keys of the asset that were made before, newest first, fetched as they are looked at."""
+"""A function that returns the asset's materialized keys, newest first, fetched as iterated."""
 
 
 class PartitionError(ValueError):
-    """The one partition of a run was asked for, and the run has several, or none of that kind."""
+    """A run has several partitions, or none of a kind, where exactly one is asked for."""
 
 
 class PartitionContext:
-    """The partitions that a run makes. Its text is the key text."""
+    """The partitions that a run materializes. The text of this object is the key text."""
 
     def __init__(
         self,
@@ -67,20 +67,20 @@ class PartitionContext:
     def filter(self, frame: Any) -> Any:
         """Return the rows of a DataFrame that belong to the run's partitions.
 
-        By the columns of the asset's dimensions that the frame has, which hold texts of keys or
-        times inside the windows, as in a frame that is written; a dimension without a column cuts
-        nothing. Rows with a null in one belong to no partition.
+        Rows are selected by the frame's columns for dimensions of the asset. Such a column holds
+        texts of keys or times inside the windows, as in a frame that is written. A dimension
+        without a column removes no row; a row with a null in such a column belongs to no partition.
         """
         return within(frame, self.definition, self._keys)
 
     def iter_past_partitions(self) -> Iterator[Any]:
-        """Partitions of the asset that have been made before, newest first: the latest is `next`.
+        """Iterate over the asset's materialized partitions, newest first: the latest is `next`.
 
-        They are windows (or products with windows) that begin before the run's first one, ordered
-        by their windows. Without a dimension of time they are all others, ordered by when each was
-        made last, not by their keys: ``max(...)`` is the greatest key. Looked up page by
-        page as they are asked for, whatever the length of the history. Raises ConnectionError when
-        the worker of the run is gone.
+        The partitions are the windows (or products with windows) that begin before the run's first
+        window, ordered by window. Without a dimension of time, the partitions are all but the
+        run's own, ordered by the time of the last materialization, not by key: ``max(...)`` is the
+        greatest key. Partitions are looked up page by page during iteration, for a history of any
+        length. Raises ConnectionError when the worker of the run is gone.
         """
         return (key.value for key in self._past())
 
@@ -90,8 +90,8 @@ class PartitionContext:
         Raises KeyError for a name that is no upstream asset of the run.
         """
         if name not in self._upstream:
-            known = ", ".join(self._upstream) or "none"
-            raise KeyError(f"{name!r} is no upstream asset of this run; there are: {known}")
+            known_names = ", ".join(self._upstream) or "none"
+            raise KeyError(f"{name!r} is no upstream asset of this run; there are: {known_names}")
         return self._upstream[name].partitions
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class PartitionContext:
 class RunContext(Mapping[str, Any]):
     """A mapping with run_id, attempt, trigger, params, asset, logical_time and partition.
 
-    ``asset`` is what the function is given as ``self``. After a run there is ``error`` as well.
+    ``asset`` is the function's ``self``. After a run the mapping has ``error`` as well.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class RunContext(Mapping[str, Any]):
 
     @property
     def discovered(self) -> dict[str, list[PartitionKey]]:
-        """The keys that the run has added so far to sets found at run time, by set."""
+        """The runtime keys that the run has added so far, by set."""
         return self.discoveries.sets()
 
     def __getitem__(self, name: str) -> Any:
@@ -148,17 +148,18 @@ class RunContext(Mapping[str, Any]):
         return len(self._values)
 
 
-# The runs of this process that go on. A runner has one: threads that its function starts are part
-# of it, whatever their context variables say. In unit tests several threads may each make an asset.
+# The contexts of runs that this process executes now. A runner has one context, which also covers
+# threads of the function, where the context variable is not set. In unit tests several threads may
+# each materialize an asset.
 _entered: dict[int, RunContext] = {}
 _of_this_thread: ContextVar[RunContext | None] = ContextVar("run", default=None)
 
 
 def get_current_context() -> RunContext:
-    """Return the context of the run that calls. Raises RuntimeError outside of a run."""
-    own = _of_this_thread.get()
-    if own is not None and id(own) in _entered:
-        return own
+    """Return the context of the calling run. Raises RuntimeError outside of a run."""
+    thread_context = _of_this_thread.get()
+    if thread_context is not None and id(thread_context) in _entered:
+        return thread_context
     latest = next(reversed(_entered.values()), None)
     if latest is None:
         raise RuntimeError("there is no current context: no asset is being made")
@@ -166,10 +167,10 @@ def get_current_context() -> RunContext:
 
 
 def discover(definition: PartitionDefinition, key: object) -> PartitionKey:
-    """Add a key to a set found at run time, for the run that calls; the key as it is kept.
+    """Add a key to a set of runtime partitions, for the calling run; return the stored key.
 
-    Adding it twice is adding it once, and a run that fails adds none. Raises RuntimeError outside
-    of a run, PartitionKeyError for what cannot be a key.
+    A key added twice counts once, and a run that fails adds no key. Raises RuntimeError outside of
+    a run, PartitionKeyError for a value that cannot be a key.
     """
     if not _entered:
         raise RuntimeError(
@@ -180,7 +181,7 @@ def discover(definition: PartitionDefinition, key: object) -> PartitionKey:
 
 @contextmanager
 def entered(context: RunContext) -> Iterator[RunContext]:
-    """Within the block, ``context`` is the current one."""
+    """Set ``context`` as the current context within the block."""
     token = _of_this_thread.set(context)
     _entered[id(context)] = context
     try:

@@ -1,7 +1,7 @@
 """The days that a cron expression picks, by arithmetic.
 
-The Gregorian calendar repeats every 400 years, so the picked days do as well: a day's number among
-them is one division and two bisections away, however far it lies.
+The Gregorian calendar repeats every 400 years, so the picked days repeat as well. The number of a
+picked day takes one division and two bisections, however far the day is away.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,17 +25,17 @@ class Days(Protocol):
 
     @property
     def step(self) -> int:
-        """Days from one picked day to the next, 0 where that differs."""
+        """Days from one picked day to the next, 0 where the distance varies."""
 
     def rank(self, day: int) -> int:
         """Return the number of the first picked day at or after `day`."""
 
     def day(self, rank: int) -> int:
-        """Return the picked day of that number."""
+        """Return the picked day of number `rank`."""
 
 
 class DayCycle(NamedTuple):
-    """Days that repeat soon: anchor + any multiple of period + each mark."""
+    """Days that repeat after a short period: anchor + any multiple of period + each mark."""
 
     anchor: int
     period: int
@@ -43,7 +43,7 @@ class DayCycle(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Days from one picked day to the next, 0 where that differs."""
+        """Days from one picked day to the next, 0 where the distance varies."""
         return self.period if len(self.marks) == 1 else 0
 
     def rank(self, day: int) -> int:
@@ -52,21 +52,21 @@ class DayCycle(NamedTuple):
         return cycles * len(self.marks) + bisect_left(self.marks, rest)
 
     def day(self, rank: int) -> int:
-        """Return the picked day of that number."""
+        """Return the picked day of number `rank`."""
         cycles, rest = divmod(rank, len(self.marks))
         return self.anchor + cycles * self.period + self.marks[rest]
 
 
 class YearCycle:
-    """Days picked by month or by their place in one. Of 400 years only 14 kinds are told apart."""
+    """Days picked by month or by position in a month. The 400 years are of only 14 kinds."""
 
     step = 0
 
     def __init__(self, fields: DayFields) -> None:
         starts, kinds = _years()
-        picked = {kind: list(_days_of_year(fields, *kind)) for kind in set(kinds)}
+        days_by_kind = {kind: list(_days_of_year(fields, *kind)) for kind in set(kinds)}
         self._starts = starts
-        self._days = [picked[kind] for kind in kinds]
+        self._days = [days_by_kind[kind] for kind in kinds]
         self._before = list(accumulate(map(len, self._days), initial=0))
 
     def rank(self, day: int) -> int:
@@ -77,7 +77,7 @@ class YearCycle:
         return cycles * self._before[-1] + self._before[year] + passed
 
     def day(self, rank: int) -> int:
-        """Return the picked day of that number."""
+        """Return the picked day of number `rank`."""
         cycles, rest = divmod(rank, self._before[-1])
         year = bisect_right(self._before, rest) - 1
         in_year = self._days[year][rest - self._before[year]]
@@ -96,7 +96,9 @@ def picked_days(fields: DayFields) -> Days:
 
 @cache
 def _years() -> tuple[list[int], list[tuple[bool, int]]]:
-    """Where the years from 2000 to 2399 begin, and of each: is it leap, its first weekday."""
+    """Return (starts, kinds) of the years 2000 to 2399: the first day of each year, and whether
+    the year is a leap year, with the first weekday.
+    """
     starts, kinds, day = [], [], 0
     for year in range(400):
         leap = year % 4 == 0 and (year % 100 != 0 or year == 0)
@@ -107,7 +109,7 @@ def _years() -> tuple[list[int], list[tuple[bool, int]]]:
 
 
 def _days_of_year(fields: DayFields, leap: bool, weekday: int) -> Iterator[int]:
-    """Picked days of a year, from 0; weekdays count from Sunday, as in cron."""
+    """Yield the picked days of a year, from 0; weekdays count from Sunday, as in cron."""
     before = 0
     for month, length in enumerate(_LENGTHS, 1):
         length += leap and month == 2
@@ -118,7 +120,10 @@ def _days_of_year(fields: DayFields, leap: bool, weekday: int) -> Iterator[int]:
 
 
 def _days_of_month(fields: DayFields, length: int, weekday: int) -> set[int]:
-    """Picked days, from 1, of a month that begins with that weekday. Either field may pick one."""
+    """Return the picked days, from 1, of a month that begins on `weekday`.
+
+    A day is picked if the field of days or the field of weekdays picks that day.
+    """
     if not fields.by_month and not fields.by_week:
         return set(range(1, length + 1))
     picked: set[int] = set()
@@ -128,23 +133,23 @@ def _days_of_month(fields: DayFields, length: int, weekday: int) -> set[int]:
         picked.update(day for day in fields.days if day <= length)
         picked.update((length,) if fields.last_day else ())
     if fields.nth:
-        for each, ordinals in fields.nth:
-            days = _on(each, length, weekday)
-            wanted = (days[-1:] if n == "l" else days[n - 1 : n] for n in ordinals)
-            picked.update(day for found in wanted for day in found)
+        for picked_weekday, ordinals in fields.nth:
+            days = _days_on_weekday(picked_weekday, length, weekday)
+            selections = (days[-1:] if n == "l" else days[n - 1 : n] for n in ordinals)
+            picked.update(day for selected_days in selections for day in selected_days)
     else:
-        for each in fields.weekdays or ():
-            picked.update(_on(each, length, weekday))
+        for picked_weekday in fields.weekdays or ():
+            picked.update(_days_on_weekday(picked_weekday, length, weekday))
     return picked
 
 
-def _on(wanted: int, length: int, weekday: int) -> range:
-    """Days of the month on which it is the wanted weekday."""
-    return range(1 + (wanted - weekday) % 7, length + 1, 7)
+def _days_on_weekday(weekday: int, length: int, first_weekday: int) -> range:
+    """Return the days of a month that fall on a weekday; the month begins on `first_weekday`."""
+    return range(1 + (weekday - first_weekday) % 7, length + 1, 7)
 
 
 def _nearest_workday(day: int, length: int, weekday: int) -> int:
-    """The day from Monday to Friday nearest to a day of the month, in the same month."""
+    """Return the day from Monday to Friday nearest to a day of the month, in the same month."""
     day = min(day, length)
     match (weekday + day - 1) % 7:
         case 6:

@@ -1,4 +1,4 @@
-"""The JSON of everything that the files of a bundle declare."""
+"""The JSON of all declarations in the files of a bundle."""
 
 import json
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class Declarations(NamedTuple):
-    """What the loader reports of functions and of assets that something else writes."""
+    """The JSON of producers, and of assets that other programs write, for the loader's report."""
 
     producers: list[Json]
     assets: list[Json]
@@ -22,8 +22,8 @@ class Declarations(NamedTuple):
 def declarations_json(registry: Registry, errors: Errors) -> Declarations:
     """Return the declarations of all files that are not broken, by file and line.
 
-    Code of the files runs here as well, such as `__str__` of a key class: a declaration whose JSON
-    cannot be made is an error of its own file, which declares nothing then.
+    Code of the files runs here as well, such as `__str__` of a key class. A declaration whose JSON
+    cannot be made is an error of the declaration's file, and that file then declares nothing.
     """
     broken: set[str] = set()
     entries: dict[bool, list[Json]] = {True: [], False: []}
@@ -50,6 +50,8 @@ def declarations_json(registry: Registry, errors: Errors) -> Declarations:
 
 
 def _references(inlets: list[str], declared: Any, registry: Registry) -> list[str]:
-    """Return the upstream names that no file of the bundle declares: another bundle may."""
+    """Return the names of upstream assets that no file of the bundle declares; another bundle may
+    declare such assets.
+    """
     names = [*inlets, *scheduling_assets(declared.options.schedule)]
     return sorted({*names} - registry.assets.keys())

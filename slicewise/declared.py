@@ -1,4 +1,4 @@
-"""Assets as they are declared, whatever writes them (AIP-73, AIP-75)."""
+"""Declared assets, written by a function or by another program (AIP-73, AIP-75)."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ from slicewise.uris import checked_place
 
 
 class AssetReference(Schedulable):
-    """An asset known by its name only; stands in schedules and as a key of ``upstream``."""
+    """An asset known by name only, for schedules and as a key of ``upstream``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,17 +37,17 @@ class AssetReference(Schedulable):
         return f"{type(self).__name__}({self.name!r})"
 
     def schedule_json(self) -> dict[str, Any]:
-        """``{"kind": "asset", "name": ...}``."""
+        """Return ``{"kind": "asset", "name": ...}``."""
         return {"kind": "asset", "name": self.name}
 
     def asset_names(self) -> Iterator[str]:
-        """Its own name."""
+        """Yield the asset's name."""
         yield self.name
 
 
 @dataclass(frozen=True)
 class AssetColumn:
-    """A declared column of an asset, as validations take it. Its text is the column's name."""
+    """A declared column of an asset, for validations. The text of a column is the column's name."""
 
     asset: str
     name: str
@@ -57,18 +57,19 @@ class AssetColumn:
 
 
 class Asset(AssetReference):
-    """An asset that something else writes, declared at the top of a file.
+    """An asset that another program writes, declared at the top of a file.
 
-    ``uri`` is a text or a path; ``format`` says how its files are written, ``"parquet"``,
-    ``"csv"``, ``"json"`` or ``"orc"``, where the extension of the uri does not; ``columns`` are
+    ``uri`` is a text or a path; ``format`` is the format of the files, ``"parquet"``, ``"csv"``,
+    ``"json"`` or ``"orc"``, where the extension of the uri does not say the format; ``columns`` are
     names, or names with types (texts). ``description``, ``owners``, ``tags`` and ``group`` are
-    facts for the catalogue; an outlet has those of its function where it says none. A declared
-    column is an attribute, ``raw_sales.sales``; one that an attribute of Asset hides (``uri``,
-    ``kind``) is ``raw_sales.column("uri")``. Raises DefinitionError with file and line.
+    facts for the catalogue; an outlet without such a fact takes the fact of the outlet's function.
+    A declared column is an attribute, ``raw_sales.sales``; a column that an attribute of Asset
+    hides (``uri``, ``kind``) is ``raw_sales.column("uri")``. Raises DefinitionError with file and
+    line.
     """
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Says what is wrong with the arguments before a TypeError would."""
+        """Check the arguments first, for errors that say more than a TypeError of Python."""
         if cls is Asset:
             _check_arguments(args, options)
         return super().__new__(cls)
@@ -92,7 +93,7 @@ class Asset(AssetReference):
         super().__init__(name)
         self.site = _site or declaring_site()
         self.made_by: Any = None
-        """The function that makes it, or the multi-asset of which it is an outlet."""
+        """The ProducedAsset or MultiAsset of the asset; None for data of another program."""
         try:
             check_name(name)
             check_partition(partition)
@@ -120,26 +121,31 @@ class Asset(AssetReference):
             registry.add(self)
 
     def __getattr__(self, name: str) -> AssetColumn:
-        # Asked only where there is no such attribute; copy and pickle ask before there are any.
+        # Called only for missing attributes; copy and pickle call it before any attribute is set.
         if name.startswith("_") or "columns" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.column(name)
 
     def column(self, name: str) -> AssetColumn:
-        """A declared column, also one whose name an attribute hides. Raises AttributeError."""
-        known = [str(column["name"]) for column in self.columns or ()]
-        if name in known:
+        """Return a declared column, also a column whose name an attribute hides.
+
+        Raises AttributeError.
+        """
+        column_names = [str(column["name"]) for column in self.columns or ()]
+        if name in column_names:
             return AssetColumn(self.name, name)
-        if not known:
+        if not column_names:
             raise AttributeError(
                 f"the asset {self.name!r} declares no columns, so there is no {name!r};"
                 f" write columns=[{name!r}]"
             )
-        raise AttributeError(f"the asset {self.name!r} has no column {name!r}; {near(name, known)}")
+        raise AttributeError(
+            f"the asset {self.name!r} has no column {name!r}; {near(name, column_names)}"
+        )
 
     @staticmethod
     def ref(name: str) -> AssetReference:
-        """Return an asset of another file or bundle, by its name. Raises DefinitionError."""
+        """Return an asset of another file or bundle, by name. Raises DefinitionError."""
         try:
             check_name(name)
         except DefinitionError as error:
@@ -150,7 +156,7 @@ class Asset(AssetReference):
         return AssetReference(name)
 
     def facts_json(self) -> dict[str, Any]:
-        """What the catalogue knows of the asset itself, as JSON."""
+        """Return the asset's own facts for the catalogue, as JSON."""
         return {
             "name": self.name,
             "uri": self.uri,
@@ -168,11 +174,11 @@ class Asset(AssetReference):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the declaration as the loader reports it."""
+        """Return the declaration in the form of the loader's report."""
         return {**self.facts_json(), "file": self.site.file, "line": self.site.line}
 
     def refused(self, message: str) -> AssetDefinitionError:
-        """Return the error that names this asset and where it is declared."""
+        """Return an error that names this asset and the site of the declaration."""
         return AssetDefinitionError(message, site=self.site, asset=str(self.name))
 
 
@@ -212,7 +218,7 @@ def _uri_text(uri: object) -> str | None:
 
 
 def _canonical(uri: str | None, site: Site) -> tuple[str | None, list[str]]:
-    """The canonical URI, and what is to be said of it, which also goes on as warnings."""
+    """Return (uri, messages): the canonical URI, and the messages of the warnings issued here."""
     if uri is None:
         return None, []
     canonical, problem = checked_place(uri)

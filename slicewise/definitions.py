@@ -1,4 +1,4 @@
-"""What every partition definition can do (AIP-76, "Partition")."""
+"""The base class of partition definitions (AIP-76, "Partition")."""
 
 import hashlib
 import json
@@ -20,50 +20,51 @@ if TYPE_CHECKING:
     from slicewise.partition_set import PartitionSet
 
 Json = dict[str, Any]
-# What a dimension is called that nobody has named: by itself, and in the list of a product.
+# Names of unnamed dimensions: of a lone definition, and of a sequence in the list of a product.
 DEFAULT_NAME = "partition"
 DEFAULT_SEGMENT = "segment"
 
 
 class Dimension(NamedTuple):
-    """One axis of a definition: its name, and the definition that cuts it."""
+    """One axis of a definition: a name, and the definition of the partitions along the axis."""
 
     name: str
     definition: "PartitionDefinition"
 
 
 class PartitionDefinition(ABC):
-    """The rule that says which partitions of an asset exist. Frozen, hashable, comparable.
+    """The rule that says which partitions of an asset exist.
 
-    Equal where they say the same in other words: `@daily` and `0 0 * * *`, a bound as a date or as
-    its instant. Definitions that cut alike by other rules, such as `@hourly` and an hour's
-    timedelta, have equal keys and are not equal.
+    Definitions are frozen, hashable and comparable. Definitions are equal if only the spelling
+    differs: `@daily` and `0 0 * * *`, a bound as a date or as the date's instant. Definitions with
+    the same partitions by other rules, such as `@hourly` and an hour's timedelta, have equal keys
+    and are not equal.
     """
 
     kind: ClassVar[str]
     name: str | None
 
-    def __init_subclass__(cls, kind: str = "", **others: object) -> None:
-        super().__init_subclass__(**others)
+    def __init_subclass__(cls, kind: str = "", **options: object) -> None:
+        super().__init_subclass__(**options)
         if kind:
             cls.kind = kind
             plugins.register(plugins.PARTITIONS, kind, cls)
 
-    # -- what a kind of definition says of itself
+    # -- members that each kind of definition defines
 
     @property
     @abstractmethod
     def dimensions(self) -> tuple[Dimension, ...]:
-        """The named axes; a lone definition is one, called by its name or `partition`."""
+        """The named axes; a lone definition is one axis, named by `name` or `partition`."""
 
     @cached_property
     @abstractmethod
     def space(self) -> Space:
-        """The keys as numbers: what sets and mappings reckon with."""
+        """The keys as numbers, with which sets and mappings compute."""
 
     @abstractmethod
     def to_json(self) -> Json:
-        """Return the definition as JSON, as it was written."""
+        """Return the definition as JSON, in the written form."""
 
     @abstractmethod
     def canonical(self) -> Json:
@@ -71,7 +72,7 @@ class PartitionDefinition(ABC):
 
     @abstractmethod
     def shape(self) -> Json | str:
-        """Cadence, zone and alignment; without bounds, exclusions and lists of keys."""
+        """Return the cadence, zone and alignment, without bounds, exclusions and lists of keys."""
 
     @classmethod
     @abstractmethod
@@ -79,19 +80,19 @@ class PartitionDefinition(ABC):
 
     @abstractmethod
     def parse(self, text: str) -> PartitionKey:
-        """Return the key of a key text. Raises PartitionKeyError where it names no partition."""
+        """Return the key of a key text. Raises PartitionKeyError if no partition has that text."""
 
-    # -- what follows from that
+    # -- members that build on these
 
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionDefinition":
-        """Return the definition that `to_json` wrote. Raises DefinitionError for anything else."""
+        """Return the definition that `to_json` wrote. Raises DefinitionError for other JSON."""
         if not isinstance(spec, Mapping):
             raise DefinitionError(f"{spec!r:.200} is no JSON of a partition definition: no object")
-        found = plugins.find(plugins.PARTITIONS, spec.get("kind"))
+        definition_class = plugins.find(plugins.PARTITIONS, spec.get("kind"))
         try:
-            read: PartitionDefinition = found._from_json(spec)
-            return read
+            definition: PartitionDefinition = definition_class._from_json(spec)
+            return definition
         except (KeyError, TypeError, AttributeError) as error:
             raise DefinitionError(f"bad JSON of a partition definition: {error!r}") from error
 
@@ -102,42 +103,45 @@ class PartitionDefinition(ABC):
 
     @cached_property
     def identity(self) -> str:
-        """16 hexadecimal digits, equal for definitions that cut alike.
+        """16 hexadecimal digits, equal for definitions that partition an asset alike.
 
-        Bounds, exclusions and lists of keys do not count: a wider definition keeps what was made.
+        Bounds, exclusions and lists of keys do not count, so a wider definition keeps the
+        materialized partitions.
         """
-        return _digest([[each.name, each.definition.shape()] for each in self.dimensions])[:16]
+        return _digest(
+            [[dimension.name, dimension.definition.shape()] for dimension in self.dimensions]
+        )[:16]
 
     @property
     def time_dimension(self) -> "PartitionByTime | None":
-        """The definition that cuts time, if there is one."""
+        """The definition of the time dimension, if there is one."""
         from slicewise.by_time import PartitionByTime
 
-        found = (each.definition for each in self.dimensions)
-        return next((each for each in found if isinstance(each, PartitionByTime)), None)
+        definitions = (dimension.definition for dimension in self.dimensions)
+        return next((item for item in definitions if isinstance(item, PartitionByTime)), None)
 
     @property
     def segment_dimensions(self) -> tuple[Dimension, ...]:
-        """The dimensions that are not time."""
+        """The dimensions other than time."""
         time = self.time_dimension
-        return tuple(each for each in self.dimensions if each.definition is not time)
+        return tuple(dimension for dimension in self.dimensions if dimension.definition is not time)
 
     @property
     def calendar_unit(self) -> CalendarUnit | None:
-        """The unit in which pages draw the time dimension, None without one."""
+        """The unit in which pages draw the time dimension, None without a time dimension."""
         time = self.time_dimension
         return None if time is None else time.calendar_unit
 
     def keys(self, since: Moment | None = None, until: Moment | None = None) -> Sequence[Any]:
-        """Return all keys in order (window start, then segment), made when they are looked at.
+        """Return all keys in order (window start, then segment), as a lazy sequence.
 
         `since` and `until` bound the windows and are read like `start` and `end`. Raises
-        UnboundedPartitionsError where neither they nor the definition bound a side.
+        UnboundedPartitionsError where neither these nor the definition bound a side.
         """
         return KeySequence(self.space, *self.space.between(*self._bounds(since, until)))
 
     def count(self, since: Moment | None = None, until: Moment | None = None) -> int:
-        """Return how many keys `keys` gives, without listing them."""
+        """Return the length of `keys`, without listing the keys."""
         numbers = self.space.between(*self._bounds(since, until))
         return self.space.count(*numbers) * self.space.segments.count
 
@@ -146,14 +150,17 @@ class PartitionDefinition(ABC):
     ) -> "PartitionSet":
         """Return the partitions that a selection names, within [since, until) where given.
 
-        Raises SelectionError, which points at the character.
+        Raises SelectionError, which points at the character that cannot be read.
         """
         from slicewise.selection import select
 
         return select(self, text, *self._bounds(since, until))
 
     def text(self, key: object) -> str:
-        """The key text of a key or plain value. Raises PartitionKeyError where it is no key."""
+        """Return the key text of a key or plain value.
+
+        Raises PartitionKeyError for a value that is no key of the definition.
+        """
         return self.space.text(*self.space.numbers(key))
 
     def __contains__(self, key: object) -> bool:
@@ -185,7 +192,7 @@ plugins.register_base(plugins.PARTITIONS, PartitionDefinition)
 
 
 class KeySequence(LazySequence[PartitionKey]):
-    """Keys of a range of windows times all segments, made when they are looked at."""
+    """A lazy sequence of the keys of a range of windows times all segments."""
 
     def __init__(self, space: Space, first: int, stop: int) -> None:
         self._space, self._first, self._stop = space, first, stop
@@ -201,7 +208,7 @@ class KeySequence(LazySequence[PartitionKey]):
     def __getitem__(self, index: slice) -> Sequence[PartitionKey]: ...
     def __getitem__(self, index: int | slice) -> PartitionKey | Sequence[PartitionKey]:
         if isinstance(index, slice):
-            return [self[place] for place in range(self._length)[index]]
+            return [self[position] for position in range(self._length)[index]]
         row, segment = divmod(range(self._length)[index], self._space.segments.count)
         window = self._windows[row] if self._windows is not None else None
         return self._space.assemble(window, segment)

@@ -1,4 +1,4 @@
-"""Keys that a run adds to sets found at run time (AIP-76, "Runtime partitions")."""
+"""Keys that a run adds to sets of runtime partitions (AIP-76, "Runtime partitions")."""
 
 from threading import Lock
 
@@ -11,9 +11,9 @@ from slicewise.keys import PartitionKey, ProductKey, WholeKey
 
 
 class Discoveries:
-    """What one run has found, by the name of the set; may be used from all threads of the run.
+    """The keys that one run has discovered, by name of the set; for use by all threads of the run.
 
-    A key counts once however often it is added. It becomes visible with the run's success.
+    A key added several times counts once. Keys become visible when the run succeeds.
     """
 
     def __init__(self) -> None:
@@ -21,10 +21,10 @@ class Discoveries:
         self._lock = Lock()
 
     def add(self, definition: PartitionDefinition | None, key: object) -> PartitionKey:
-        """Add a key, or plain value, to a set.
+        """Add a key, or plain value, to a set; return the stored key.
 
         Raises DefinitionError where the definition is no `PartitionAtRuntime`, PartitionKeyError
-        for what cannot be a key of one.
+        for a value that cannot be a key of such a set.
         """
         if not isinstance(definition, PartitionAtRuntime):
             raise DefinitionError(
@@ -33,22 +33,24 @@ class Discoveries:
             )
         checked = runtime_key(definition, key)
         with self._lock:
-            known = self._found.setdefault(definition.name, {}).setdefault(checked.text, checked)
-        if known != checked:
+            stored_key = self._found.setdefault(definition.name, {}).setdefault(
+                checked.text, checked
+            )
+        if stored_key != checked:
             raise PartitionKeyError(
-                f"{known.value!r} and {checked.value!r} would be one partition of"
+                f"{stored_key.value!r} and {checked.value!r} would be one partition of"
                 f" {definition.name!r}: both have the key text {checked.text!r}"
             )
-        return known
+        return stored_key
 
     def sets(self) -> dict[str, list[PartitionKey]]:
-        """Return the keys that were added, by set, each set in the order of its first addition."""
+        """Return the added keys by set, each set in the order in which keys were first added."""
         with self._lock:
             return {name: list(keys.values()) for name, keys in self._found.items()}
 
 
 def runtime_key(definition: PartitionAtRuntime, key: object) -> PartitionKey:
-    """Return the key that a value is in a set found at run time. Raises PartitionKeyError."""
+    """Return a value as a key of a set of runtime partitions. Raises PartitionKeyError."""
     checked = PartitionKey.of(key)
     if isinstance(checked, Interval | ProductKey | WholeKey):
         raise PartitionKeyError(

@@ -1,4 +1,4 @@
-"""Which partitions a scheduled write makes (docs/internals/calendar.md, due rules)."""
+"""The partitions that a scheduled run materializes (docs/internals/calendar.md, due rules)."""
 
 from datetime import datetime
 
@@ -11,21 +11,21 @@ from slicewise.zones import to_instant
 def ended_between(
     definition: PartitionDefinition, since: datetime, until: datetime
 ) -> PartitionSet:
-    """The partitions whose windows end after one instant and not after another, all segments.
+    """Return the partitions whose windows end after `since` and not after `until`, all segments.
 
-    Of a definition without a time dimension all partitions: they are made at every tick.
+    Without a time dimension, return all partitions, which every tick materializes.
     """
     space = definition.space
     if space.windows is None:
         return PartitionSet(definition, [Slab(0, 1, space.segments.all)])
     ticks = space.windows.ticks
     # Window n ends with tick n + 1.
-    first, stop = (ticks.rank(to_instant(moment) + 1) - 1 for moment in (since, until))
+    first, stop = (ticks.rank(to_instant(instant) + 1) - 1 for instant in (since, until))
     return PartitionSet(definition, [Slab(*space.windows.clip(first, stop), space.segments.all)])
 
 
 def latest(partitions: PartitionSet) -> PartitionSet:
-    """Those of the last window of a set."""
+    """Return the partitions of a set's last window; the whole set without a time dimension."""
     if not partitions or partitions.space.windows is None:
         return partitions
     slab = partitions.slabs[-1]
@@ -33,21 +33,22 @@ def latest(partitions: PartitionSet) -> PartitionSet:
 
 
 def before(definition: PartitionDefinition, until: datetime, windows: int) -> PartitionSet:
-    """Return the partitions of the last so many windows that end at or before an instant.
+    """Return the partitions of the last `windows` windows that end at or before `until`.
 
-    Excluded windows are not counted. Empty for a definition without a time dimension.
+    Excluded windows are not counted. The set is empty for a definition without a time dimension.
     """
     space = definition.space
     if space.windows is None or windows < 1:
         return PartitionSet(definition, ())
     stop = space.windows.ticks.rank(to_instant(until) + 1) - 1
     if space.windows.lowest is not None:
-        # No more than there are: of a billion, exclusions would be looked for before the first one.
+        # At most the windows that exist: otherwise a request for a billion windows would search
+        # exclusions before the first window.
         windows = min(windows, max(stop - space.windows.lowest, 0))
     first = stop - windows
-    # Excluded windows among them: as many more, until none is new.
-    while (lacking := windows - space.windows.count(first, stop)) > 0:
+    # For each excluded window in the range take one window more, until the range has enough.
+    while (missing_count := windows - space.windows.count(first, stop)) > 0:
         if space.windows.lowest is not None and first < space.windows.lowest:
             break
-        first -= lacking
+        first -= missing_count
     return PartitionSet(definition, [Slab(*space.windows.clip(first, stop), space.segments.all)])

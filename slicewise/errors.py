@@ -1,20 +1,20 @@
-"""What can be wrong with a definition, a key or a selection. All are ValueErrors."""
+"""Errors of definitions, keys and selections. All are ValueErrors."""
 
 
 class DefinitionError(ValueError):
-    """A definition says something that cannot be: a bad cron, an unknown zone, end before start."""
+    """A declaration is impossible: a bad cron, an unknown zone, end before start."""
 
 
 class PartitionKeyError(ValueError):
-    """A text or value that names no partition of the definition."""
+    """A text or value names no partition of the definition."""
 
 
 class UnboundedPartitionsError(ValueError):
-    """Listing was asked of a definition that has no first or no last partition."""
+    """A definition without a first or a last partition cannot be listed."""
 
 
 class SelectionError(ValueError):
-    """A selection that cannot be read; the message shows where.
+    """A selection cannot be read; the message shows where.
 
     `position` counts characters from 0 in `text`.
     """

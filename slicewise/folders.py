@@ -1,4 +1,4 @@
-"""From partition keys to what names them in data: a text per dimension, and a folder."""
+"""The names of partition keys in data: a text for each dimension, and a folder."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,31 +17,31 @@ _LONGEST_NAME_BYTES = 255
 
 
 def dimension_names(definition: PartitionDefinition | None) -> list[str]:
-    """Return the names of a definition's dimensions, in order; none for what is not partitioned."""
+    """Return the names of a definition's dimensions, in order; no name without a definition."""
     return [] if definition is None else [dimension.name for dimension in definition.dimensions]
 
 
 def key_parts(key: PartitionKey) -> Sequence[PartitionKey]:
-    """Return the key of each dimension."""
+    """Return the keys of the dimensions, in order."""
     return key.parts if isinstance(key, ProductKey) else (key,)
 
 
 def column_text(key: PartitionKey) -> str:
-    """How the key of one dimension stands in a column and a folder: its text, not URL-encoded."""
+    """Return the text of one dimension's key in columns and folders: not URL-encoded."""
     return unquote(key.text)
 
 
 def key_folder(definition: PartitionDefinition | None, key: PartitionKey) -> str:
-    """Return the folder of a partition, relative to its asset's."""
+    """Return the folder of a partition, relative to the asset's folder."""
     names = dimension_names(definition)
-    texts = [column_text(part) for part in key_parts(key)] if names else []
+    texts = [column_text(component) for component in key_parts(key)] if names else []
     return partition_folder(zip(names, texts, strict=True))
 
 
 def partition_path(definition: PartitionDefinition | None, key: object) -> str:
-    """Return the folder of a partition, relative to its asset's, as writers have to call it.
+    """Return the folder of a partition, relative to the asset's folder, for writers.
 
-    ``key`` is a key text, a plain value or a key. Raises PartitionKeyError for one that the
+    ``key`` is a key text, a plain value or a key. Raises PartitionKeyError for a key that the
     definition does not have.
     """
     if definition is None:
@@ -58,8 +58,8 @@ def folder_names(path: str) -> list[str]:
 
 
 def folder_keys(path: str) -> list[str]:
-    """Return the key texts that a partition in this folder may have: texts are URL-encoded in some
-    kinds of keys and not in others.
+    """Return the key texts that a partition in this folder may have: some kinds of keys URL-encode
+    texts, other kinds do not.
     """
     if path == UNPARTITIONED:
         return [WHOLE.text]
@@ -68,7 +68,7 @@ def folder_keys(path: str) -> list[str]:
 
 
 def defines_folder(definition: PartitionDefinition | None, path: str) -> bool:
-    """Return whether a partition of the definition, made or not, lies in this folder."""
+    """Return whether the folder is that of a partition of the definition, materialized or not."""
     if definition is None:
         return path == UNPARTITIONED
     if path == UNPARTITIONED or folder_names(path) != dimension_names(definition):
@@ -88,9 +88,9 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def refuse_long_folder(name: str, key: PartitionKey) -> None:
-    """Raise PartitionKeyError for a key of one dimension whose folder no file system would take.
+    """Raise PartitionKeyError for a key of one dimension with too long a folder name.
 
-    Names of folders have at most 255 bytes on all of them that matter.
+    All file systems that matter limit the name of a folder to 255 bytes.
     """
     folder = partition_folder([(name, column_text(key))])
     size = len(os.fsencode(folder))

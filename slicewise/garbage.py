@@ -1,4 +1,4 @@
-"""When the collector looks for garbage, and where it does not: among what stays anyway."""
+"""Control of the garbage collector: pauses, and objects that are never collected."""
 
 import gc
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Within the block no garbage is collected, in any thread; keep it short.
+    """Pause garbage collection within the block, in all threads; the block has to be short.
 
-    Every few hundred new objects the collector walks over the young ones, and in the end over all
-    there are: listing half a million windows, it takes longer than making them. Two threads inside
-    at once end with the collector on, if it was on before.
+    After every few hundred new objects the collector walks over the young objects, and at times
+    over all objects: in a listing of half a million windows, the collector takes longer than the
+    listing. After two threads inside at once, the collector is on, if on before.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -23,11 +23,11 @@ def collector_paused() -> Iterator[None]:
 
 
 def freeze_what_is_loaded() -> None:
-    """From now on the collector passes over all that there is: modules, models, templates.
+    """Exclude all present objects from garbage collection: modules, models, templates.
 
-    For a process that has just been set up. Each full walk over what a web process has loaded
-    takes some 100 ms, in the middle of somebody's request; and what is never written to stays
-    shared with the processes that are forked from this one.
+    The function is for a process that has just been set up. Each full walk over the objects of a
+    web process takes some 100 ms, in the middle of a user's request; and memory that is never
+    written to stays shared with forked processes.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What a function is given for an asset: its name, its partitions in this run, and its data."""
+"""Handles, which a run passes to an asset's function: name, partitions and data of an asset."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -26,18 +26,18 @@ from slicewise.uris import checked_place, uri_path
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-_NAMED_AT_MOST = 5
-_EARLIER = "Partitions that were made before are read by self.read(partition=...)"
+_MAX_SHOWN_KEYS = 5
+_EARLIER_HINT = "Partitions that were made before are read by self.read(partition=...)"
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 
 
 class MissingPartitionsError(ValueError):
-    """Upstream partitions that a run needs and that have not been made, or do not exist."""
+    """Partitions that a run needs are not materialized, or do not exist."""
 
 
 class AssetHandle:
-    """An asset as a run sees it. `partitions` are those that the run touches."""
+    """An asset in a run. `partitions` are the partitions that the run touches."""
 
     def __init__(
         self,
@@ -79,15 +79,16 @@ class AssetHandle:
         return f"<asset {self.name}, {len(self.keys)} partitions>"
 
     def __getattr__(self, name: str) -> AssetColumn:
-        # Asked only where there is no such attribute; copy and pickle ask before there are any.
+        # Called only for missing attributes; copy and pickle call it before any attribute is set.
         if name.startswith("_") or "_place" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.column(name)
 
     def column(self, name: str) -> AssetColumn:
-        """Return a declared column, also one that an attribute of the handle hides (``name``).
+        """Return a declared column, also a column that an attribute of the handle hides (``name``).
 
-        Its text is its name. Raises AttributeError for a column that is not declared.
+        The text of a column is the column's name. Raises AttributeError for a column that is not
+        declared.
         """
         columns = [str(column["name"]) for column in self._place.columns]
         if name in columns:
@@ -105,17 +106,17 @@ class AssetHandle:
 
     @property
     def partitions(self) -> tuple[Any, ...]:
-        """Intervals, plain values or keys of products, in order."""
+        """The values of the keys, in order: intervals, plain values or keys of products."""
         return tuple(key.value for key in self.keys)
 
     def read(self, *, version: int | None = None) -> Frame:
         """Return a Spark DataFrame of just these partitions; partition columns are texts.
 
-        ``version`` is the number of an older version of each, of an asset with
-        ``write_mode="version"``; otherwise it is the latest. Raises MissingPartitionsError when the
-        run needs partitions that have not been made or do not exist, LostDataError where files of
-        them are missing or changed since they were published, and ValueError for a version that is
-        not there, and where nothing reads URIs of the asset's scheme.
+        ``version`` is the number of an older version of each partition, for an asset with
+        ``write_mode="version"``; the default is the latest version. Raises MissingPartitionsError
+        when the run needs partitions that are not materialized or do not exist, LostDataError when
+        files of the partitions are missing or changed since publication, and ValueError for a
+        version that does not exist, and when no storage reads URIs of the asset's scheme.
         """
         if self._missing or self._nonexistent:
             raise MissingPartitionsError(self._missing_sentence())
@@ -132,7 +133,7 @@ class AssetHandle:
             raise ValueError(f"{self.name} keeps no versions at {self._shown_uri}")
 
     def _refuse_lost_data(self, keys: Sequence[PartitionKey]) -> None:
-        """Raises LostDataError where partitions are not as they were recorded."""
+        """Raise LostDataError where the data of partitions differs from the record."""
         if self._records is None or not self._storage.measures_cheaply:
             return
         differing = find_differences(self._storage, self.definition, keys, self._records)
@@ -150,29 +151,33 @@ class AssetHandle:
         return repr(None if self.uri is None else masked_uri(self.uri))
 
     def write(self, frame: Frame, *, partition: object = None) -> None:
-        """Always a TypeError: only the run's own asset is written."""
+        """Raise TypeError: a run writes only its own asset."""
         raise TypeError(f"{self.name} is read by this run; only the run's own asset is written")
 
     def path(self) -> Path:
-        """The folder of the asset's data. Raises ValueError for a URI that is not of a file."""
+        """Return the folder of the asset's data. Raises ValueError for a URI of another scheme
+        than file.
+        """
         if self.canonical_uri is None:
             raise ValueError(f"the asset {self.name!r} has no uri")
         return uri_path(self.canonical_uri)
 
     def _nothing_sentence(self) -> str:
-        why = (
+        reason = (
             f"all {self._excluded} partitions of it that this run would need are excluded"
             if self._excluded
             else "this run needs no partition of it"
         )
         return (
-            f"there is nothing of {self.name} to read: {why}. Ask first, `if"
+            f"there is nothing of {self.name} to read: {reason}. Ask first, `if"
             f" {self.name}.partitions:`, or say in upstream= of the asset which partitions it needs"
         )
 
     def _missing_sentence(self) -> str:
         if self._nonexistent:
-            count, first, last = (self._nonexistent[of] for of in ("partitions", "first", "last"))
+            count, first, last = (
+                self._nonexistent[field] for field in ("partitions", "first", "last")
+            )
             return (
                 f"{count} {'partition' if count == 1 else 'partitions'} of {self.name} that this"
                 f" run needs {'does' if count == 1 else 'do'} not exist: {first}"
@@ -180,15 +185,15 @@ class AssetHandle:
                 f' map it with nonexistent="ignore"'
             )
         count = len(self._missing)
-        which, have = ("partition", "has") if count == 1 else ("partitions", "have")
+        noun, verb = ("partition", "has") if count == 1 else ("partitions", "have")
         return (
-            f"{count} {which} of {self.name} that this run needs {have} not been made:"
-            f" {_some(self._missing)}"
+            f"{count} {noun} of {self.name} that this run needs {verb} not been made:"
+            f" {_shown_keys(self._missing)}"
         )
 
 
 class WritableHandle(AssetHandle):
-    """An asset that the run makes: each of its partitions can be written, once."""
+    """An asset that the run materializes: each partition of the run can be written once."""
 
     def __init__(
         self,
@@ -206,13 +211,14 @@ class WritableHandle(AssetHandle):
         self._lock = Lock()
 
     def read(self, *, version: int | None = None, partition: object = None) -> Frame:
-        """Return a Spark DataFrame of partitions of the asset: of the run's own, those that
-        are there.
+        """Return a Spark DataFrame of partitions of the asset; by default the run's own partitions
+        that earlier runs have materialized.
 
-        ``partition`` is a key, or a list of keys, each as `write` takes it or as
-        `iter_past_partitions` gives it: any partitions but those that this run makes. Raises
-        PartitionKeyError for these and for what is no partition, MissingPartitionsError for
-        partitions that have not been made, and otherwise what reading an upstream asset raises.
+        ``partition`` is a key, or a list of keys, in a form that `write` takes or
+        `iter_past_partitions` yields. All partitions can be read but the partitions that this run
+        materializes. Raises PartitionKeyError for a partition of this run and for a value that is
+        no partition, MissingPartitionsError for partitions that are not materialized, and otherwise
+        the errors of reading an upstream asset.
         """
         if partition is None:
             return self._read_own(version)
@@ -222,12 +228,12 @@ class WritableHandle(AssetHandle):
         if missing:
             raise MissingPartitionsError(
                 f"partitions of {self.name} that this run reads have not been made:"
-                f" {_some(missing)}"
+                f" {_shown_keys(missing)}"
             )
         return self._read_earlier(keys, version)
 
     def _read_own(self, version: int | None) -> Frame:
-        """What runs before this one have made of its partitions."""
+        """Return the data of this run's partitions that earlier runs have materialized."""
         absent = set(self._absent(list(self._by_text)))
         if not absent:
             return super().read(version=version)
@@ -240,7 +246,7 @@ class WritableHandle(AssetHandle):
     def _nothing_sentence(self) -> str:
         return (
             f"there is nothing of {self.name} to read: this run is to find partitions and covers"
-            f" none. {_EARLIER}"
+            f" none. {_EARLIER_HINT}"
         )
 
     def _not_there_sentence(self, absent: Sequence[str]) -> str:
@@ -250,23 +256,23 @@ class WritableHandle(AssetHandle):
                 " self.read() reads what a run before this one has made"
             )
         return (
-            f"there is nothing to read of {_some(absent)} of {self.name}: no data of"
-            f" {'it' if len(absent) == 1 else 'these'} is on record. {_EARLIER}"
+            f"there is nothing to read of {_shown_keys(absent)} of {self.name}: no data of"
+            f" {'it' if len(absent) == 1 else 'these'} is on record. {_EARLIER_HINT}"
         )
 
     def _keys_to_read(self, partition: object) -> list[PartitionKey]:
-        """The keys of partitions to read. Raises PartitionKeyError."""
+        """Return the keys of the partitions to read. Raises PartitionKeyError."""
         items = list(partition) if isinstance(partition, list) else [partition]
         if self.definition is None:
             raise PartitionKeyError(f"{self.name} is not partitioned; leave partition out")
         if not items:
             raise PartitionKeyError("partition=[] names no partition to read")
         keys = list(dict.fromkeys(self._key_to_read(item) for item in items))
-        own = [key.text for key in keys if key.text in self._by_text]
-        if own:
+        own_texts = [key.text for key in keys if key.text in self._by_text]
+        if own_texts:
             raise PartitionKeyError(
-                f"this run makes {_some(own)} of {self.name}: read(partition=...) reads partitions"
-                " that were made before, not those that the run is making"
+                f"this run makes {_shown_keys(own_texts)} of {self.name}: read(partition=...) reads"
+                " partitions that were made before, not those that the run is making"
             )
         return keys
 
@@ -281,38 +287,39 @@ class WritableHandle(AssetHandle):
         return PartitionKey.of(item)
 
     def _absent(self, keys: Sequence[str]) -> list[str]:
-        """Those of the partitions that have not been made."""
+        """Return the key texts of the partitions that are not materialized."""
         return []
 
     def _read_earlier(self, keys: Sequence[PartitionKey], version: int | None) -> Frame:
-        """Partitions that are there."""
+        """Return the data of materialized partitions. Raises LostDataError."""
         if version is None:
             self._refuse_lost_data(keys)
         return self._storage.read(self._session(), self.definition, keys, version=version)
 
     @property
     def can_write(self) -> bool:
-        """Whether the asset's data lies where it can be written."""
+        """Whether the asset's location can be written."""
         return True
 
     @property
     def must_write(self) -> bool:
-        """Whether a run that writes nothing of it is at fault."""
+        """Whether a run that writes no data of the asset fails."""
         return self.can_write
 
     @property
     def finds_partitions(self) -> bool:
-        """Whether the run covers no partition of the asset, and is there to find some."""
+        """Whether the run covers no partition of the asset, and has to discover partitions."""
         return isinstance(self.definition, PartitionAtRuntime) and not self.keys
 
     def write(self, frame: Frame, *, partition: object = None) -> None:
         """Write the run's partitions, to be published when the run has succeeded.
 
-        A frame for several partitions carries one column per dimension: texts of keys, or times
-        inside the windows. ``partition`` says that the whole frame belongs to one partition: to one
-        of the run's or, in a run that covers none, to any key of the asset's `PartitionAtRuntime`,
-        which the run adds thereby. Each partition is written once. Raises RowsError for rows
-        outside the partitions, PartitionKeyError for a key that the run does not make.
+        A frame for several partitions has one column per dimension: texts of keys, or times inside
+        the windows. ``partition`` says that the whole frame belongs to one partition: to a
+        partition of the run or, in a run that covers no partition, to any key of the asset's
+        `PartitionAtRuntime`, and the run then adds that key. Each partition is written once. Raises
+        RowsError for rows outside the partitions, PartitionKeyError for a key that is not the
+        run's.
         """
         keys = self._keys_to_write(partition)
         self._claim(keys)
@@ -327,7 +334,7 @@ class WritableHandle(AssetHandle):
             self._discoveries.add(self.definition, keys[0])
 
     def check_complete(self) -> None:
-        """Raise ValueError, which names them, when partitions of the run are not written."""
+        """Raise ValueError with the keys of the run's partitions that are not written."""
         missing = [text for text in self._by_text if text not in self._claimed]
         if not missing or not self.can_write or not (self._claimed or self.must_write):
             return
@@ -336,20 +343,20 @@ class WritableHandle(AssetHandle):
                 f"the function of {self.name} returned nothing and wrote nothing; return a"
                 " DataFrame, or call self.write"
             )
-        words = (
+        sentence = (
             "1 partition of {} is"
             if len(missing) == 1
             else f"{len(missing)} partitions of {{}} are"
         )
-        raise ValueError(f"{words.format(self.name)} not written: {_some(missing)}")
+        raise ValueError(f"{sentence.format(self.name)} not written: {_shown_keys(missing)}")
 
     @property
     def is_written(self) -> bool:
-        """Whether nothing is left to write."""
+        """Whether all partitions of the run are written."""
         return self._by_text.keys() <= self._claimed
 
     def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
-        """Takes the rows of these partitions; ``apart`` from those of others."""
+        """Store the rows of partitions; ``apart``: the frame belongs to one partition."""
         raise NotImplementedError
 
     def _keys_to_write(self, partition: object) -> Sequence[PartitionKey]:
@@ -362,26 +369,33 @@ class WritableHandle(AssetHandle):
             return [runtime_key(self.definition, partition)]
         if partition is None:
             return self.keys
-        wanted = PartitionKey.of(partition)
-        found = self._by_text.get(wanted.text)
-        if self.definition is None or found is None or partition not in (found, found.text):
+        wanted_key = PartitionKey.of(partition)
+        key = self._by_text.get(wanted_key.text)
+        if self.definition is None or key is None or partition not in (key, key.text):
             raise PartitionKeyError(
                 f"this run does not make {partition!r}, a partition of {self.name}"
             )
-        return [found]
+        return [key]
 
     def _claim(self, keys: Sequence[PartitionKey]) -> None:
-        """Threads may write partitions side by side, but each partition once."""
+        """Mark partitions as written. Threads may write different partitions at the same time.
+
+        Raises ValueError for a partition that is written already.
+        """
         with self._lock:
-            again = [key.text for key in keys if key.text in self._claimed]
-            if again:
-                which = f"the partition {again[0]} of {self.name}" if again[0] else self.name
-                raise ValueError(f"{which} is written already; one run writes it once")
+            repeated_keys = [key.text for key in keys if key.text in self._claimed]
+            if repeated_keys:
+                subject = (
+                    f"the partition {repeated_keys[0]} of {self.name}"
+                    if repeated_keys[0]
+                    else self.name
+                )
+                raise ValueError(f"{subject} is written already; one run writes it once")
             self._claimed.update(key.text for key in keys)
 
 
 class OwnAssetHandle(WritableHandle):
-    """An asset that the run makes: what is written waits until the run has succeeded."""
+    """An asset that the run materializes: written data stays in staging until the run succeeds."""
 
     def __init__(
         self,
@@ -395,7 +409,7 @@ class OwnAssetHandle(WritableHandle):
         self._writer = writer
         self._present = present
         self.staged: list[Staged] = []
-        """What has been written."""
+        """The partitions written so far."""
 
     def _absent(self, keys: Sequence[str]) -> list[str]:
         present = set(keys if self._present is None else self._present(keys))
@@ -403,28 +417,28 @@ class OwnAssetHandle(WritableHandle):
 
     @cached_property
     def can_write(self) -> bool:
-        """Whether something here keeps data at its URI."""
+        """Whether an installed storage handles the asset's URI."""
         return find_storage(self.canonical_uri) is not None
 
     @property
     def must_write(self) -> bool:
-        """Whether a function that writes nothing has not written by means of its own."""
+        """Whether the function has to write through the handle, having no means of its own."""
         return self.can_write and self._storage.must_write
 
     @property
     def staging(self) -> str:
-        """Where it waits."""
+        """Where the written data waits for publication."""
         return self._storage.staging(self._writer, partitioned=self.definition is not None)
 
     def read_staged(self, only: Sequence[Staged] | None = None) -> Frame:
-        """Return all that has been written, or some of it, as it will be read once it is published.
+        """Return all or some of the written partitions as readers will see the data once published.
 
-        Raises ValueError when nothing has.
+        Raises ValueError when no partition has been written.
         """
-        wanted = self.staged if only is None else only
-        if not wanted:
+        partitions = self.staged if only is None else only
+        if not partitions:
             raise ValueError(f"nothing of {self.name} has been written that could be read")
-        return self._storage.read_staged(self._session(), self.definition, wanted, self._writer)
+        return self._storage.read_staged(self._session(), self.definition, partitions, self._writer)
 
     def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:
         if not spark.is_frame(frame):
@@ -437,7 +451,7 @@ class OwnAssetHandle(WritableHandle):
 
 
 class Outlets(Mapping[str, WritableHandle]):
-    """The assets that one function makes together, by name (AIP-75, multi-assets)."""
+    """The assets that one function materializes together, by name (AIP-75, multi-assets)."""
 
     def __init__(self, handles: Iterable[WritableHandle]) -> None:
         self._handles = {handle.name: handle for handle in handles}
@@ -454,7 +468,7 @@ class Outlets(Mapping[str, WritableHandle]):
         return len(self._handles)
 
 
-def _some(texts: Sequence[str]) -> str:
-    rest = len(texts) - _NAMED_AT_MOST
-    names = (readable(text) or "the whole asset" for text in texts[:_NAMED_AT_MOST])
-    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
+def _shown_keys(texts: Sequence[str]) -> str:
+    more_count = len(texts) - _MAX_SHOWN_KEYS
+    names = (readable(text) or "the whole asset" for text in texts[:_MAX_SHOWN_KEYS])
+    return ", ".join(names) + (f" and {more_count} more" if more_count > 0 else "")

@@ -19,8 +19,8 @@ _EPOCH_DAY = EPOCH.toordinal()
 class Interval(PartitionKey, built_in=True):
     """A half-open window of time, [start, end).
 
-    `start` and `end` are aware datetimes (any zone, whole seconds) and come back in UTC. `timezone`
-    serves printing only: intervals of equal start and end are equal whatever their zone.
+    `start` and `end` are aware datetimes (any zone, whole seconds); the attributes are in UTC.
+    `timezone` is for printing only: intervals of equal start and end are equal in all zones.
     Raises PartitionKeyError for naive datetimes, fractions of a second and end before start,
     DefinitionError for an unknown zone.
     """
@@ -41,22 +41,22 @@ class Interval(PartitionKey, built_in=True):
 
     @property
     def first_second(self) -> int:
-        """When the window begins, in seconds since 1970-01-01T00:00Z."""
+        """The start of the window, in seconds since 1970-01-01T00:00Z."""
         return self._first_second
 
     @property
     def stop_second(self) -> int:
-        """When the window is over, in seconds since 1970-01-01T00:00Z."""
+        """The end of the window, in seconds since 1970-01-01T00:00Z."""
         return self._stop_second
 
     @property
     def start(self) -> datetime:
-        """When the window begins, in UTC."""
+        """The start of the window, in UTC."""
         return EPOCH + timedelta(seconds=self._first_second)
 
     @property
     def end(self) -> datetime:
-        """When the window is over, in UTC; not part of it."""
+        """The end of the window, in UTC; the end is not part of the window."""
         return EPOCH + timedelta(seconds=self._stop_second)
 
     @property
@@ -66,27 +66,27 @@ class Interval(PartitionKey, built_in=True):
 
     @property
     def segment(self) -> str:
-        """Empty: a window is all time."""
+        """The empty text: a window has no segment."""
         return ""
 
     @property
     def local_start(self) -> datetime:
-        """When the window begins, with the offset in force then in its zone."""
+        """The start of the window, with the offset of the window's zone at that instant."""
         return self.start.astimezone(self._zone.tzinfo_at(self._first_second))
 
     @property
     def local_end(self) -> datetime:
-        """When the window is over, with the offset in force then in its zone."""
+        """The end of the window, with the offset of the window's zone at that instant."""
         return self.end.astimezone(self._zone.tzinfo_at(self._stop_second))
 
     @property
     def duration(self) -> timedelta:
-        """Elapsed time between start and end."""
+        """The elapsed time between start and end."""
         return timedelta(seconds=self._stop_second - self._first_second)
 
     @property
     def zone(self) -> str:
-        """Name of the time zone in which the window is written."""
+        """The name of the time zone in which the window is written."""
         return self._zone.name
 
     @property
@@ -96,9 +96,9 @@ class Interval(PartitionKey, built_in=True):
 
     @property
     def label(self) -> str:
-        """`2024-W05`, `2024-01`, `2024-Q1` or `2024` where the window is just that, else the text.
+        """`2024-W05`, `2024-01`, `2024-Q1` or `2024` for exactly that window, else the text.
 
-        Weeks are those of ISO 8601, which begin on Mondays.
+        Weeks are weeks of ISO 8601, which begin on Mondays.
         """
         return window_label(self._first_second, self._stop_second, self._zone) or self.text
 
@@ -108,7 +108,7 @@ class Interval(PartitionKey, built_in=True):
 
     @property
     def _exact(self) -> str:
-        # Without the zone, which equality ignores.
+        # The zone is left out, since equality ignores the zone.
         ends = (f"{end:%Y-%m-%dT%H:%M:%S}Z" for end in (self.start, self.end))
         return f"@interval({JOINT.join(ends)})"
 
@@ -136,7 +136,7 @@ class Interval(PartitionKey, built_in=True):
 
 
 def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
-    """Return the window between two instants that are known to be in order."""
+    """Return the window between two instants, without a check of the order."""
     interval = Interval.__new__(Interval)
     interval._first_second = first_second
     interval._stop_second = stop_second
@@ -145,21 +145,23 @@ def make_interval(first_second: int, stop_second: int, zone: Zone) -> Interval:
 
 
 def make_intervals(ticks: Iterable[int], zone: Zone) -> list[Interval]:
-    """Return the windows between consecutive ticks. Written out: calls would double its time."""
+    """Return the windows between consecutive ticks. Calls of `make_interval` would double the
+    time.
+    """
     new = Interval.__new__
-    made: list[Interval] = []
-    add = made.append
+    intervals: list[Interval] = []
+    add = intervals.append
     for start, stop in pairwise(ticks):
         interval = new(Interval)
         interval._first_second = start
         interval._stop_second = stop
         interval._zone = zone
         add(interval)
-    return made
+    return intervals
 
 
 def window_text(start: int, stop: int, zone: Zone) -> str:
-    """Return the key text of a window, from the seconds of its ends."""
+    """Return the key text of a window, from the seconds of both ends."""
     offset = zone.offset_at(start)
     day, second = divmod(start + offset, DAY)
     if zone.is_day_start(start) and zone.is_day_start(stop):
@@ -172,8 +174,8 @@ def window_text(start: int, stop: int, zone: Zone) -> str:
 
 
 def window_label(start: int, stop: int, zone: Zone) -> str:
-    """Return the name of the year, quarter, month or ISO week that the window is; empty if
-    it is none.
+    """Return the name of a window that is a year, quarter, month or ISO week; empty for other
+    windows.
     """
     if not (zone.is_day_start(start) and zone.is_day_start(stop)):
         return ""
@@ -181,14 +183,14 @@ def window_label(start: int, stop: int, zone: Zone) -> str:
     if day.year == _LAST_YEAR:
         return ""
     for first, after, name in _periods(day):
-        # Of a date without a midnight, or none at all: what calendar rule 4 makes of it.
+        # Calendar rule 4 also gives an instant for a date without midnight, and for a skipped date.
         if zone.first_instant(_wall(first)) == start and zone.first_instant(_wall(after)) == stop:
             return name
     return ""
 
 
 def _periods(day: date) -> Iterator[tuple[date, date, str]]:
-    """First day, day after the last, and name of the periods that hold a date."""
+    """Yield (first day, day after the last, name) of the periods that contain a date."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=weekday - 1)
     yield monday, monday + timedelta(days=7), f"{year:04}-W{week:02}"

@@ -1,4 +1,4 @@
-"""Calling an asset's function with what its parameters ask for, and taking what it returns."""
+"""The call of an asset's function: arguments by parameter name, and the returned data."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -13,31 +13,34 @@ from slicewise.validations import AssetValidation
 
 
 class Producer(Protocol):
-    """What has a function: an asset, or several that are made together."""
+    """An asset with a function, or several assets that one function materializes together."""
 
     @property
     def name(self) -> str:
-        """How it is spoken of."""
+        """The name in messages."""
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What makes the data."""
+        """The function that materializes the data."""
 
     @property
     def options(self) -> RunOptions:
-        """How it runs."""
+        """The options of runs."""
 
 
 def invoke(
     producer: Producer,
     context: RunContext,
-    own: WritableHandle | Outlets,
+    self_argument: WritableHandle | Outlets,
     upstream: Mapping[str, AssetHandle],
     session: Callable[[], Any],
 ) -> Any:
-    """What the function returns. A session is made only for a function with the parameter spark."""
-    given: dict[str, Callable[[], Any]] = {
-        "self": lambda: own,
+    """Call the producer's function and return the result.
+
+    A session is created only for a function with the parameter `spark`.
+    """
+    argument_factories: dict[str, Callable[[], Any]] = {
+        "self": lambda: self_argument,
         "context": lambda: context,
         "spark": session,
     }
@@ -45,71 +48,77 @@ def invoke(
     arguments = {}
     for name in wanted_names(producer.function):
         asset = assets.get(name, name)
-        if name not in given and asset not in upstream:
+        if name not in argument_factories and asset not in upstream:
             raise LookupError(
                 f"{producer.name} asks for {asset!r}, which is no asset that it was given"
             )
-        arguments[name] = given[name]() if name in given else upstream[asset]
+        arguments[name] = (
+            argument_factories[name]() if name in argument_factories else upstream[asset]
+        )
     with entered(context):
         return producer.function(**arguments)
 
 
 def inlet_checks(
-    producer: Producer, known: Mapping[str, Asset]
+    producer: Producer, assets_by_name: Mapping[str, Asset]
 ) -> "dict[str, list[AssetValidation]]":
-    """What is validated of the assets that a function reads, by name, before it is called.
+    """Return the validations of the assets that a function reads, by name, for use before the call.
 
-    That is what it says of them itself, after what an asset that something else writes declares of
-    its own: nothing else has looked at that data. ``known`` are the assets that are declared where
-    the function can be seen.
+    The validations that an asset of another program declares come first, since no run has validated
+    that data; the function's own inlet validations follow. ``assets_by_name`` are the declared
+    assets in the same code as the function.
     """
     inlets = list(inlet_parameters(producer.function, producer.options.inlets).values())
-    found: dict[str, list[AssetValidation]] = {}
+    checks: dict[str, list[AssetValidation]] = {}
     for name in inlets:
-        asset = known.get(name)
+        asset = assets_by_name.get(name)
         if asset is not None and asset.made_by is None and asset.validations:
-            found[name] = list(asset.validations)
+            checks[name] = list(asset.validations)
     for name, validations in inlet_validations(producer.options, inlets).items():
-        # The same one is asked once.
-        found[name] = list(dict.fromkeys([*found.get(name, []), *validations]))
-    return found
+        # Equal validations run once.
+        checks[name] = list(dict.fromkeys([*checks.get(name, []), *validations]))
+    return checks
 
 
-def keep(producer: Producer, own: WritableHandle | Outlets, returned: Any) -> None:
-    """Write what a function returned. Raises ValueError for partitions that are not written.
+def keep(producer: Producer, self_argument: WritableHandle | Outlets, returned: Any) -> None:
+    """Write the data that a function returned. Raises ValueError for partitions not written.
 
-    The function of several assets returns all those that it did not write, by name.
+    A function of several assets returns, by name, the data of all outlets not written yet.
     """
-    if isinstance(own, Outlets):
-        frames = _by_outlet(producer, own, returned)
+    if isinstance(self_argument, Outlets):
+        frames = _frames_by_outlet(producer, self_argument, returned)
         for name, frame in frames.items():
-            own[name].write(frame)
-        handles = list(own.values())
+            self_argument[name].write(frame)
+        handles = list(self_argument.values())
     else:
         if returned is not None:
-            own.write(returned)
-        handles = [own]
+            self_argument.write(returned)
+        handles = [self_argument]
     for handle in handles:
         handle.check_complete()
 
 
-def _by_outlet(producer: Producer, own: Outlets, returned: Any) -> Mapping[str, Any]:
+def _frames_by_outlet(producer: Producer, outlets: Outlets, returned: Any) -> Mapping[str, Any]:
     if returned is None:
         return {}
     if not isinstance(returned, Mapping):
         raise TypeError(
             f"the function of {producer.name} returns {{name: DataFrame}}, not"
-            f" {type(returned).__name__}: it makes {', '.join(own)}"
+            f" {type(returned).__name__}: it makes {', '.join(outlets)}"
         )
-    unknown = [name for name in returned if name not in own]
+    unknown = [name for name in returned if name not in outlets]
     if unknown:
         raise ValueError(
             f"the function of {producer.name} returned {unknown[0]!r}, which it does not make;"
-            f" it makes {', '.join(own)}"
+            f" it makes {', '.join(outlets)}"
         )
-    # Only what lies elsewhere, by its URI, is written by other means than these.
-    here = [name for name, handle in own.items() if handle.must_write or handle.uri is None]
-    missing = [name for name in here if name not in returned and not own[name].is_written]
+    # A function may write an outlet by other means only if the outlet's URI lies elsewhere.
+    required_names = [
+        name for name, handle in outlets.items() if handle.must_write or handle.uri is None
+    ]
+    missing = [
+        name for name in required_names if name not in returned and not outlets[name].is_written
+    ]
     if missing:
         raise ValueError(
             f"the function of {producer.name} returned nothing for {missing[0]!r}, and did not"

@@ -1,4 +1,4 @@
-"""The fields of people's key classes: what annotations say, and what values they take."""
+"""The fields of people's key classes: annotations, defaults, and checks of values."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,9 @@ _ALLOWED = f"use one of {', '.join(_PLAIN_NAMES)}, or a PartitionKey"
 
 
 class Field(NamedTuple):
-    """A field of a key class: its place, the class its annotation names (if any), its default."""
+    """A field of a key class: class name, field name, annotation, annotated class (if any), and
+    default.
+    """
 
     owner: str
     name: str
@@ -38,12 +40,15 @@ class Field(NamedTuple):
         )
 
     def check(self, value: object, key_type: type) -> Any:
-        """Return the value as a key holds it. Raises PartitionKeyError, which names the field."""
+        """Return the value in the form that a key stores.
+
+        Raises PartitionKeyError, which names the field.
+        """
         try:
             checked = value if isinstance(value, key_type) else plain_value(value)
         except PartitionKeyError as error:
             raise PartitionKeyError(f"field {self.name} of {self.owner}: {error}") from None
-        if self.kind is not None and not _is_one(checked, self.kind):
+        if self.kind is not None and not _is_instance(checked, self.kind):
             raise PartitionKeyError(
                 f"field {self.name} of {self.owner} takes a {self.kind.__name__},"
                 f" not {value!r:.200} ({type(value).__name__})"
@@ -54,7 +59,7 @@ class Field(NamedTuple):
 def read_fields(
     owner: str, namespace: Mapping[str, Any], scope: Mapping[str, Any], key_type: type
 ) -> dict[str, Field]:
-    """Return the fields that a class body declares, by name; ClassVars are none.
+    """Return the fields that a class body declares, by name; a ClassVar is no field.
 
     `scope` holds the names that annotations written as text may use, `key_type` is the class of all
     keys. Raises DefinitionError.
@@ -85,8 +90,9 @@ def _with_checked_default(field: Field, key_type: type) -> Field:
 
 
 def signature_of(owner: str, fields: Mapping[str, Field]) -> Signature:
-    """Return the constructor's parameters. Raises DefinitionError for a default before a
-    field without.
+    """Return the constructor's parameters.
+
+    Raises DefinitionError for a field without default after a field with a default.
     """
     with_default = ""
     for field in fields.values():
@@ -100,10 +106,10 @@ def signature_of(owner: str, fields: Mapping[str, Field]) -> Signature:
     return Signature([field.parameter for field in fields.values()])
 
 
-def _is_one(value: object, kind: type) -> bool:
+def _is_instance(value: object, kind: type) -> bool:
     if kind is float:
         return isinstance(value, int | float)
-    if isinstance(value, datetime):  # a date to Python, too, but never equal to one
+    if isinstance(value, datetime):  # in Python also a date, but never equal to a date
         return issubclass(kind, datetime)
     return isinstance(value, kind)
 
@@ -115,7 +121,7 @@ def _is_class_variable(annotation: object) -> bool:
 
 
 def _kind(annotation: object, scope: Mapping[str, Any]) -> type | None:
-    """The class that an annotation names; None for unions, literals, type variables, …."""
+    """Return the class that an annotation names; None for unions, literals, type variables, …."""
     if isinstance(annotation, str):
         annotation = _resolve(annotation, scope)
     origin = get_origin(annotation)
@@ -137,12 +143,12 @@ def _check_kind(owner: str, name: str, kind: type | None, key_type: type) -> Non
 
 
 def _resolve(annotation: str, scope: Mapping[str, Any]) -> object:
-    """What a text that is a name, dotted name or tuple[…] stands for; None for other texts."""
+    """Return the object named by a name, dotted name or tuple[…]; None for other texts."""
     text, bracket, _ = annotation.partition("[")
     if not _DOTTED_NAME.fullmatch(text.strip()):
         return None
     first, *rest = text.strip().split(".")
-    found = scope.get(first, _PLAIN_NAMES.get(first))
+    resolved = scope.get(first, _PLAIN_NAMES.get(first))
     for name in rest:
-        found = getattr(found, name, None)
-    return None if bracket and found not in _GENERIC else found
+        resolved = getattr(resolved, name, None)
+    return None if bracket and resolved not in _GENERIC else resolved

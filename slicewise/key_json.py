@@ -1,4 +1,4 @@
-"""Keys as JSON, by type, so that every plain value comes back as it was."""
+"""Keys as JSON, by type, so that every plain value is read back unchanged."""
 
 import math
 from collections.abc import Callable
@@ -17,38 +17,38 @@ _READERS: dict[str, Callable[[Any], PlainValue]] = {
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
     "time": time.fromisoformat,
-    "timedelta": lambda parts: timedelta(*parts),
+    "timedelta": lambda numbers: timedelta(*numbers),
     "decimal": Decimal,
     "uuid": UUID,
     "tuple": lambda items: tuple(_read(item) for item in items),
     "frozenset": lambda items: frozenset(_read(item) for item in items),
     "float": float,
     "interval": lambda ends: _read_interval(*ends),
-    "product": lambda parts: ProductKey(parts["names"], map(_read, parts["keys"])),
+    "product": lambda fields: ProductKey(fields["names"], map(_read, fields["keys"])),
     "whole": lambda _: WHOLE,
-    "record": lambda it: record(
-        it["type"],
-        [name for name, _ in it["fields"]],
-        [_read(value) for _, value in it["fields"]],
-        it["label"],
+    "record": lambda content: record(
+        content["type"],
+        [name for name, _ in content["fields"]],
+        [_read(value) for _, value in content["fields"]],
+        content["label"],
     ),
 }
 
 
 def key_to_json(key: PartitionKey) -> Any:
-    """Return JSON of a key: text, numbers and truth values as they are, others as {type: content}.
+    """Return JSON of a key: texts, numbers and booleans unchanged, others as {type: content}.
 
-    A key of people's own class is written by field, with its label, so that a process that does not
-    know the class can show it.
+    A key of a person's own class is written by field, with the key's label, so that a process
+    without the class can show the key.
     """
     return _write(key.value)
 
 
 def key_from_json(content: Any) -> PartitionKey:
-    """Return the key that `key_to_json` wrote. Raises DefinitionError for anything else.
+    """Return the key that `key_to_json` wrote. Raises DefinitionError for other JSON.
 
-    Of people's own classes: the class if this process declared it, else a `RecordKey`, which
-    compares, sorts and is written like it. Nothing is imported.
+    A key of a person's own class is an instance of that class if this process declared the class,
+    else a `RecordKey`, which compares, sorts and is written like the key. No module is imported.
     """
     try:
         return PartitionKey.of(_read(content))
@@ -74,12 +74,12 @@ def _write_interval(value: Interval) -> Any:
 
 
 def _write_product(value: ProductKey) -> Any:
-    keys = [key_to_json(part) for part in value.parts]
+    keys = [key_to_json(key) for key in value.parts]
     return {"product": {"names": list(value.names), "keys": keys}}
 
 
 def _write_record(key: Record) -> Any:
-    # Pairs, since a database may not keep the order of an object's members.
+    # Fields are pairs, since a database may not keep the order of an object's members.
     type_name, fields = content(key)
     pairs = [[name, _write(value)] for name, value in fields]
     return {"type": type_name, "fields": pairs, "label": key.label}

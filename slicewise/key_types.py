@@ -1,7 +1,8 @@
-"""How classes of partition keys are declared (AIP-76, "Rich Partition Key").
+"""The metaclass of partition keys, which reads declarations of key classes (AIP-76, "Rich Partition
+Key").
 
-A key class has fields and methods, and nothing that runs by itself when a key is made, compared or
-read back: what makes a key is the platform's code alone.
+A key class has fields and methods, and no code that runs by itself when a key is created, compared
+or read back: only code of Slicewise creates keys.
 """
 
 import sys
@@ -37,9 +38,9 @@ _INSTEAD = {
 class PartitionKeyType(type):
     """The type of key classes.
 
-    Reads the fields of people's classes from their annotations. Raises DefinitionError for special
+    The fields of people's classes are read from annotations. Raises DefinitionError for special
     methods other than `__str__` and `__repr__`, for bases that are no key class, and for names that
-    would hide what every key has. `built_in=True` is for the key classes of this package.
+    would hide an attribute of every key. `built_in=True` is for the key classes of this package.
     """
 
     def __new__(
@@ -63,7 +64,7 @@ class PartitionKeyType(type):
             **getattr(base, "_fields", {}),
             **read_fields(name, namespace, scope, PartitionKey),
         }
-        fields = {each: field._replace(owner=name) for each, field in fields.items()}
+        fields = {field_name: field._replace(owner=name) for field_name, field in fields.items()}
         cls = super().__new__(mcls, name, (base,), _with_fields(namespace, name, fields))
         remember(cls)
         return cls
@@ -86,10 +87,10 @@ class PartitionKeyType(type):
 
 
 class _Attribute:
-    """Reads a field of a key."""
+    """A descriptor that reads a field of a key."""
 
-    def __init__(self, place: int, field: Field) -> None:
-        self._place, self._field = place, field
+    def __init__(self, index: int, field: Field) -> None:
+        self._place, self._field = index, field
 
     def __get__(self, key: Any, owner: type) -> Any:
         return self._field if key is None else key._values[self._place]
@@ -99,7 +100,9 @@ class _Attribute:
 
 
 def _with_fields(namespace: dict[str, Any], name: str, fields: dict[str, Field]) -> dict[str, Any]:
-    attributes = {each: _Attribute(place, fields[each]) for place, each in enumerate(fields)}
+    attributes = {
+        field_name: _Attribute(index, fields[field_name]) for index, field_name in enumerate(fields)
+    }
     signature: Signature = signature_of(name, fields)
     return {
         **namespace,
@@ -114,7 +117,10 @@ def _with_fields(namespace: dict[str, Any], name: str, fields: dict[str, Field])
 
 
 def _base(name: str, bases: tuple[type, ...]) -> type:
-    """A key class of people's own, the only base there may be besides PartitionKey."""
+    """Return the one base of a key class: a person's own key class.
+
+    Raises DefinitionError for several bases, and for a base that is no key class.
+    """
     if len(bases) > 1:
         raise DefinitionError(
             f"the key class {name} has {len(bases)} bases: derive it from PartitionKey, or from one"
@@ -129,13 +135,18 @@ def _base(name: str, bases: tuple[type, ...]) -> type:
 
 
 def _check_names(name: str, namespace: dict[str, Any], record: type) -> None:
-    """Refuse what would run by itself, and what would hide an attribute that every key has."""
-    special = {each for each in namespace if each.startswith("__") and each.endswith("__")}
-    for each in sorted(special - _ALLOWED - _WRITTEN_BY_THE_COMPILER):
-        hint = _INSTEAD.get(each, _OTHERS)
-        raise DefinitionError(f"the key class {name} may not have {each}: {hint}")
-    for each in {**namespace, **namespace.get("__annotations__", {})}:
-        if not each.startswith("__") and hasattr(record, each):
+    """Refuse special methods, which run by themselves, and names that hide attributes of keys."""
+    special = {
+        attribute
+        for attribute in namespace
+        if attribute.startswith("__") and attribute.endswith("__")
+    }
+    for attribute in sorted(special - _ALLOWED - _WRITTEN_BY_THE_COMPILER):
+        hint = _INSTEAD.get(attribute, _OTHERS)
+        raise DefinitionError(f"the key class {name} may not have {attribute}: {hint}")
+    for attribute in {**namespace, **namespace.get("__annotations__", {})}:
+        if not attribute.startswith("__") and hasattr(record, attribute):
             raise DefinitionError(
-                f"{each!r} of the key class {name} would hide what every key has: take another name"
+                f"{attribute!r} of the key class {name} would hide what every key has: take another"
+                " name"
             )

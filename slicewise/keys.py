@@ -1,4 +1,4 @@
-"""Partition keys: values that name one partition, and their texts."""
+"""Partition keys: values that name one partition, and the texts of keys."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,10 @@ _WHOLE_ORDER, _PRODUCT_ORDER = 10, 13
 
 
 class PartitionKey(metaclass=PartitionKeyType):
-    """Names one partition (AIP-76, "Rich Partition Key").
+    """The name of one partition (AIP-76, "Rich Partition Key").
 
-    Keys of one definition are equal exactly when their texts are. Derive a class to give keys
-    fields: annotate them, and add `__str__` for what people are shown:
+    Keys of one definition are equal exactly when the texts are equal. Derive a class to give keys
+    fields: annotate the fields, and add `__str__` for the label, which is shown to people:
 
         class Position(PartitionKey):
             x: float
@@ -37,9 +37,9 @@ class PartitionKey(metaclass=PartitionKeyType):
             def __str__(self) -> str:
                 return f"({self.x}, {self.y})"
 
-    Fields hold plain values or keys, and make the constructor, equality, order and the key text.
-    Raises DefinitionError where a class says how its keys are made, compared or stored, and, when a
-    key is made, PartitionKeyError for a value that its field cannot hold.
+    Fields hold plain values or keys, and define the constructor, equality, order and the key text.
+    Raises DefinitionError for a class that says how keys are made, compared or stored, and, when a
+    key is made, PartitionKeyError for a value that the field cannot hold.
     """
 
     __slots__ = ()
@@ -51,12 +51,12 @@ class PartitionKey(metaclass=PartitionKeyType):
 
     @property
     def label(self) -> str:
-        """What people are shown: the text, unless there is a better way to put it."""
+        """The text that is shown to people: the key text, unless the class has a better text."""
         return self.text
 
     @property
     def value(self) -> PlainValue:
-        """What a person's code is handed: the plain value, where one was wrapped."""
+        """The value for people's code: the plain value of a key that wraps one, else the key."""
         return self
 
     @property
@@ -66,17 +66,17 @@ class PartitionKey(metaclass=PartitionKeyType):
 
     @property
     def segment(self) -> str:
-        """Texts of what is not time, joined by `|`; empty where there is nothing else."""
+        """The texts of the dimensions other than time, joined by `|`; empty without such a text."""
         return self.text
 
     @property
     def _order(self) -> tuple[Any, ...]:
-        """Keys of all kinds are sorted by it."""
+        """A tuple by which keys of all kinds are sorted."""
         raise NotImplementedError
 
     @property
     def _exact(self) -> str:
-        """A text that only equal keys have, of whatever class."""
+        """A text that only equal keys have, across all classes."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -96,18 +96,20 @@ class PartitionKey(metaclass=PartitionKeyType):
 
     @staticmethod
     def of(value: object) -> "PartitionKey":
-        """Return the key of a plain value; a key stays as it is.
+        """Return the key of a plain value; a key is returned unchanged.
 
-        Plain are str, bool, int, float, Decimal, date, datetime, time, timedelta, UUID, and tuples
-        and frozensets of these. Raises PartitionKeyError for others, NaN, and unprintable texts.
+        Plain values are str, bool, int, float, Decimal, date, datetime, time, timedelta, UUID, and
+        tuples and frozensets of these. Raises PartitionKeyError for other values, NaN, and
+        unprintable texts.
         """
         return value if isinstance(value, PartitionKey) else PlainKey(value)
 
 
 class PlainKey(PartitionKey, built_in=True):
-    """A wrapped plain value. Equal to, and hashed like, the value: 1, 1.0 and True are one key.
+    """The key of a plain value. A key equals, and is hashed like, the value: 1, 1.0 and True are
+    one key.
 
-    Ordered within its kind (numbers, texts, dates, …), and kind by kind.
+    Keys are ordered within a kind (numbers, texts, dates, …), and kind by kind.
     """
 
     __slots__ = ("_text", "_value")
@@ -156,13 +158,13 @@ class PlainKey(PartitionKey, built_in=True):
 
 
 class WholeKey(PartitionKey, built_in=True):
-    """The one key of an asset that is not partitioned; its text is empty. Use `WHOLE`."""
+    """The one key of an asset that is not partitioned, with the empty text. Use `WHOLE`."""
 
     __slots__ = ()
 
     @property
     def text(self) -> str:
-        """Empty."""
+        """The empty text."""
         return ""
 
     @property
@@ -193,21 +195,21 @@ class ProductKey(PartitionKey, built_in=True):
 
     def __init__(self, names: Iterable[str], parts: Iterable[object]) -> None:
         self._names = tuple(names)
-        self._parts: tuple[PartitionKey, ...] = tuple(PartitionKey.of(part) for part in parts)
+        self._parts: tuple[PartitionKey, ...] = tuple(PartitionKey.of(key) for key in parts)
         if len(self._names) != len(self._parts):
             raise PartitionKeyError(f"a key of {self._names} needs {len(self._names)} parts")
 
     @classmethod
     def of_parts(cls, names: tuple[str, ...], parts: tuple[PartitionKey, ...]) -> "ProductKey":
-        """Return the key of parts that are keys already, unchecked: listing makes a million
-        of them.
+        """Return the key of `parts` that are keys already, unchecked, since a listing makes a
+        million such keys.
         """
         key = cls.__new__(cls)
         key._names, key._parts = names, parts
         return key
 
     def __getitem__(self, name: str) -> PlainValue:
-        """The Interval or plain value in that dimension."""
+        """Return the Interval or plain value in the dimension."""
         return self._part(name).value
 
     def _part(self, name: str) -> PartitionKey:
@@ -230,41 +232,41 @@ class ProductKey(PartitionKey, built_in=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the dimensions."""
+        """The names of the dimensions, in order."""
         return self._names
 
     @property
     def time(self) -> "Interval | None":
         """The Interval in the dimension of time, if there is one."""
-        return next((part.time for part in self._parts if part.time is not None), None)
+        return next((key.time for key in self._parts if key.time is not None), None)
 
     @property
     def segment(self) -> str:
-        """Texts of the other dimensions' keys, joined by `|`."""
-        return SEPARATOR.join(part.text for part in self._parts if part.time is None)
+        """The texts of the other dimensions' keys, joined by `|`."""
+        return SEPARATOR.join(key.text for key in self._parts if key.time is None)
 
     @property
     def text(self) -> str:
-        """Texts of the dimensions' keys, joined by `|`."""
-        return SEPARATOR.join(part.text for part in self._parts)
+        """The texts of the dimensions' keys, joined by `|`."""
+        return SEPARATOR.join(key.text for key in self._parts)
 
     @property
     def label(self) -> str:
-        """Labels of the dimensions' keys, joined by ` | `."""
-        return f" {SEPARATOR} ".join(part.label for part in self._parts)
+        """The labels of the dimensions' keys, joined by ` | `."""
+        return f" {SEPARATOR} ".join(key.label for key in self._parts)
 
     @property
     def _order(self) -> tuple[Any, ...]:
-        return (_PRODUCT_ORDER, tuple(part._order for part in self._parts), self._names)
+        return (_PRODUCT_ORDER, tuple(key._order for key in self._parts), self._names)
 
     @property
     def _exact(self) -> str:
         pairs = zip(self._names, self._parts, strict=True)
-        return f"@product({JOINT.join(f'{name}{JOINT}{part._exact}' for name, part in pairs)})"
+        return f"@product({JOINT.join(f'{name}{JOINT}{key._exact}' for name, key in pairs)})"
 
     def __repr__(self) -> str:
         pairs = zip(self._names, self._parts, strict=True)
-        return f"ProductKey({', '.join(f'{name}={part}' for name, part in pairs)})"
+        return f"ProductKey({', '.join(f'{name}={key}' for name, key in pairs)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProductKey):
@@ -276,13 +278,13 @@ class ProductKey(PartitionKey, built_in=True):
 
 
 def check_text(text: object) -> None:
-    """Raise PartitionKeyError for what is no text, where a key text is read."""
+    """Raise PartitionKeyError for a value that is no text, where a key text is read."""
     if not isinstance(text, str):
         raise PartitionKeyError(f"a key text is a text, not {text!r}")
 
 
 def comparable_of(value: object) -> object:
-    """What equality and hash of a key or plain value are those of."""
+    """Return the object that stands for a key or plain value in equality and hash."""
     return value if isinstance(value, PartitionKey) else comparable(value)
 
 
@@ -292,5 +294,5 @@ def order_of(value: object) -> tuple[Any, ...]:
 
 
 def exact_of(value: object) -> str:
-    """Return a text that only equal keys and plain values share, whatever their types."""
+    """Return a text that only equal keys and plain values share, across all types."""
     return value._exact if isinstance(value, PartitionKey) else exact_text(value)

@@ -1,4 +1,4 @@
-"""How large a definition may be: limits that a server's settings say, with their defaults."""
+"""Limits on the size of definitions, which a server sets, with defaults."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from slicewise.errors import UnboundedPartitionsError
 
 
 class Limits(NamedTuple):
-    """Limits by the settings of the same names, in capitals."""
+    """The limits; each has a server setting of the same name, in capitals."""
 
     max_segments_per_sequence: int = 10_000
     max_partitions_per_tick: int = 10_000
@@ -18,11 +18,11 @@ class Limits(NamedTuple):
 def excess(
     definition: PartitionDefinition | None, limits: Limits, *, by_time: bool, refresh: int = 0
 ) -> str | None:
-    """Return the sentence for a definition with too many segments, or of which each tick makes too
-    many partitions again; None for any other one.
+    """Return the error sentence for a definition over a limit: too many segments, or too many
+    partitions that each tick makes or makes again. Return None for any other definition.
 
-    ``by_time``: the asset's schedule is a time or joins one; each tick makes whole windows.
-    ``refresh``: the windows before them that it makes again.
+    ``by_time``: the asset's schedule is a time or joins a time; each tick makes whole windows.
+    ``refresh``: how many earlier windows each tick makes again.
     """
     if definition is None:
         return None
@@ -43,8 +43,8 @@ def excess(
     most = limits.max_partitions_per_tick
     if refresh * count > most:
         makes = f"with refresh={refresh} one tick makes {refresh * count:,} partitions again"
-        said = _sentence(makes, "max_partitions_per_tick", limits)
-        return f"{said}; write refresh={most // count}, or less"
+        sentence = _sentence(makes, "max_partitions_per_tick", limits)
+        return f"{sentence}; write refresh={most // count}, or less"
     return None
 
 

@@ -1,7 +1,7 @@
 """The loader process: ``python -m slicewise.loader FOLDER --report-fd N``.
 
-Imports the files of one bundle and writes one JSON document to a descriptor of its own, so that
-whatever the files print cannot spoil it.
+Imports the files of one bundle and writes one JSON document to a separate descriptor, so that
+output of the files cannot spoil the document.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from slicewise.loading import load_bundle
 
 
 def main() -> None:
-    """Load, report, and end without waiting for threads that the files may have started."""
+    """Load the bundle, report, and end without waiting for threads that the files started."""
     parser = argparse.ArgumentParser(prog="python -m slicewise.loader", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("--report-fd", type=int, required=True)

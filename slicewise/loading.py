@@ -1,4 +1,4 @@
-"""Importing the files of a bundle and reporting, as JSON, what they declare."""
+"""The import of a bundle's files, and the report of the declarations as JSON."""
 
 import importlib
 import sys
@@ -17,7 +17,7 @@ from slicewise.shared_uris import warn_of_shared_uris
 
 
 class BundleFileError(DefinitionError):
-    """A file that cannot be loaded for a reason other than what it says."""
+    """A file cannot be loaded, for a reason other than the file's content."""
 
 
 def load_bundle(
@@ -26,17 +26,17 @@ def load_bundle(
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008
 ) -> dict[str, Any]:
-    """Import every Python file below ``folder`` and report what they declare, as JSON.
+    """Import every Python file below ``folder`` and report the declarations as JSON.
 
-    Each file is loaded once, under its module name; with ``only`` this one alone, and what it
-    imports. A file that raises is reported with its error and declares nothing; the others are not
-    affected. ``errors`` holds everything that is wrong, file by file. ``limits`` are those of the
-    server that loads.
+    Each file is loaded once, under the file's module name; with ``only``, just that file and the
+    modules that the file imports. A file that raises is reported with the error and declares
+    nothing; other files are not affected. ``errors`` in the report holds all errors, file by file.
+    ``limits`` are the limits of the server that loads the bundle.
     """
     root = Path(folder).resolve()
     registry = Registry(root)
     errors: Errors = {}
-    with _anew(root), importable(root), collecting(registry):
+    with _fresh_modules(root), importable(root), collecting(registry):
         for file in python_files(root) if only is None else [only]:
             error = _load(root, file, registry)
             errors[file] = [] if error is None else [error]
@@ -45,34 +45,42 @@ def load_bundle(
         warn_of_shared_uris(declared.producers, declared.assets)
     return {
         "files": [
-            {"path": path, "error": found[0] if found else None} for path, found in errors.items()
+            {"path": path, "error": file_errors[0] if file_errors else None}
+            for path, file_errors in errors.items()
         ],
-        "errors": [{"path": path, **one} for path, found in errors.items() for one in found],
+        "errors": [
+            {"path": path, **details}
+            for path, file_errors in errors.items()
+            for details in file_errors
+        ],
         "producers": declared.producers,
         "assets": declared.assets,
     }
 
 
 def python_files(root: Path) -> list[str]:
-    """The Python files of a bundle, relative and in order; a package before what it holds."""
-    found = [path.relative_to(root) for path in root.rglob("*.py") if path.is_file()]
-    shown = [path for path in found if not any(_is_hidden(part) for part in path.parts)]
-    return [path.as_posix() for path in sorted(shown, key=_package_first)]
+    """Return the relative paths of a bundle's Python files in order; a package comes before the
+    modules inside.
+    """
+    paths = [path.relative_to(root) for path in root.rglob("*.py") if path.is_file()]
+    visible_paths = [path for path in paths if not any(_is_hidden(name) for name in path.parts)]
+    return [path.as_posix() for path in sorted(visible_paths, key=_package_first)]
 
 
 def module_name(file: str) -> str:
     """Return the name under which a file of a bundle is imported: ``a/b.py`` is ``a.b``."""
     path = Path(file).with_suffix("")
-    parts = path.parts[:-1] if path.name == "__init__" else path.parts
-    if not parts or any("." in part for part in parts):
+    names = path.parts[:-1] if path.name == "__init__" else path.parts
+    if not names or any("." in name for name in names):
         raise BundleFileError(f"{file} cannot be imported under this name; rename it")
-    return ".".join(parts)
+    return ".".join(names)
 
 
 def import_file(root: Path, file: str) -> ModuleType:
     """Import one file of a bundle whose folder is `importable`.
 
-    Raises BundleFileError when its name belongs to another module, and whatever the file raises.
+    Raises BundleFileError when the name belongs to another module, and any error that the file
+    raises.
     """
     name = module_name(file)
     module = importlib.import_module(name)
@@ -85,7 +93,9 @@ def import_file(root: Path, file: str) -> ModuleType:
 
 @contextmanager
 def importable(root: Path) -> Iterator[None]:
-    """Within the block, files below ``root`` are imported by module name, leaving no files."""
+    """Make files below ``root`` importable by module name within the block; imports write no
+    files.
+    """
     dont_write, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     importlib.invalidate_caches()
     sys.path.insert(0, str(root))
@@ -97,8 +107,10 @@ def importable(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _anew(root: Path) -> Iterator[None]:
-    """Within the block, no module of an earlier version of the bundle is found, nor after it."""
+def _fresh_modules(root: Path) -> Iterator[None]:
+    """Forget modules of the bundle before the block, so that no earlier version is found, and
+    after the block.
+    """
     _forget_modules(root)
     try:
         yield
@@ -119,14 +131,14 @@ def _load(root: Path, file: str, registry: Registry) -> dict[str, Any] | None:
 
 
 def _files_not_loaded(root: Path, registry: Registry) -> set[str]:
-    """Files that declared something and whose import did not end well."""
+    """Return the files that declared an asset and whose import failed."""
     declared = {asset.site.file for asset in registry.assets.values()}
-    declared |= {several.site.file for several in registry.multis.values()}
+    declared |= {multi_asset.site.file for multi_asset in registry.multis.values()}
     return {file for file in declared if module_name(file) not in sys.modules}
 
 
-def _is_hidden(part: str) -> bool:
-    return part.startswith(".") or part == "__pycache__"
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__pycache__"
 
 
 def _package_first(path: Path) -> tuple[tuple[str, ...], bool, str]:
@@ -136,7 +148,7 @@ def _package_first(path: Path) -> tuple[tuple[str, ...], bool, str]:
 def _forget_modules(root: Path) -> None:
     inside = f"{root}/"
     for name, module in list(sys.modules.items()):
-        # Not by getattr, which would make lazy modules of other packages import things.
+        # Not by getattr, which would make lazy modules of other packages import more modules.
         facts = getattr(module, "__dict__", {})
         folders = facts.get("__path__", ())
         paths = [facts.get("__file__"), *(folders if isinstance(folders, Iterable) else ())]

@@ -1,4 +1,6 @@
-"""Which partitions of one asset those of another need (docs/internals/calendar.md, need rules)."""
+"""Mappings: which upstream partitions a downstream partition needs (docs/internals/calendar.md,
+need rules).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -17,7 +19,7 @@ from slicewise.snapshots import Definition, named_key
 from slicewise.windows import Windows
 
 Nonexistence = Literal["need", "ignore"]
-"""What becomes of upstream windows outside the upstream's bounds."""
+"""Whether upstream windows outside the upstream's bounds are needed or ignored."""
 
 
 def upstream_partitions(
@@ -32,13 +34,14 @@ def upstream_partitions(
     """Return the upstream partitions that some downstream partitions need.
 
     `keys` are a PartitionSet, or one key or a list of keys of the downstream definition, each a
-    key, plain value or key text; a definition of None is that of an asset that is not partitioned,
-    whose one key is None. Windows need all that overlap them,
-    segments the equal ones, and a dimension that only one side has is needed whole: of time, the
-    part in [since, until) and the upstream's bounds; UnboundedPartitionsError where neither bounds
-    a side. A `mapping` says otherwise. What the keys reach and the upstream does not have is in
-    `.nonexistent`: windows that its `exclude=` takes out, which no partition needs (`.excluded`),
-    and what keeps a partition from ever being made (`.blocking`).
+    key, plain value or key text. A definition of None stands for an asset that is not partitioned,
+    whose one key is None. A window needs all windows that overlap, a segment needs the equal
+    segment, and a dimension that only one side has is needed whole: of time, the windows in
+    [since, until) and the upstream's bounds. Raises UnboundedPartitionsError where neither bounds a
+    side. A `mapping` replaces these rules. Partitions that the keys reach and the upstream does not
+    have are in `.nonexistent`: windows that the upstream's `exclude=` removes, which no partition
+    needs (`.excluded`), and partitions without which a partition is never materialized
+    (`.blocking`).
     """
     _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(downstream, keys), _bounds(upstream, downstream, since, until)
@@ -56,7 +59,7 @@ def downstream_partitions(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> PartitionSet:
-    """Return the downstream partitions that need some of the given upstream ones.
+    """Return the downstream partitions that need some of the given upstream partitions.
 
     The mirror image of `upstream_partitions`, with the same arguments.
     """
@@ -68,15 +71,15 @@ def downstream_partitions(
 
 
 class PartitionMapping(ABC):
-    """A rule that says which upstream partitions a downstream one needs, in place of overlap.
+    """A rule that says which upstream partitions a downstream partition needs, instead of overlap.
 
     Subclasses are frozen values. `bounds` are seconds that stand in for a missing start or end.
     """
 
     kind: ClassVar[str]
 
-    def __init_subclass__(cls, kind: str = "", **others: object) -> None:
-        super().__init_subclass__(**others)
+    def __init_subclass__(cls, kind: str = "", **options: object) -> None:
+        super().__init_subclass__(**options)
         if kind:
             cls.kind = kind
             plugins.register(plugins.MAPPINGS, kind, cls)
@@ -89,13 +92,13 @@ class PartitionMapping(ABC):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return the upstream partitions that the chosen downstream ones need."""
+        """Return the upstream partitions that the chosen downstream partitions need."""
 
     @abstractmethod
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return the downstream partitions that need some of the chosen upstream ones."""
+        """Return the downstream partitions that need some of the chosen upstream partitions."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the mapping as JSON."""
@@ -103,21 +106,21 @@ class PartitionMapping(ABC):
 
     @staticmethod
     def from_json(spec: Mapping[str, Any]) -> "PartitionMapping":
-        """Return the mapping that `to_json` wrote. Raises DefinitionError for anything else."""
+        """Return the mapping that `to_json` wrote. Raises DefinitionError for other JSON."""
         if not isinstance(spec, Mapping):
             raise DefinitionError(f"{spec!r:.200} is no JSON of a partition mapping: no object")
         arguments = {name: value for name, value in spec.items() if name != "kind"}
-        found = plugins.find(plugins.MAPPINGS, spec.get("kind"))
+        mapping_class = plugins.find(plugins.MAPPINGS, spec.get("kind"))
         try:
-            read: PartitionMapping = found._of_arguments(arguments)
-            return read
+            mapping: PartitionMapping = mapping_class._of_arguments(arguments)
+            return mapping
         except (KeyError, TypeError, AttributeError) as error:
             raise DefinitionError(f"bad JSON of a partition mapping: {error}") from error
 
     def _arguments(self) -> dict[str, Any]:
-        """The arguments as JSON; of a dataclass, its fields."""
-        listed: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
-        return {field.name: getattr(self, field.name) for field in listed}
+        """Return the arguments as JSON; for a dataclass, the fields."""
+        own_fields: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        return {field.name: getattr(self, field.name) for field in own_fields}
 
     @classmethod
     def _of_arguments(cls, arguments: dict[str, Any]) -> Self:
@@ -128,14 +131,14 @@ plugins.register_base(plugins.MAPPINGS, PartitionMapping)
 
 
 class WindowMapping(PartitionMapping):
-    """A mapping that says of windows alone what they need; the other dimensions go by the rules.
+    """A mapping of windows to windows; the other dimensions pair as without a mapping.
 
-    Its two methods speak of windows by number, whole ranges at a time, so that a set of a million
-    is not walked. They must say the same: n is in upstream_windows(m) exactly where m is in
-    downstream_windows(n). What lies outside of bounds or is excluded is left out afterwards.
+    The two methods take and return ranges of window numbers, so that a set of a million windows is
+    not walked. The two methods must agree: n is in upstream_windows(m) exactly where m is in
+    downstream_windows(n). Windows outside the bounds and excluded windows are left out afterwards.
 
-    A subclass may have a field `nonexistent`, as `Offset` has: "need" has windows outside the
-    upstream's bounds block a partition, "ignore" does without them.
+    A subclass may have a field `nonexistent`, as `Offset` has: with "need", windows outside the
+    upstream's bounds block a partition; with "ignore", such windows are not needed.
     """
 
     nonexistent: Nonexistence = "need"
@@ -149,7 +152,7 @@ class WindowMapping(PartitionMapping):
             )
 
     def _arguments(self) -> dict[str, Any]:
-        # Left out where it says nothing: the JSON is part of what tells versions of code apart.
+        # The default is left out, since a change of the JSON makes a new version of the code.
         arguments = super()._arguments()
         if arguments.get("nonexistent") == "need":
             del arguments["nonexistent"]
@@ -159,16 +162,16 @@ class WindowMapping(PartitionMapping):
     def upstream_windows(
         self, downstream: Windows, ranges: Ranges, upstream: Windows
     ) -> Iterable[Span]:
-        """Return ranges of upstream windows, in order, that ranges of downstream ones need."""
+        """Return ranges of upstream windows, in order, that ranges of downstream windows need."""
 
     @abstractmethod
     def downstream_windows(
         self, upstream: Windows, ranges: Ranges, downstream: Windows
     ) -> Iterable[Span]:
-        """Ranges of downstream windows, in order, that need some of ranges of upstream ones."""
+        """Return ranges of downstream windows, in order, that need windows of upstream ranges."""
 
     def check(self, downstream: Definition, upstream: Definition) -> None:
-        """Raise DefinitionError where the downstream has no windows to count from."""
+        """Raise DefinitionError where the downstream definition has no windows to count from."""
         if downstream is None or downstream.time_dimension is None:
             shown = "an asset that is not partitioned" if downstream is None else repr(downstream)
             raise DefinitionError(f"{self!r} counts windows of time; {shown} has none")
@@ -176,7 +179,7 @@ class WindowMapping(PartitionMapping):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return the windows that the chosen ones need, of the segments that are equal."""
+        """Return the upstream windows that the chosen windows need, with the equal segments."""
         ignores = self.nonexistent == "ignore"
         return related(
             downstream, upstream, chosen, bounds, self.upstream_windows, ignores_outside=ignores
@@ -185,14 +188,14 @@ class WindowMapping(PartitionMapping):
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return the windows that need the chosen ones, of the segments that are equal."""
+        """Return the downstream windows that need the chosen windows, with the equal segments."""
         return related(upstream, downstream, chosen, bounds, self.downstream_windows)
 
 
 def _check(downstream: Definition, upstream: Definition, mapping: object) -> None:
-    for side, each in (("downstream", downstream), ("upstream", upstream)):
-        if each is not None and not isinstance(each, PartitionDefinition):
-            raise DefinitionError(f"{side} is a partition definition or None, not {each!r}")
+    for side, definition in (("downstream", downstream), ("upstream", upstream)):
+        if definition is not None and not isinstance(definition, PartitionDefinition):
+            raise DefinitionError(f"{side} is a partition definition or None, not {definition!r}")
     if mapping is None:
         return
     if not isinstance(mapping, PartitionMapping):
@@ -207,16 +210,16 @@ def _as_set(definition: Definition, keys: object) -> PartitionSet:
         if keys.definition != definition:
             raise PartitionKeyError("the set of partitions is one of another definition")
         return keys
-    # A text, a tuple and a frozenset are keys themselves, and so is that of a product.
+    # Each of these is one key, not a list of keys; the key of a product is a PartitionKey.
     is_key = isinstance(keys, str | tuple | frozenset | PartitionKey)
-    several = keys if isinstance(keys, Iterable) and not is_key else [keys]
-    return PartitionSet.of(definition, [named_key(definition, each) for each in several])
+    items = keys if isinstance(keys, Iterable) and not is_key else [keys]
+    return PartitionSet.of(definition, [named_key(definition, item) for item in items])
 
 
 def _bounds(
-    wanted: Definition, given: Definition, since: Moment | None, until: Moment | None
+    target: Definition, source: Definition, since: Moment | None, until: Moment | None
 ) -> Bounds:
-    """Seconds of `since` and `until`, in the zone of what is wanted if that has one."""
-    times = [each.time_dimension for each in (wanted, given) if each is not None]
-    time = next((each for each in times if each is not None), None)
+    """Return `since` and `until` in seconds, in the zone of the target if the target has time."""
+    times = [side.time_dimension for side in (target, source) if side is not None]
+    time = next((dimension for dimension in times if dimension is not None), None)
     return (None, None) if time is None else time.read_bounds(since, until)

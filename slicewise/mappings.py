@@ -1,4 +1,4 @@
-"""The mappings that Slicewise has (docs/internals/calendar.md, need rule 6)."""
+"""The built-in mappings (docs/internals/calendar.md, need rule 6)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ from slicewise.snapshots import Definition, lists_keys
 from slicewise.space import WHOLE_SPACE, Space
 from slicewise.windows import Bound, Windows
 
-_FURTHEST = 1 << 16  # windows back in time where all are excluded
+_MAX_WINDOWS_BACK = 1 << 16  # how far `last_window` goes back where all windows are excluded
 
 
 @dataclass(frozen=True)
 class Overlap(WindowMapping, kind="overlap"):
-    """The rule where nothing else is said: every upstream window that overlaps one's own.
+    """The default mapping: every upstream window that overlaps the downstream window.
 
-    Written down to say what becomes of upstream windows outside the upstream's bounds: they are
-    needed (`nonexistent="need"`, the default), so that a partition that needs one is never made, or
-    the partition is made of the windows that exist (`nonexistent="ignore"`). Both assets have time.
+    `nonexistent` says whether upstream windows outside the upstream's bounds are needed. With
+    "need", the default, a partition that needs such a window is never materialized; with "ignore",
+    the partition is materialized from the windows that exist. Both assets have time.
     """
 
     nonexistent: Nonexistence = "need"
@@ -39,30 +39,31 @@ class Overlap(WindowMapping, kind="overlap"):
         super().check(downstream, upstream)
         if upstream is None or upstream.time_dimension is None:
             raise DefinitionError(
-                f"{self!r} speaks of windows of time; {_named(upstream)} has none"
+                f"{self!r} speaks of windows of time; {_description(upstream)} has none"
             )
 
     def upstream_windows(
         self, downstream: Windows, ranges: Ranges, upstream: Windows
     ) -> list[Span]:
-        """Return the upstream windows that overlap."""
+        """Return the upstream windows that overlap the downstream windows."""
         return overlapping(downstream, ranges, upstream)
 
     def downstream_windows(
         self, upstream: Windows, ranges: Ranges, downstream: Windows
     ) -> list[Span]:
-        """Return the downstream windows that overlap."""
+        """Return the downstream windows that overlap the upstream windows."""
         return overlapping(upstream, ranges, downstream)
 
 
 @dataclass(frozen=True)
 class Offset(WindowMapping, kind="offset"):
-    """What overlaps the downstream windows `first` to `last`, counted from one's own.
+    """The upstream windows that overlap the downstream windows `first` to `last`, counted from the
+    partition's own window.
 
-    `Offset(-1)` lags one window, `Offset(-6, 0)` slides over seven. Windows before the downstream
-    definition's start and excluded ones count. Upstream windows outside the upstream's bounds are
-    needed, or with `nonexistent="ignore"` done without. Raises DefinitionError where last is before
-    first.
+    `Offset(-1)` lags one window, `Offset(-6, 0)` covers seven windows. Windows before the
+    downstream definition's start and excluded windows count. Upstream windows outside the
+    upstream's bounds are needed, or ignored with `nonexistent="ignore"`. Raises DefinitionError
+    where `last` is before `first`.
     """
 
     first: int
@@ -71,9 +72,11 @@ class Offset(WindowMapping, kind="offset"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for each in (self.first, self.first if self.last is None else self.last):
-            if isinstance(each, bool) or not isinstance(each, int):
-                raise DefinitionError(f"an Offset counts windows by whole numbers, not by {each!r}")
+        for number in (self.first, self.first if self.last is None else self.last):
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise DefinitionError(
+                    f"an Offset counts windows by whole numbers, not by {number!r}"
+                )
         if self.last is None:
             object.__setattr__(self, "last", self.first)
         elif self.last < self.first:
@@ -86,51 +89,54 @@ class Offset(WindowMapping, kind="offset"):
     def upstream_windows(
         self, downstream: Windows, ranges: Ranges, upstream: Windows
     ) -> list[Span]:
-        """What overlaps the windows in reach."""
+        """Return the upstream windows that overlap the windows `first` to `last`."""
         first, last = self._reach
         firsts, stops = ranges
-        reach = [each + first for each in firsts], [each + last for each in stops]
+        reach = [number + first for number in firsts], [number + last for number in stops]
         return overlapping(downstream, reach, upstream)
 
     def downstream_windows(
         self, upstream: Windows, ranges: Ranges, downstream: Windows
     ) -> list[Span]:
-        """Return from which windows one that overlaps is in reach."""
+        """Return the downstream windows from which an upstream window is in the range `first` to
+        `last`.
+        """
         first, last = self._reach
-        found = overlapping(upstream, ranges, downstream)
-        return [(start - last, stop - first) for start, stop in found]
+        overlaps = overlapping(upstream, ranges, downstream)
+        return [(start - last, stop - first) for start, stop in overlaps]
 
 
 @dataclass(frozen=True)
 class All(PartitionMapping, kind="all"):
-    """All upstream partitions, whatever the downstream one."""
+    """All upstream partitions, for every downstream partition."""
 
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return all of them, within the bounds."""
-        return _everything(upstream, bounds) if chosen else PartitionSet(upstream, ())
+        """Return all upstream partitions within the bounds."""
+        return _all_partitions(upstream, bounds) if chosen else PartitionSet(upstream, ())
 
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return all of them, within the bounds."""
-        return _everything(downstream, bounds) if chosen else PartitionSet(downstream, ())
+        """Return all downstream partitions within the bounds."""
+        return _all_partitions(downstream, bounds) if chosen else PartitionSet(downstream, ())
 
 
 @dataclass(frozen=True)
 class Latest(PartitionMapping, kind="latest"):
-    """The last upstream partition, whatever the downstream one.
+    """The last upstream partition, for every downstream partition.
 
-    By time, that is the last window that ends by `until` and the upstream's end, of the segments
-    that belong to the downstream ones; without time, the last key of the list.
+    With time, that is the last window that ends by `until` and the upstream's end, with the
+    segments that match the downstream segments; without time, the last key of the list.
     """
 
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return the last one, if there is any. Raises UnboundedPartitionsError where time
-        has no end.
+        """Return the last upstream partition, if there is any.
+
+        Raises UnboundedPartitionsError where time has no end.
         """
         if not chosen:
             return PartitionSet(upstream, ())
@@ -147,8 +153,8 @@ class Latest(PartitionMapping, kind="latest"):
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return all within the bounds if the last one is chosen, of the segments that
-        belong to it.
+        """Return all downstream partitions within the bounds if the last upstream partition is
+        chosen, with the segments that match the chosen segments.
         """
         if not chosen:
             return PartitionSet(downstream, ())
@@ -156,18 +162,22 @@ class Latest(PartitionMapping, kind="latest"):
         if windows is None:
             last = _space(upstream).segments.count - 1
             is_chosen = last >= 0 and _space(upstream).key(0, last) in chosen
-            return _everything(downstream, bounds) if is_chosen else PartitionSet(downstream, ())
+            return (
+                _all_partitions(downstream, bounds) if is_chosen else PartitionSet(downstream, ())
+            )
         number = last_window(windows, *bounds)
-        found = [each.segments for each in chosen.slabs if number in range(*each[:2])]
+        segment_sets = [slab.segments for slab in chosen.slabs if number in range(*slab[:2])]
         mapped = matching_segments(upstream, downstream, chosen.space)
-        segments, missing = mapped(frozenset().union(*found))
+        segments, missing = mapped(frozenset().union(*segment_sets))
         slab = Slab(*_space(downstream).between(*bounds), segments)
         return PartitionSet(downstream, [slab], Nonexistent((), missing))
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Keys(PartitionMapping, kind="keys"):
-    """The same upstream partitions for every downstream one, by key, plain value or key text."""
+    """The same upstream partitions for every downstream partition, named by key, plain value or
+    key text.
+    """
 
     keys: frozenset[PartitionKey]
 
@@ -179,7 +189,7 @@ class Keys(PartitionMapping, kind="keys"):
             raise DefinitionError(str(error)) from error
 
     def __repr__(self) -> str:
-        # In an order of their own: that of a frozenset differs from process to process.
+        # Sorted, since the order of a frozenset differs from process to process.
         shown = (repr(key.value) for key in sorted(self.keys))
         return f"Keys([{', '.join(shown)}])"
 
@@ -191,23 +201,27 @@ class Keys(PartitionMapping, kind="keys"):
     def upstream(
         self, downstream: Definition, upstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """These keys; what the definition lacks of them is nonexistent."""
+        """Return the partitions of the keys; keys that the definition lacks are nonexistent."""
         if not chosen:
             return PartitionSet(upstream, ())
-        found = {key: _find(upstream, key) for key in sorted(self.keys, key=lambda key: key.text)}
-        missing = [key for key, known in found.items() if known is None]
+        located_keys = {
+            key: _key_in(upstream, key) for key in sorted(self.keys, key=lambda key: key.text)
+        }
+        missing = [key for key, location in located_keys.items() if location is None]
         spans = tuple(sorted(key for key in missing if isinstance(key, Interval)))
         texts = tuple(_as_text(key) for key in missing if not isinstance(key, Interval))
-        known = PartitionSet.of(upstream, [key for key in found.values() if key is not None])
-        return PartitionSet(known.definition, known.slabs, Nonexistent(spans, texts))
+        existing = PartitionSet.of(
+            upstream, [key for key in located_keys.values() if key is not None]
+        )
+        return PartitionSet(existing.definition, existing.slabs, Nonexistent(spans, texts))
 
     def downstream(
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
-        """Return all of them if one of these keys is chosen, else none."""
-        found = (_find(chosen.definition, key) for key in self.keys)
-        if any(key is not None and key in chosen for key in found):
-            return _everything(downstream, bounds)
+        """Return all downstream partitions if a partition of the keys is chosen, else none."""
+        located_keys = (_key_in(chosen.definition, key) for key in self.keys)
+        if any(key is not None and key in chosen for key in located_keys):
+            return _all_partitions(downstream, bounds)
         return PartitionSet(downstream, ())
 
     def _arguments(self) -> dict[str, Any]:
@@ -215,23 +229,24 @@ class Keys(PartitionMapping, kind="keys"):
 
     @classmethod
     def _of_arguments(cls, arguments: dict[str, Any]) -> Self:
-        read = cls(key_from_json(key) for key in arguments.pop("keys"))
+        mapping = cls(key_from_json(key) for key in arguments.pop("keys"))
         if arguments:
             raise TypeError(f"Keys takes no {', '.join(arguments)}")
-        return read
+        return mapping
 
 
 def last_window(windows: Windows, since: Bound, until: Bound) -> int | None:
-    """Return the number of the last window inside [since, until) and the bounds, if there is one.
+    """Return the number of the last window inside [since, until) and the bounds; None if there is
+    no such window.
 
-    Raises UnboundedPartitionsError where nothing bounds time above.
+    Raises UnboundedPartitionsError where time has no upper bound.
     """
     lows = (windows.lowest, None if since is None else windows.ticks.rank(since))
     highs = (windows.highest, None if until is None else windows.last_before(until))
     stop = min((high for high in highs if high is not None), default=None)
     if stop is None:
         raise UnboundedPartitionsError("the definition has no end: give it one, or say until=")
-    low = max((low for low in lows if low is not None), default=stop - _FURTHEST)
+    low = max((low for low in lows if low is not None), default=stop - _MAX_WINDOWS_BACK)
     size = 1
     while low < stop:
         first, after = windows.trim(max(stop - size, low), stop)
@@ -245,19 +260,21 @@ def _space(definition: Definition) -> Space:
     return WHOLE_SPACE if definition is None else definition.space
 
 
-def _everything(definition: Definition, bounds: Bounds) -> PartitionSet:
+def _all_partitions(definition: Definition, bounds: Bounds) -> PartitionSet:
     space = _space(definition)
     return PartitionSet(definition, [Slab(*space.between(*bounds), space.segments.all)])
 
 
-def _named(definition: Definition) -> str:
+def _description(definition: Definition) -> str:
     return "an asset that is not partitioned" if definition is None else repr(definition)
 
 
-def _find(definition: Definition, key: PartitionKey) -> PartitionKey | None:
-    """The key of the definition that a key, a plain value or a key text stands for.
+def _key_in(definition: Definition, key: PartitionKey) -> PartitionKey | None:
+    """Return the key of the definition for a key, a plain value or a key text; None if the
+    definition lacks the key.
 
-    A window stands for itself: its text would name another one in another zone.
+    A window is compared as a window, since a window's text would name another window in another
+    zone.
     """
     if definition is None or not lists_keys(definition):
         return key

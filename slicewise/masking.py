@@ -1,15 +1,16 @@
-"""Secrets in texts that people are shown: `***` in their place.
+"""Masking of secrets, by `***`, in texts that are shown to people.
 
-For accidents, not against people who mean to print a secret. What is masked, and nothing else:
+Masking is for accidents, not against people who mean to print a secret. Exactly this is masked:
 
-- the password in the user info of a URI, and parameters of it that are named like secrets;
+- the password in the user info of a URI, and the URI's parameters that are named like secrets;
 - values after a name that ends like a secret (`password`, `secret`, `token`, `access_key` …), or is
-  the word `pass`: what is quoted after `=` or `:`, as in Python and JSON, and what follows `=` at
-  once;
+  the word `pass`: a quoted value after `=` or `:`, as in Python and JSON, and any value directly
+  after `=`;
 - the credentials of an `Authorization` header, and the values of headers such as `X-Api-Key`;
-- key ids of AWS and tokens of GitHub, wherever they stand.
+- key ids of AWS and tokens of GitHub, anywhere in the text.
 
-Every pattern takes time in proportion to the text, whatever it holds: user code writes it.
+Every pattern takes time in proportion to the length of the text, for any text, since user code
+writes the texts.
 """
 
 import re
@@ -20,9 +21,9 @@ __all__ = ["masked_blocks", "masked_json", "masked_text", "masked_uri"]
 
 MASK = "***"
 
-# A password may hold anything, also what ends a host by RFC 3986; so it goes on to the last "@".
+# A password may hold any character, also one that ends a host by RFC 3986; the last "@" ends it.
 _USER_PASSWORD = re.compile(r"(//[^/?#@:]*):.*@", re.DOTALL)
-# But for clients that read RFC 3986, digits before "/" are a port, and an "@" belongs to the path.
+# But for clients that follow RFC 3986, digits before "/" are a port; a later "@" is in the path.
 _HOST_AND_PORT = re.compile(
     r"(?:s?webhdfs|hdfs|viewfs|s3[an]?|gcs|gs|https?)://[^/?#@:]*:\d+/", re.IGNORECASE
 )
@@ -38,7 +39,7 @@ _NAME = (
     r"(?:password|passwd|passphrase|(?<![A-Za-z])pass|pwd|secret|token|credentials?"
     r"|(?:api|access|private|storage|secret)[._-]?key|account[._-]?key(?:\.[\w.-]{1,100})?)"
 )
-# A cut-off text has no closing quote: the value then goes on to the end of the line.
+# A cut-off text has no closing quote: the value then ends with the line.
 _QUOTED_VALUE = re.compile(
     rf"""({_NAME}\\?["']?[ \t]{{0,4}}[=:][ \t]{{0,4}}[bfru]{{0,2}})"""
     r"""(?:"(?:\\.|[^"\\\n])+("?)|'(?:\\.|[^'\\\n])+('?)|\\"[^"\\\n]+((?:\\")?))""",
@@ -55,8 +56,8 @@ _KEY_HEADER = re.compile(
 )
 _SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 _KNOWN_KEY = re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|(?:gh[opsur]|github_pat)_\w{22,})")
-# To look for words costs a tenth of the patterns, and most lines hold none. In lowered text a name
-# with "=" or ":" is looked for next: many lines say "token" and give none.
+# A search for words costs a tenth of the patterns, and most lines hold no such word. In lowered
+# text a name with "=" or ":" is searched next: many lines say "token" without a value.
 _WORDS = ("pass", "pwd", "secret", "token", "credential", "authorization")
 _KEY_WORDS = ("api", "access", "private", "storage", "account")
 _NAMED = re.compile(rf"(?:{_NAME}|authorization)\\?[\"']?[ \t]{{0,4}}[=:]")
@@ -65,12 +66,12 @@ _HARMLESS = ("none", "null", "true", "false", MASK)
 
 
 def masked_uri(uri: str) -> str:
-    """Return the URI with `***` for the password in its user info and for secrets in its query."""
+    """Return the URI with `***` for the password in the user info and for secrets in the query."""
     return without_secret_parameters(_without_password(uri))
 
 
 def masked_text(text: str) -> str:
-    """Any text, such as an error, a log or source code, with its secrets masked."""
+    """Return a text, such as an error, a log or source code, with the secrets masked."""
     if "//" in text:
         text = _URI_IN_TEXT.sub(_masked_in_text, text)
     if _has_word(text.lower()):
@@ -79,7 +80,7 @@ def masked_text(text: str) -> str:
 
 
 def masked_blocks(text: str) -> Iterator[str]:
-    """Any text with its secrets masked, in blocks of whole lines, each masked when it is due."""
+    """Yield a text with the secrets masked, in blocks of whole lines, each masked on demand."""
     begin = 0
     while begin < len(text):
         end = text.find("\n", begin + _BLOCK_CHARACTERS) + 1 or len(text)
@@ -88,7 +89,7 @@ def masked_blocks(text: str) -> Iterator[str]:
 
 
 def masked_json(value: Any) -> Any:
-    """JSON with the secrets masked in every text of it, and whatever is named like a secret."""
+    """Return JSON with the secrets masked in every text, and all values named like secrets."""
     match value:
         case str():
             return masked_text(value)
@@ -103,28 +104,29 @@ def masked_json(value: Any) -> Any:
 
 
 def without_secret_parameters(uri: str) -> str:
-    """Return the URI with `***` for what its query names like secrets."""
-    return _HIDDEN_VALUE.sub(lambda found: f"{found[1] or found[2]}{MASK}", uri)
+    """Return the URI with `***` for parameters of the query that are named like secrets."""
+    return _HIDDEN_VALUE.sub(lambda match: f"{match[1] or match[2]}{MASK}", uri)
 
 
-def _masked_in_text(found: re.Match[str]) -> str:
-    begin = found.start()
-    scheme = _SCHEME_AT_END.search(found.string[max(0, begin - 12) : begin])
+def _masked_in_text(match: re.Match[str]) -> str:
+    begin = match.start()
+    scheme = _SCHEME_AT_END.search(match.string[max(0, begin - 12) : begin])
     before = scheme[0] if scheme else ""
-    return masked_uri(before + found[0])[len(before) :]
+    return masked_uri(before + match[0])[len(before) :]
 
 
 def _without_password(uri: str) -> str:
     begin = 0
-    while place := _HOST_AND_PORT.match(uri, begin):
-        begin = place.end()
+    while host := _HOST_AND_PORT.match(uri, begin):
+        begin = host.end()
     return uri[:begin] + _without_user_password(uri[begin:])
 
 
 def _without_user_password(uri: str) -> str:
-    # Without an "@" behind it every ":" would be looked at with all that follows.
-    login, at, rest = uri.rpartition("@")
-    return _USER_PASSWORD.sub(rf"\1:{MASK}@", login + at) + rest
+    # Only the text before the last "@" is searched: after it, each ":" would be tried with the
+    # whole rest.
+    login, separator, rest = uri.rpartition("@")
+    return _USER_PASSWORD.sub(rf"\1:{MASK}@", login + separator) + rest
 
 
 def _is_secret_name(name: object) -> bool:
@@ -132,7 +134,7 @@ def _is_secret_name(name: object) -> bool:
 
 
 def _hidden(value: Any) -> Any:
-    """Return the mask; of an object, its names with masks. What is empty, true or false stays."""
+    """Return the mask; for an object, the names with masks. Empty values and booleans stay."""
     if isinstance(value, Mapping):
         return {name: _hidden(inner) for name, inner in value.items()}
     return value if value is None or isinstance(value, bool) or value in ("", [], ()) else MASK
@@ -146,25 +148,26 @@ def _has_word(lowered: str) -> bool:
 
 def _masked_line(line: str) -> str:
     lowered = line.lower()
-    found = _NAMED.search(lowered) if _has_word(lowered) else None
-    if found is None:
+    match = _NAMED.search(lowered) if _has_word(lowered) else None
+    if match is None:
         return line
-    # The word that holds the name; a letter may have become two by being lowered.
-    begin = line.rfind(" ", 0, found.start()) + 1 if len(line) == len(lowered) else 0
+    # Begin at the word that holds the name. Lowering may turn one letter into two; then positions
+    # differ, and the whole line is masked.
+    begin = line.rfind(" ", 0, match.start()) + 1 if len(line) == len(lowered) else 0
     rest = _QUOTED_VALUE.sub(_mask_quoted, line[begin:])
     rest = _BARE_VALUE.sub(_mask_bare, rest)
     rest = _AUTHORIZATION.sub(rf"\1{MASK}", rest)
     return line[:begin] + _KEY_HEADER.sub(rf"\1{MASK}", rest)
 
 
-def _mask_quoted(found: re.Match[str]) -> str:
-    value = found[0][len(found[1]) :]
+def _mask_quoted(match: re.Match[str]) -> str:
+    value = match[0][len(match[1]) :]
     opening = value[: 2 if value.startswith("\\") else 1]
-    return f"{found[1]}{opening}{MASK}{found[2] or found[3] or found[4] or ''}"
+    return f"{match[1]}{opening}{MASK}{match[2] or match[3] or match[4] or ''}"
 
 
-def _mask_bare(found: re.Match[str]) -> str:
-    value = found[2].rstrip(")]}")
+def _mask_bare(match: re.Match[str]) -> str:
+    value = match[2].rstrip(")]}")
     if value.lower() in _HARMLESS:
-        return found[0]
-    return f"{found[1]}{MASK}{found[2][len(value) :]}"
+        return match[0]
+    return f"{match[1]}{MASK}{match[2][len(value) :]}"

@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them: "512m", "2g"."""
+"""Amounts of memory in the form that people write: "512m", "2g"."""
 
 import re
 
@@ -7,16 +7,16 @@ _PATTERN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([kmgt])(?:i?b)?", re.IGN
 
 
 def memory_bytes(text: object) -> int:
-    """Return the bytes that a text names. Raises ValueError for a text that names none."""
-    found = _PATTERN.fullmatch(text) if isinstance(text, str) else None
-    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0
+    """Return the bytes that a text names. Raises ValueError for a text that names no amount."""
+    match = _PATTERN.fullmatch(text) if isinstance(text, str) else None
+    size = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
     if size < 1:
         raise ValueError(f'an amount of memory is a text such as "512m" or "2g", not {text!r}')
     return size
 
 
 def memory_text(size: int) -> str:
-    """Return bytes for people, in the largest unit of which there is one."""
+    """Return an amount of bytes as text, in the largest unit that is not greater."""
     for name in ("TiB", "GiB", "MiB"):
         unit = _UNITS[name[0].lower()]
         if size >= unit:

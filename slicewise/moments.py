@@ -1,4 +1,4 @@
-"""Reading moments: bounds of definitions, and the time texts that people write in selections."""
+"""The parsing of times: bounds of definitions, and the time texts of selections."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Moment = datetime | date | str
 
 
 class Span(NamedTuple):
-    """What a time text names: instants from `start` up to `end`."""
+    """The instants that a time text names, from `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -21,8 +21,8 @@ class Span(NamedTuple):
 def read_moment(value: Moment, zone: Zone) -> datetime:
     """Return a bound as an aware datetime (calendar rule 8). Raises DefinitionError.
 
-    A naive datetime is wall time in the zone (`fold=1`: the second pass), a date its midnight; an
-    aware one keeps its offset; a text is read as ISO 8601.
+    A naive datetime is wall time in the zone (`fold=1`: the second pass), a date means midnight; an
+    aware datetime keeps the offset; a text is read as ISO 8601.
     """
     value = read_iso(value) if isinstance(value, str) else value
     if not isinstance(value, date):
@@ -36,18 +36,18 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
     instant = passes[-1] if passes and value.fold else zone.first_instant(to_wall(value))
     _check_calendar(value, instant)
     local = datetime.fromtimestamp(0, zone.tzinfo_at(instant)) + timedelta(seconds=instant)
-    # What a gap skips becomes the instant after it, whatever fraction of a second it had.
+    # A time inside a gap becomes the instant after the gap, without any fraction of a second.
     return local + timedelta(microseconds=value.microsecond if passes else 0)
 
 
 def _check_calendar(value: datetime, instant: int) -> None:
-    """Refuse what Python's calendar has in local time but not in UTC, as datetime.max."""
+    """Refuse a time that Python's calendar has locally but not in UTC, such as datetime.max."""
     if not BEGIN <= instant <= END:
         raise DefinitionError(f"{value} is no time in UTC: leave out a bound that is none")
 
 
 def read_iso(text: str) -> datetime | date:
-    """Return the date or datetime that a text in ISO 8601 says. Raises DefinitionError."""
+    """Return the date or datetime of a text in ISO 8601. Raises DefinitionError."""
     try:
         return datetime.fromisoformat(text) if len(text) > 10 else date.fromisoformat(text)
     except ValueError:
@@ -55,8 +55,8 @@ def read_iso(text: str) -> datetime | date:
 
 
 def since_second(moment: datetime) -> int:
-    """Return the first whole second at or after the moment: a lower bound keeps out what
-    began before.
+    """Return the first whole second at or after the moment, as a lower bound: a window that began
+    before the moment stays out.
     """
     return to_instant(moment) + bool(moment.microsecond)
 
@@ -65,10 +65,10 @@ def read_time(text: str, zone: Zone) -> Span:
     """Return the span that a year, quarter, month, ISO week, date or time names in a zone.
 
     `2024`, `2024-Q1`, `2024-02`, `2024-W05`, `2024-02-29`, `2024-02-29T06:00` (with `Z` or an
-    offset wherever the local clock reads it twice). Raises ValueError with the reason.
+    offset if the local clock reads the time twice). Raises ValueError with the reason.
     """
     if not "1000" <= text[:4] <= "9998":
-        # Python's dates end with 9999, and so would the windows that begin there.
+        # Python's dates end with 9999, and windows that begin in that year may end later.
         raise ValueError("not a time between the years 1000 and 9998")
     for pattern, read in _DATES:
         if match := pattern.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Multi-assets: several assets that one function makes together (AIP-75, "Multi-Assets")."""
+"""Multi-assets: several assets that one function materializes together (AIP-75, "Multi-Assets")."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,34 +24,35 @@ from slicewise.registry import AssetDefinitionError, active_registry
 
 @dataclass(frozen=True, kw_only=True)
 class multi(RunOptions):
-    """Declares the assets that the decorated function makes together: ``@asset.multi(...)``.
+    """A decorator, ``@asset.multi(...)``, which declares the assets that the function materializes
+    together.
 
     ``outlets`` are Asset objects, each with its own name, uri, kind, format, columns and
-    outlet_validations; schedule, partition and everything else is shared. The function is called
-    by no asset's name: its own is taken from the same namespace. It returns ``{name: DataFrame}``
-    or writes by itself; one run makes all outlets or none.
+    outlet_validations; schedule, partition and all other options are shared. No asset may have the
+    function's name. The function returns ``{name: DataFrame}`` or writes the outlets; one run
+    materializes all outlets or none.
 
-    In the function ``self`` maps the names of the outlets to their handles:
+    In the function ``self`` maps the names of the outlets to handles:
     ``self["bus_trip_1"].write(frame)``. Raises DefinitionError with file, line and name.
     """
 
     outlets: Sequence[Asset]
 
     def __new__(cls, *args: object, **options: object) -> "multi":
-        """Says what is wrong with the arguments before a TypeError would."""
+        """Check the arguments first, for errors that say more than a TypeError of Python."""
         refusal = None if args else _refused(options)
         refusal = refusal or refused_arguments("@asset.multi", cls, args, options)
         return super().__new__(cls) if refusal is None else cast("multi", refusal)
 
     def __call__(self, function: Callable[..., Any]) -> "MultiAsset":
-        """The assets that ``function`` makes."""
+        """Return the assets that ``function`` materializes."""
         return MultiAsset(function, self)
 
 
 class MultiAsset:
-    """Several assets and the function that makes them; what `@asset.multi` returns.
+    """Several assets with the function that materializes the assets; the result of `@asset.multi`.
 
-    Other functions and schedules name the outlets, each an asset like any other.
+    Other functions and schedules name the outlets; each outlet is an ordinary asset.
     """
 
     def __init__(self, function: Callable[..., Any], options: multi) -> None:
@@ -59,7 +60,9 @@ class MultiAsset:
         try:
             check_name(self.name)
             self.outlets = _checked_outlets(options.outlets)
-            self.production = Production(function, options, [one.name for one in self.outlets])
+            self.production = Production(
+                function, options, [outlet.name for outlet in self.outlets]
+            )
             self.partition = self.production.timing.partition
             self._check_partitions()
             _check_on_partial(options)
@@ -77,14 +80,14 @@ class MultiAsset:
     def __repr__(self) -> str:
         return f"MultiAsset({self.name!r})"
 
-    if not TYPE_CHECKING:  # to a type checker, what is always an error is not there
+    if not TYPE_CHECKING:  # so type checkers report a call as an error
 
         def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-            """Always a DefinitionError, like calling any asset."""
+            """Raise DefinitionError, like a call of any asset."""
             refuse_call(self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the producer as the loader reports it."""
+        """Return the producer in the form of the loader's report."""
         return {
             "name": self.name,
             "file": self.site.file,
@@ -95,7 +98,7 @@ class MultiAsset:
         }
 
     def refused(self, message: str) -> AssetDefinitionError:
-        """Return the error that names this function and where it is declared."""
+        """Return an error that names this function and the site of the declaration."""
         return AssetDefinitionError(message, site=self.site, asset=self.name)
 
     def _check_partitions(self) -> None:
@@ -138,15 +141,15 @@ def _refused(options: dict[str, object]) -> Refusal | None:
     return None
 
 
-def _checked_outlets(given: object) -> tuple[Asset, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise DefinitionError(f"outlets is a list of Asset objects, not {given!r}")
-    if not given:
+def _checked_outlets(outlets: object) -> tuple[Asset, ...]:
+    if isinstance(outlets, str) or not isinstance(outlets, Sequence):
+        raise DefinitionError(f"outlets is a list of Asset objects, not {outlets!r}")
+    if not outlets:
         raise DefinitionError(
             'an empty list of outlets; write outlets=[Asset("..."), Asset("...")]'
         )
     names: set[str] = set()
-    for outlet in given:
+    for outlet in outlets:
         if not isinstance(outlet, Asset):
             name = outlet if isinstance(outlet, str) else getattr(outlet, "name", "...")
             raise DefinitionError(
@@ -160,19 +163,19 @@ def _checked_outlets(given: object) -> tuple[Asset, ...]:
         if outlet.name in names:
             raise DefinitionError(f"the outlet {outlet.name!r} is named twice")
         names.add(outlet.name)
-    _refuse_one_place(given)
-    return tuple(given)
+    _refuse_shared_location(outlets)
+    return tuple(outlets)
 
 
-def _refuse_one_place(outlets: Sequence[Asset]) -> None:
-    """Two outlets at one place would replace each other's partitions: they have the same keys."""
-    places: dict[str, str] = {}
+def _refuse_shared_location(outlets: Sequence[Asset]) -> None:
+    """Refuse two outlets at one location: equal keys would replace each other's partitions."""
+    names_by_uri: dict[str, str] = {}
     for outlet in outlets:
         if outlet.canonical_uri is None or find_storage(outlet.canonical_uri) is None:
             continue
-        other = places.setdefault(outlet.canonical_uri, outlet.name)
-        if other != outlet.name:
+        other_name = names_by_uri.setdefault(outlet.canonical_uri, outlet.name)
+        if other_name != outlet.name:
             raise DefinitionError(
-                f"the outlets {other!r} and {outlet.name!r} have the same uri, so that one would"
-                " replace the other; give each its own"
+                f"the outlets {other_name!r} and {outlet.name!r} have the same uri, so that one"
+                " would replace the other; give each its own"
             )

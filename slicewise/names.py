@@ -1,4 +1,4 @@
-"""Names of dimensions."""
+"""The names of dimensions."""
 
 import re
 
@@ -8,7 +8,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 def check_name(name: str | None) -> str | None:
-    """Return the name, if it can be a column, a folder and a word of a selection.
+    """Return a dimension's name that can be a column, a folder and a word of a selection.
 
     Raises DefinitionError.
     """
