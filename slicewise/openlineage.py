@@ -1,6 +1,6 @@
-"""The names under which OpenLineage knows the places that URIs name.
+"""The names by which OpenLineage identifies the locations of URIs.
 
-After OpenLineage's naming of datasets (its ``spec/Naming.md``).
+The names follow OpenLineage's naming of datasets (its ``spec/Naming.md``).
 """
 
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -11,62 +11,64 @@ from slicewise.uris import checked_uri
 __all__ = ["TEXT_NAMESPACE", "openlineage_name"]
 
 TEXT_NAMESPACE = "slicewise"
-"""The namespace of texts that are no URI."""
+"""The namespace of texts that are not URIs."""
 
 
 def openlineage_name(uri: str) -> tuple[str, str]:
-    """OpenLineage's (namespace, name) of the dataset at a URI, however the URI is written.
+    """Return OpenLineage's (namespace, name) of the dataset at a URI, for any spelling of the URI.
 
-    The URI is normalised first, so that it has no login. Names are decoded. A scheme without a
-    naming of its own gets ``(scheme://authority, path)``, a query being part of the name. Text
-    that is no URI, or breaks the rule of its scheme, has no semantics (AIP-60): it is the name
-    itself, in the namespace ``slicewise``. Raises ValueError for ``airflow://``.
+    The URI is normalised first, so that the URI has no login. Names are decoded. A scheme without a
+    naming of its own gets ``(scheme://authority, path)``, with the query as part of the name. A
+    text that is not a URI, or that breaks the rules of its scheme, has no semantics (AIP-60): the
+    text is the name, in the namespace ``slicewise``. Raises ValueError for ``airflow://``.
     """
     canonical, problem = checked_uri(uri)
     if problem is not None or "://" not in canonical:
         return TEXT_NAMESPACE, canonical
     try:
-        parts = urlsplit(canonical)
+        split_uri = urlsplit(canonical)
     except ValueError:  # an x-... URI may be written in any way
         return TEXT_NAMESPACE, canonical
-    if not parts.scheme or not canonical.lower().startswith(f"{parts.scheme}://"):
+    if not split_uri.scheme or not canonical.lower().startswith(f"{split_uri.scheme}://"):
         return TEXT_NAMESPACE, canonical
-    rule = uri_schemes().get(parts.scheme)
-    naming = (rule and rule.openlineage) or _NAMINGS.get(parts.scheme, _general)
-    return naming(parts)
+    scheme = uri_schemes().get(split_uri.scheme)
+    naming = (scheme and scheme.openlineage) or _NAMINGS.get(split_uri.scheme, _general)
+    return naming(split_uri)
 
 
-def _table(parts: SplitResult) -> tuple[str, str]:
-    return f"{parts.scheme}://{parts.netloc}", ".".join(_names(parts))
+def _table(split_uri: SplitResult) -> tuple[str, str]:
+    return f"{split_uri.scheme}://{split_uri.netloc}", ".".join(_names(split_uri))
 
 
-def _bigquery(parts: SplitResult) -> tuple[str, str]:
-    return "bigquery", ".".join([parts.netloc, *_names(parts)])
+def _bigquery(split_uri: SplitResult) -> tuple[str, str]:
+    return "bigquery", ".".join([split_uri.netloc, *_names(split_uri)])
 
 
-def _object(parts: SplitResult) -> tuple[str, str]:
-    scheme = "gs" if parts.scheme == "gcs" else parts.scheme
-    return f"{scheme}://{parts.netloc}", _path(parts).removeprefix("/") or "/"
+def _object(split_uri: SplitResult) -> tuple[str, str]:
+    scheme = "gs" if split_uri.scheme == "gcs" else split_uri.scheme
+    return f"{scheme}://{split_uri.netloc}", _path(split_uri).removeprefix("/") or "/"
 
 
-def _file(parts: SplitResult) -> tuple[str, str]:
-    namespace = "file" if parts.netloc == "localhost" else f"file://{parts.netloc}"
-    return namespace, _path(parts)
+def _file(split_uri: SplitResult) -> tuple[str, str]:
+    namespace = "file" if split_uri.netloc == "localhost" else f"file://{split_uri.netloc}"
+    return namespace, _path(split_uri)
 
 
-def _general(parts: SplitResult) -> tuple[str, str]:
-    """As the specification has it: a namespace is scheme:[//authority], a name the path."""
-    authority = parts.netloc.rpartition("@")[2]
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme}://{authority}" if authority else parts.scheme, _path(parts) + query
+def _general(split_uri: SplitResult) -> tuple[str, str]:
+    """Return the default of the specification: the namespace scheme:[//authority], the path."""
+    authority = split_uri.netloc.rpartition("@")[2]
+    query = f"?{split_uri.query}" if split_uri.query else ""
+    return f"{split_uri.scheme}://{authority}" if authority else split_uri.scheme, _path(
+        split_uri
+    ) + query
 
 
-def _path(parts: SplitResult) -> str:
-    return unquote(parts.path) or "/"
+def _path(split_uri: SplitResult) -> str:
+    return unquote(split_uri.path) or "/"
 
 
-def _names(parts: SplitResult) -> list[str]:
-    return [unquote(component) for component in parts.path.removeprefix("/").split("/")]
+def _names(split_uri: SplitResult) -> list[str]:
+    return [unquote(component) for component in split_uri.path.removeprefix("/").split("/")]
 
 
 _NAMINGS = {
