@@ -128,7 +128,7 @@ def declaring_site(function_file: str | None = None, function_line: int = 0) -> 
 
 
 def _declaring_frame(registry: Registry | None) -> FrameType:
-    """Return the innermost top-level frame of a bundle's file, else the innermost caller's frame."""
+    """Return the innermost top-level frame of a file of the bundle, else the innermost caller."""
     outside = [frame for frame in _frames() if not _is_own(frame)]
     if registry is None:
         return outside[0]
