@@ -164,8 +164,7 @@ def _check_spans(options: RunOptions) -> None:
             raise DefinitionError(f"memory: {error}; leave it out for no limit") from None
     delay = options.retry_delay
     if not isinstance(delay, timedelta) and delay > timedelta.max.total_seconds():
-        # A shorter delay of more than an hour acts as an hour, because files with such delays
-        # exist.
+        # A shorter delay acts as an hour at most: files with longer delays than that exist.
         raise DefinitionError(f"retry_delay is at most an hour, not {delay!r}; write 3600")
 
 

@@ -63,8 +63,7 @@ class RunOptions:
     on_failure: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        # A generator would be empty at its second reading, and a shared dict may be changed
-        # elsewhere.
+        # A generator would be empty at its second reading, and other code may change a dict.
         fields = vars(self)
         for name in _READ_ONCE & fields.keys():
             object.__setattr__(self, name, read_once(fields[name]))
@@ -90,8 +89,7 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
         "retries": options.retries,
         "retry_delay": _seconds(options.retry_delay),
         "timeout": None if options.timeout is None else _seconds(options.timeout),
-        # Left out if None, as in older definitions without the option: a new key makes a new
-        # version.
+        # Without a key if None, like definitions from before the option: a key is a new version.
         **({} if options.memory is None else {"memory": memory_bytes(options.memory)}),
         "params": dict(options.params),
         "priority": options.priority,

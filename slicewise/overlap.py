@@ -21,9 +21,9 @@ def overlapping(source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
     if stop - first < len(firsts):
         return merged(_overlapped_windows(source, firsts, stops, target, first, stop))
     starts = [start + 1 for start in source.ticks.at(firsts)]
-    afters = target.ticks.ranks(starts)
+    upper_ranks = target.ticks.ranks(starts)
     ends = target.ticks.ranks(source.ticks.at(stops))
-    return merged((after - 1, end) for after, end in zip(afters, ends, strict=True))
+    return merged((after - 1, end) for after, end in zip(upper_ranks, ends, strict=True))
 
 
 def _overlapped_windows(

@@ -1,8 +1,8 @@
-"""Folders that this process creates for itself or gives to another user, by descriptor and never
-through a link.
+"""Folders that this process creates for itself or gives to another user, never through a link.
 
-Each call looks a path up anew, and the owner of the folder above may put a link in between: root
-would then give away the target of the link, or write there.
+Folders are opened by descriptor. Each call would look a path up again, and the owner of the folder
+above may put a link in between: root would then give away the target of the link, or write to the
+target.
 """
 
 import os
@@ -75,8 +75,7 @@ class OpenFolder:
         """Give the folder its owner and mode. Raises ForeignFolderError if another user owns it."""
         status = os.fstat(self.descriptor)
         owner, _ = user or (os.geteuid(), os.getegid())
-        # The folder is this process's own if an earlier process ended before giving the folder
-        # away.
+        # An earlier process may have ended before the folder got its owner.
         if status.st_uid not in (owner, os.geteuid()):
             raise ForeignFolderError(
                 f"{self.path} belongs to the user {status.st_uid}, and is to belong to {owner}:"

@@ -219,16 +219,16 @@ class PartitionSet(Collection[Any]):
             other, lambda left_segments, right_segments: left_segments - right_segments
         )
 
-    def _stays(self, other: object) -> bool:
-        """Return whether combining this set with the other one, by `|` or `-`, changes nothing.
+    def _stays(self, other_set: object) -> bool:
+        """Return whether combining this set with the other set, by `|` or `-`, changes nothing.
 
         A set with `nonexistent` changes, because combined sets have no `nonexistent`.
         """
         return (
-            isinstance(other, PartitionSet)
-            and not other.slabs
+            isinstance(other_set, PartitionSet)
+            and not other_set.slabs
             and not self.nonexistent
-            and self.definition == other.definition
+            and self.definition == other_set.definition
         )
 
     def _with(

@@ -24,13 +24,11 @@ _PLATFORM_CONDITIONS = {
 _PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED", "UNKNOWN"}
 # Messages of Java for work that was under way during the stop; such errors have no condition.
 _STOPPING = ("Cannot call methods on a stopped SparkContext", "SparkContext was shut down")
-# By name, because pyspark is imported in one place only. The first name is an error of the JVM of
-# an application.
+# By name, because only one module imports pyspark. The first is about the JVM of an application.
 _BROKEN_OFF = {"Py4JNetworkError", "RetriesExceeded"}
 
 _SPARK_PACKAGES = frozenset({"pyspark", "py4j"})
-# Modules with which Spark's packages reach the server. The frames around the modules tell whose
-# call failed.
+# Modules by which Spark's packages reach the server. The frames around them tell who called.
 _CARRIERS = sys.stdlib_module_names | {"grpc"}
 
 
@@ -76,7 +74,7 @@ def _is_of_spark(error: BaseException) -> bool:
 def _is_raised_in_spark(traceback: TracebackType | None) -> bool:
     """Return whether the innermost code was Spark's client.
 
-    User code that Spark's client has called, or that has called something else, does not count.
+    User code that Spark's client has called does not count, and neither does another library.
     """
     innermost = ""
     while traceback is not None:

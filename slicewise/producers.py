@@ -102,14 +102,14 @@ def refused_arguments(
 ) -> Refusal | None:
     """Return a refusal of a decorator's wrong arguments, or None; a TypeError would say less."""
     known_names = [option.name for option in fields(cls)]
-    unknown = [name for name in options if name not in known_names]
+    unknown_names = [name for name in options if name not in known_names]
     if args:
         refusal = Refusal(f"write {called}(...), with keyword arguments only")
         if not options and len(args) == 1 and callable(args[0]):
             refusal(args[0])  # a decorator without parentheses: the argument is the function
         return refusal
-    if unknown:
-        message = unknown_argument(called, unknown[0], known_names)
+    if unknown_names:
+        message = unknown_argument(called, unknown_names[0], known_names)
         return Refusal(message, options.get("name"))
     return None
 

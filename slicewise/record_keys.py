@@ -22,8 +22,8 @@ RecordT = TypeVar("RecordT", bound="Record")
 _declared: WeakValueDictionary[tuple[str, tuple[str, ...]], type["Record"]] = WeakValueDictionary()
 
 
-class _Held:
-    """The content of a key with fields; separate, so that type checkers see no fields here."""
+class _RecordContent:
+    """The content of a key with fields, separate so that type checkers do not see it as a field."""
 
     __slots__ = ("_text", "_values")
     _text: str
@@ -33,7 +33,7 @@ class _Held:
     _label: str  # of stand-ins
 
 
-class Record(_Held, PartitionKey, built_in=True):
+class Record(_RecordContent, PartitionKey, built_in=True):
     """The base of key classes with fields. Frozen; equal, hashed and ordered by name and fields.
 
     The text joins the fields by `~`: `Position(x=1.0, y=2.5, z=-3.0)` is `1~2.5~-3`. The text of a
@@ -170,10 +170,10 @@ def record(type_name: str, names: Sequence[str], values: Sequence[object], label
 
     Raises PartitionKeyError.
     """
-    declared = _declared.get((type_name, tuple(names)))
-    if declared is not None:
+    declared_class = _declared.get((type_name, tuple(names)))
+    if declared_class is not None:
         try:
-            key: Record = declared(**dict(zip(names, values, strict=True)))
+            key: Record = declared_class(**dict(zip(names, values, strict=True)))
             return key
         except PartitionKeyError:
             pass  # the key comes from a former state of the class, with other types of fields

@@ -63,8 +63,10 @@ class Registry:
 
     def producers(self) -> list["ProducedAsset | MultiAsset"]:
         """Return the assets and multi-assets that have a function, by file and line."""
-        made_alone = [asset for asset in self.assets.values() if asset.made_by is asset]
-        return sorted([*cast("list[ProducedAsset]", made_alone), *self.multis.values()], key=_order)
+        single_assets = [asset for asset in self.assets.values() if asset.made_by is asset]
+        return sorted(
+            [*cast("list[ProducedAsset]", single_assets), *self.multis.values()], key=_order
+        )
 
     def external(self) -> list["Asset"]:
         """Return the assets that another program writes, by file and line."""

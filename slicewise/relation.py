@@ -123,12 +123,12 @@ def matching_segments(source: Definition, target: Definition, space: Space) -> M
         for source_positions in sorted(paired_positions):
             axes: list[Iterable[int]] = list(all_positions)
             keys = [
-                source_segments.lists[of].keys[position]
-                for position, (of, _) in zip(source_positions, pairs, strict=True)
+                source_segments.lists[dimension].keys[position]
+                for position, (dimension, _) in zip(source_positions, pairs, strict=True)
             ]
-            for key, (_, of) in zip(keys, pairs, strict=True):
-                position = target_segments.lists[of].place(key)
-                axes[of] = () if position is None else (position,)
+            for key, (_, dimension) in zip(keys, pairs, strict=True):
+                position = target_segments.lists[dimension].place(key)
+                axes[dimension] = () if position is None else (position,)
             numbers = [target_segments.number(positions) for positions in product(*axes)]
             target_numbers.update(numbers)
             missing += [] if numbers else [SEPARATOR.join(key.text for key in keys)]

@@ -143,9 +143,9 @@ class ScheduleExpression(Schedulable):
             yield from term.asset_names()
 
 
-def _joined(kind: Literal["any", "all"], *terms: object) -> Schedulable:
+def _joined(kind: Literal["any", "all"], *joined_terms: object) -> Schedulable:
     flat: list[Schedulable] = []
-    for term in terms:
+    for term in joined_terms:
         if not isinstance(term, Schedulable):
             raise DefinitionError(f"a schedule joins assets, not {shown(term)}{_term_hint(term)}")
         is_same_kind = isinstance(term, ScheduleExpression) and term.kind == kind
@@ -167,8 +167,8 @@ def _term_hint(value: object) -> str:
 
 def cron_text(expression: str, timezone: str | None) -> str:
     """Return a cron term as people write it."""
-    written = "" if timezone is None else f", timezone={timezone!r}"
-    return f"Cron({expression!r}{written})"
+    timezone_text = "" if timezone is None else f", timezone={timezone!r}"
+    return f"Cron({expression!r}{timezone_text})"
 
 
 def _every(span: object) -> str:

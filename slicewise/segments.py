@@ -49,8 +49,7 @@ class SegmentList:
         from slicewise.folders import refuse_long_folder  # an import at the top would be circular
 
         for key in self.keys:
-            # Spark's escapes take at most three bytes of a folder's name, like the escapes of a
-            # text.
+            # An escape, of Spark or of a key text, takes at most three bytes of a folder's name.
             if 3 * len(key.text) + len(name) >= _SURELY_SHORT:
                 try:
                     refuse_long_folder(name, key)

@@ -21,8 +21,8 @@ def warn_of_shared_uris(
         if asset["canonical_uri"] is not None:
             names_by_uri[asset["canonical_uri"]].append(asset["name"])
     for outlet in outlets:
-        sharing = names_by_uri.get(outlet["canonical_uri"], ())
-        other_names = [name for name in sharing if name != outlet["name"]]
+        sharing_names = names_by_uri.get(outlet["canonical_uri"], ())
+        other_names = [name for name in sharing_names if name != outlet["name"]]
         if other_names:
             outlet["warnings"] = [*outlet["warnings"], _sentence(other_names)]
 

@@ -118,9 +118,8 @@ def open_session(
         for name, value in (conf or {}).items():
             _set_conf(session, name, value)
     except BaseException as error:
-        # No other code can close the session, and pyspark would go on using it for later sessions.
-        # A
-        # server that is gone is not waited for a second time.
+        # No other code can close the session, and pyspark would go on using it for later ones. The
+        # session does not wait a second time for a server that is gone.
         session.release_session_on_close = not is_platform_failure(error)
         close_session(session)
         raise

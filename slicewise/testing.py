@@ -116,22 +116,22 @@ class _Trial:
         """Return a handle for each upstream asset."""
         named = {key if isinstance(key, str) else key.name: frame for key, frame in frames.items()}
         parameters = inlet_parameters(self.producer.function, self.producer.options.inlets)
-        wanted = list(parameters.values())
-        for name in wanted:
+        inlet_names = list(parameters.values())
+        for name in inlet_names:
             if name not in named:
                 raise LookupError(
                     f"{self.producer.name} asks for {name!r}, and no data is given for it: hand it"
                     f" in as upstream={{{name!r}: ...}}"
                 )
-        unknown = [name for name in named if name not in wanted]
-        if unknown:
+        unknown_names = [name for name in named if name not in inlet_names]
+        if unknown_names:
             raise DefinitionError(
-                f"{self.producer.name} does not read {unknown[0]!r}; it reads"
-                f" {', '.join(wanted) or 'nothing'}"
+                f"{self.producer.name} does not read {unknown_names[0]!r}; it reads"
+                f" {', '.join(inlet_names) or 'nothing'}"
             )
-        handed = {key.name: key for key in frames if isinstance(key, Asset)}
-        self._known = {**reachable_assets(self.producer), **handed}
-        return {name: self._input(name, named[name], self._known.get(name)) for name in wanted}
+        passed_assets = {key.name: key for key in frames if isinstance(key, Asset)}
+        self._known = {**reachable_assets(self.producer), **passed_assets}
+        return {name: self._input(name, named[name], self._known.get(name)) for name in inlet_names}
 
     def _input(self, name: str, frame: Frame, asset: Asset | None) -> FrameHandle:
         if asset is None:

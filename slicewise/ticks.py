@@ -82,8 +82,7 @@ class PlacedTicks:
         self._starts, self._offsets = table.starts, table.offsets
         readings = list(map(add, table.starts, table.offsets))
         begins, ends = wall.ranks(readings), wall.ranks(map(add, table.starts[1:], table.offsets))
-        # Calendar rule 5 depends only on the clock's reading, calendar rule 4 also on earlier
-        # readings.
+        # Calendar rule 5 depends on the clock's reading, calendar rule 4 also on earlier ones.
         earlier_ranks = begins if elapsed else [begins[0], *wall.ranks(table.reach[:-1])]
         # For each period: the number of its first wall tick (after a fold, the first wall tick that
         # the clock never read before); whether the period begins with a tick that the wall clock

@@ -67,13 +67,13 @@ def check_partition(partition: object) -> None:
     )
 
 
-def _timezone(written: object, partition: Partition) -> str:
-    if written is None:
+def _timezone(declared: object, partition: Partition) -> str:
+    if declared is None:
         time = partition.time_dimension if isinstance(partition, PartitionDefinition) else None
         return time.timezone if time is not None else "UTC"
-    if not isinstance(written, str):
-        raise DefinitionError(f"timezone is a name such as 'Europe/Berlin', not {written!r}")
-    return zone(written).name
+    if not isinstance(declared, str):
+        raise DefinitionError(f"timezone is a name such as 'Europe/Berlin', not {declared!r}")
+    return zone(declared).name
 
 
 def _windows(schedule: Schedule, timezone: str, start: When, end: When) -> PartitionByInterval:

@@ -43,13 +43,13 @@ def one_line(error: BaseException) -> str:
 
 def _broken_call(error: BaseException, text: str) -> str:
     """Return a sentence about a gRPC call that its server broke off; empty for other errors."""
-    broken = _BROKEN_CALL.search(text)
-    if broken is None:
+    matched = _BROKEN_CALL.search(text)
+    if matched is None:
         return ""
     server = "the Spark server" if type(error).__module__.startswith("pyspark.") else "the server"
-    details = broken["details"].strip().rstrip(".")
-    because = f"{broken['status']}: {details}" if details else broken["status"]
-    return f"{server} did not answer, or ended while the call was under way ({because})."
+    details = matched["details"].strip().rstrip(".")
+    reason = f"{matched['status']}: {details}" if details else matched["status"]
+    return f"{server} did not answer, or ended while the call was under way ({reason})."
 
 
 def error_text(error: BaseException) -> str:

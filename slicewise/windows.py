@@ -15,7 +15,7 @@ from slicewise.intervals import Interval, make_interval, make_intervals
 from slicewise.ticks import Ticks, place
 from slicewise.zones import DAY, Zone
 
-_FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # a caller of few windows waits for few
+_FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # a caller that needs few windows computes few
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 Bound = int | None
 T = TypeVar("T", covariant=True)

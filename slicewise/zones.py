@@ -64,7 +64,7 @@ class OffsetTable(NamedTuple):
 
     @classmethod
     def of(cls, changes: list[tuple[int, int]], end: int) -> "OffsetTable":
-        """Build a table from ordered (instant, offset) pairs, without pairs that repeat an offset."""
+        """Build a table from (instant, offset) pairs in order; pairs without a change are dropped."""
         real_changes = [changes[0]]
         real_changes += [new for old, new in pairwise(changes) if old[1] != new[1]]
         starts = tuple([start for start, _ in real_changes])
@@ -115,7 +115,7 @@ class Zone:
         return table.offsets[bisect_right(table.starts, instant, 1) - 1]
 
     def tzinfo_at(self, instant: int) -> tzinfo:
-        """Return the offset at an instant as a fixed tzinfo: both passes of a fold stay distinct."""
+        """Return the offset at an instant as a fixed tzinfo: both passes of a fold are distinct."""
         return timezone(timedelta(seconds=self.offset_at(instant)))
 
     def first_instant(self, wall: int) -> int:
@@ -200,7 +200,7 @@ def _seconds(text: str) -> int:
 
 
 def _weekday_of_month(year: int, month: int, week: int, weekday: int) -> int:
-    """Return the days since the epoch of a weekday: (2, 0) is the second Sunday, week 5 the last."""
+    """Return the days since the epoch of, say, a second Sunday (2, 0); week 5 is the last week."""
     first = date(year, month, 1).toordinal()
     day = first + (weekday - first) % 7 + 7 * (week - 1)
     if week == 5 and date.fromordinal(day).month != month:

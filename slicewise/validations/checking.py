@@ -69,12 +69,12 @@ def _aware(name: str, moment: datetime) -> datetime:
 
 
 def _plan(validation: "AssetValidation", facts: Facts) -> _Plan:
-    rule = validation.rule
+    validation_rule = validation.rule
     try:
-        if rule.needs_spark:
+        if validation_rule.needs_spark:
             facts.check_frame()
-        measures = rule.measures(facts)
-        return _Plan(validation, rule.source(facts) if measures else None, measures)
+        measures = validation_rule.measures(facts)
+        return _Plan(validation, validation_rule.source(facts) if measures else None, measures)
     except Exception as error:
         return _Plan(validation, problem=_problem(error))
 
@@ -90,8 +90,7 @@ def _measured(plans: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception
             measured_values |= _aggregated(group)
         except Exception as error:
             _raise_if_platform(error)
-            # One plan is at fault: measure each plan by itself, so that the other plans are
-            # evaluated.
+            # One plan is at fault: measure each plan by itself, to evaluate the other plans.
             measured_values |= (
                 {id(group[0]): error} if len(group) == 1 else _measured_one_by_one(group)
             )

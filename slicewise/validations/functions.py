@@ -59,8 +59,8 @@ class FunctionRule(Rule):
         if _is_truth_value(returned):
             return Verdict(False, f"{self.name()} says no.")
         raise CannotEvaluateError(
-            f"{self.name()} returned {_a(type(returned).__name__)}; it returns whether the data is"
-            " right, or a text of what is wrong with it"
+            f"{self.name()} returned {_with_article(type(returned).__name__)}; it returns whether"
+            " the data is right, or a text of what is wrong with it"
         )
 
     def _place(self, error: Exception) -> str:
@@ -90,5 +90,5 @@ def _is_truth_value(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # NumPy's, too
 
 
-def _a(noun: str) -> str:
+def _with_article(noun: str) -> str:
     return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

@@ -158,9 +158,9 @@ def column_names(kind: str, columns: tuple[object, ...]) -> tuple[str, ...]:
     if not columns:
         raise DefinitionError(f"{kind} names at least one column")
     names = tuple(column_name(kind, column) for column in columns)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DefinitionError(f"{kind} names the column {names_text(twice)} twice")
+    repeated_names = sorted({name for name in names if names.count(name) > 1})
+    if repeated_names:
+        raise DefinitionError(f"{kind} names the column {names_text(repeated_names)} twice")
     return names
 
 

@@ -102,7 +102,7 @@ class RowCount(Rule):
         too_many = self.most is not None and rows > self.most
         passed = not too_few and not too_many
         end = "." if passed else f" instead of {self._bounds()}."
-        return Verdict(passed, f"There {_are(rows)} {count(rows)}{end}", {"rows": rows})
+        return Verdict(passed, f"There {_is_or_are(rows)} {count(rows)}{end}", {"rows": rows})
 
     def _bounds(self) -> str:
         if self.most is None:
@@ -144,8 +144,7 @@ class FreshWithin(Rule):
         if kind == "timestamp":
             return {"micros": functions.unix_micros(newest)}
         if kind == "timestamp_ntz":
-            # The difference to a timestamp without zone, too: no time zone of a session has an
-            # effect.
+            # The difference of two timestamps without zone: a session's zone has no effect.
             start = functions.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
             return {"micros": functions.timestamp_diff("MICROSECOND", start, newest)}
         if kind == "date":
@@ -182,5 +181,5 @@ def _moment(seen: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def _are(number: int) -> str:
+def _is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"

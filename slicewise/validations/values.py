@@ -25,8 +25,7 @@ __all__ = ["AcceptedValues", "Matches", "NotNull", "Unique", "family"]
 
 _EXAMPLES = 5
 _EXAMPLE_LENGTH = 100
-# Examples are the least value of each of these groups: few and distinct values by one pass over the
-# data.
+# Examples are the least value of each of these groups: few distinct values by one pass over data.
 _EXAMPLE_GROUPS = 8
 
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "decimal"}
@@ -84,7 +83,7 @@ class NotNull(Rule):
         if not seen["failing"]:
             return Verdict(True, f"{count(seen['rows'])}, no null.", observed)
         where = ", ".join(f"{number:,} in {name!r}" for name, number in nulls.items() if number)
-        return Verdict(False, f"{_share(seen)} hold a null: {where}.", observed)
+        return Verdict(False, f"{_failing_share(seen)} hold a null: {where}.", observed)
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,11 @@ class Unique(Rule):
         functions = spark.functions()
         key_texts = [functions.col(f"c{i}").cast("string") for i in range(len(self.columns))]
         text = functions.substring(functions.concat_ws(", ", *key_texts), 1, _EXAMPLE_LENGTH)
-        worst = functions.max_by(text, functions.col("times"), _EXAMPLES)
+        examples = functions.max_by(text, functions.col("times"), _EXAMPLES)
         return {
             "values": functions.count("*"),
             "failing": functions.coalesce(functions.sum("times"), functions.lit(0)),
-            "examples": worst,
+            "examples": examples,
         }
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
@@ -157,8 +156,7 @@ class AcceptedValues(Rule):
 
     def measures(self, facts: Facts) -> dict[str, Column]:
         column, kind = facts.get(self.column), family(self.values[0])
-        # Without this check Spark would cast the column, and fail on the first text that is no
-        # number.
+        # Without this check Spark would cast the column, and fail at a text that is no number.
         if kind is None or column.type.typeName() not in _TYPES[kind]:
             raise CannotEvaluateError(
                 f"{self.column!r} is of type {column.type.simpleString()}, which is compared with"
@@ -233,7 +231,7 @@ def _judged(measured_values: Mapping[str, Any], problem: str) -> Verdict:
     }
     if not measured_values["failing"]:
         return Verdict(True, f"{count(measured_values['rows'])}, all as expected.", observed)
-    message = f"{_share(measured_values)} hold {problem}, such as {names_text(examples)}."
+    message = f"{_failing_share(measured_values)} hold {problem}, such as {names_text(examples)}."
     return Verdict(False, message, observed)
 
 
@@ -241,5 +239,5 @@ def _sorted(examples: Iterable[str | None]) -> list[str]:
     return sorted(example for example in examples if example is not None)
 
 
-def _share(measured_values: Mapping[str, Any]) -> str:
+def _failing_share(measured_values: Mapping[str, Any]) -> str:
     return f"{measured_values['failing']:,} of {count(measured_values['rows'])}"
