@@ -26,49 +26,47 @@ def openlineage_name(uri: str) -> tuple[str, str]:
     if problem is not None or "://" not in canonical:
         return TEXT_NAMESPACE, canonical
     try:
-        split_uri = urlsplit(canonical)
+        url = urlsplit(canonical)
     except ValueError:  # an x-... URI may be written in any way
         return TEXT_NAMESPACE, canonical
-    if not split_uri.scheme or not canonical.lower().startswith(f"{split_uri.scheme}://"):
+    if not url.scheme or not canonical.lower().startswith(f"{url.scheme}://"):
         return TEXT_NAMESPACE, canonical
-    scheme = uri_schemes().get(split_uri.scheme)
-    naming = (scheme and scheme.openlineage) or _NAMINGS.get(split_uri.scheme, _general)
-    return naming(split_uri)
+    scheme = uri_schemes().get(url.scheme)
+    naming = (scheme and scheme.openlineage) or _NAMINGS.get(url.scheme, _general)
+    return naming(url)
 
 
-def _table(split_uri: SplitResult) -> tuple[str, str]:
-    return f"{split_uri.scheme}://{split_uri.netloc}", ".".join(_names(split_uri))
+def _table(url: SplitResult) -> tuple[str, str]:
+    return f"{url.scheme}://{url.netloc}", ".".join(_names(url))
 
 
-def _bigquery(split_uri: SplitResult) -> tuple[str, str]:
-    return "bigquery", ".".join([split_uri.netloc, *_names(split_uri)])
+def _bigquery(url: SplitResult) -> tuple[str, str]:
+    return "bigquery", ".".join([url.netloc, *_names(url)])
 
 
-def _object(split_uri: SplitResult) -> tuple[str, str]:
-    scheme = "gs" if split_uri.scheme == "gcs" else split_uri.scheme
-    return f"{scheme}://{split_uri.netloc}", _path(split_uri).removeprefix("/") or "/"
+def _object(url: SplitResult) -> tuple[str, str]:
+    scheme = "gs" if url.scheme == "gcs" else url.scheme
+    return f"{scheme}://{url.netloc}", _path(url).removeprefix("/") or "/"
 
 
-def _file(split_uri: SplitResult) -> tuple[str, str]:
-    namespace = "file" if split_uri.netloc == "localhost" else f"file://{split_uri.netloc}"
-    return namespace, _path(split_uri)
+def _file(url: SplitResult) -> tuple[str, str]:
+    namespace = "file" if url.netloc == "localhost" else f"file://{url.netloc}"
+    return namespace, _path(url)
 
 
-def _general(split_uri: SplitResult) -> tuple[str, str]:
+def _general(url: SplitResult) -> tuple[str, str]:
     """Return the default of the specification: the namespace scheme:[//authority], the path."""
-    authority = split_uri.netloc.rpartition("@")[2]
-    query = f"?{split_uri.query}" if split_uri.query else ""
-    return f"{split_uri.scheme}://{authority}" if authority else split_uri.scheme, _path(
-        split_uri
-    ) + query
+    authority = url.netloc.rpartition("@")[2]
+    query = f"?{url.query}" if url.query else ""
+    return f"{url.scheme}://{authority}" if authority else url.scheme, _path(url) + query
 
 
-def _path(split_uri: SplitResult) -> str:
-    return unquote(split_uri.path) or "/"
+def _path(url: SplitResult) -> str:
+    return unquote(url.path) or "/"
 
 
-def _names(split_uri: SplitResult) -> list[str]:
-    return [unquote(component) for component in split_uri.path.removeprefix("/").split("/")]
+def _names(url: SplitResult) -> list[str]:
+    return [unquote(component) for component in url.path.removeprefix("/").split("/")]
 
 
 _NAMINGS = {

@@ -89,7 +89,7 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
         "retries": options.retries,
         "retry_delay": _seconds(options.retry_delay),
         "timeout": None if options.timeout is None else _seconds(options.timeout),
-        # Without a key if None, like definitions from before the option: a key is a new version.
+        # No key if None, as in definitions from before the option: a new key makes a new version.
         **({} if options.memory is None else {"memory": memory_bytes(options.memory)}),
         "params": dict(options.params),
         "priority": options.priority,

@@ -1,8 +1,8 @@
 """Folders that this process creates for itself or gives to another user, never through a link.
 
-Folders are opened by descriptor. Each call would look a path up again, and the owner of the folder
-above may put a link in between: root would then give away the target of the link, or write to the
-target.
+Folders are used by descriptor, because each call with a path looks the path up again, and the owner
+of the folder above may put a link in between: root would then give away the target of the link, or
+write to the target.
 """
 
 import os

@@ -186,7 +186,7 @@ class PartitionSet(Collection[Any]):
 
     @property
     def hull(self) -> Interval | None:
-        """The interval from the start of the first window to the end of the last one, or None."""
+        """The span from the first window's start to the last window's end; None without windows."""
         windows = self.space.windows
         if windows is None or not self.slabs:
             return None

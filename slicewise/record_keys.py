@@ -47,7 +47,7 @@ class Record(_RecordContent, PartitionKey, built_in=True):
     __slots__ = ()
 
     def __new__(cls, *args: object, **values: object) -> Self:
-        """Create a key of a people's class from fields by position or name.
+        """Create a key of a subclass from its fields, by position or name.
 
         Raises PartitionKeyError.
         """

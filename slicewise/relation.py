@@ -162,7 +162,7 @@ def _paired(
 ) -> list[tuple[int, int]]:
     """Return the positions of dimensions that pair: equal names, and default names.
 
-    Runtime partitions pair only with the same definition, and never with a list.
+    Runtime partitions pair only with runtime partitions of the same name, never with a list.
     """
     if is_runtime(source) or is_runtime(target):
         return [(0, 0)] if source == target else []

@@ -116,7 +116,7 @@ def _leaves(spec: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
 def cycle_from(name: str, after: Mapping[str, Sequence[str]]) -> list[str] | None:
     """Return a path from an asset to itself along schedules, or None.
 
-    The assets ``after[x]`` are scheduled by x.
+    A write of an asset in ``after[x]`` makes x due.
     """
     paths = [[name]]
     visited: set[str] = set()

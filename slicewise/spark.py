@@ -44,7 +44,7 @@ _PRELOADED = (
 # is retried on another server, and the worker decides about the retry of a whole run.
 _MAX_RETRIES, _MAX_BACKOFF_MS = 6, 4000
 
-# The prefix of such lines in Java's stack traces, and the most characters of a line in a sentence.
+# The prefix of causes in Java's stack traces, and the most characters of a cause in a message.
 _CAUSE, _CAUSE_LENGTH = "Caused by: ", 300
 
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"

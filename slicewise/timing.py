@@ -77,7 +77,7 @@ def _timezone(declared: object, partition: Partition) -> str:
 
 
 def _windows(schedule: Schedule, timezone: str, start: When, end: When) -> PartitionByInterval:
-    """Return the windows between ticks, which read the bounds for each kind of schedule."""
+    """Return the definition of windows between ticks, which parses the bounds for any schedule."""
     cadence = schedule if isinstance(schedule, str | timedelta) else "@daily"
     try:
         return PartitionByInterval(cadence, timezone=timezone, start=start, end=end)

@@ -39,8 +39,7 @@ class UriScheme:
     has_container: bool = False
     """Whether the text before an ``@`` is part of the location's name, and not a login."""
     openlineage: OpenLineageNaming | None = None
-    """OpenLineage's (namespace, name) of a canonical URI, already split; None: the default naming.
-    """
+    """OpenLineage's (namespace, name) of a split canonical URI; None: the default naming."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

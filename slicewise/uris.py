@@ -76,23 +76,23 @@ def checked_uri(text: str) -> tuple[str, str | None]:
 
 def uri_path(uri: str) -> Path:
     """Return the folder of a ``file:`` URI, decoded. Raises ValueError for any other URI."""
-    split_uri = urlsplit(uri)
-    if split_uri.scheme.lower() != "file":
+    url = urlsplit(uri)
+    if url.scheme.lower() != "file":
         raise ValueError(f"{uri!r} is not a file: URI")
-    if (split_uri.hostname or "localhost") != "localhost":
-        raise ValueError(f"{uri!r} is on the host {split_uri.hostname}, not on this one")
-    return Path("/" + unquote(split_uri.path).strip("/"))
+    if (url.hostname or "localhost") != "localhost":
+        raise ValueError(f"{uri!r} is on the host {url.hostname}, not on this one")
+    return Path("/" + unquote(url.path).strip("/"))
 
 
-def _canonical(split_uri: SplitResult, scheme: UriScheme | None) -> str:
-    path = _canonical_path(split_uri.path)
+def _canonical(url: SplitResult, scheme: UriScheme | None) -> str:
+    path = _canonical_path(url.path)
     if scheme is None:
-        return _joined(split_uri.scheme, split_uri.netloc, path, split_uri.query)
+        return _joined(url.scheme, url.netloc, path, url.query)
     if scheme.name == "file":
         path = _file_path(path)
     if scheme.components is not None:
         _check_components(path, scheme)
-    return _joined(scheme.name, _canonical_host(split_uri, scheme), path, split_uri.query)
+    return _joined(scheme.name, _canonical_host(url, scheme), path, url.query)
 
 
 def _joined(scheme: str, netloc: str, path: str, query: str) -> str:
@@ -100,25 +100,25 @@ def _joined(scheme: str, netloc: str, path: str, query: str) -> str:
     return f"{scheme}://{netloc}{path}" + (f"?{ordered}" if ordered else "")
 
 
-def _canonical_host(split_uri: SplitResult, scheme: UriScheme) -> str:
-    # Names of buckets and projects keep their case: `split_uri.hostname` would lower it.
-    container, separator, host = split_uri.netloc.rpartition("@")
-    if split_uri.port is not None or host.endswith(":"):
+def _canonical_host(url: SplitResult, scheme: UriScheme) -> str:
+    # Names of buckets and projects keep their case: `url.hostname` would lower it.
+    container, separator, host = url.netloc.rpartition("@")
+    if url.port is not None or host.endswith(":"):
         host = host.rpartition(":")[0]
     host = host or scheme.default_host or ""
     if not host:
         raise ValueError(f"a {scheme.name} URI needs a host")
     if scheme.has_port:
-        host = f"{host.lower()}:{_port(split_uri, scheme)}"
-    elif split_uri.port is not None and not scheme.drops_port:
+        host = f"{host.lower()}:{_port(url, scheme)}"
+    elif url.port is not None and not scheme.drops_port:
         raise ValueError(f"a {scheme.name} URI has no port")
     elif scheme.default_host:
         host = host.lower()
     return f"{container}{separator}{host}"
 
 
-def _port(split_uri: SplitResult, scheme: UriScheme) -> int:
-    port = scheme.port if split_uri.port is None else split_uri.port
+def _port(url: SplitResult, scheme: UriScheme) -> int:
+    port = scheme.port if url.port is None else url.port
     if port is None:
         raise ValueError(f"a {scheme.name} URI needs a port")
     return port

@@ -64,7 +64,7 @@ class OffsetTable(NamedTuple):
 
     @classmethod
     def of(cls, changes: list[tuple[int, int]], end: int) -> "OffsetTable":
-        """Build a table from (instant, offset) pairs in order; pairs without a change are dropped."""
+        """Build a table from ordered (instant, offset) pairs, without pairs that change nothing."""
         real_changes = [changes[0]]
         real_changes += [new for old, new in pairwise(changes) if old[1] != new[1]]
         starts = tuple([start for start, _ in real_changes])
