@@ -115,18 +115,18 @@ class PartitionSet(Collection[Any]):
         return number < slab.stop and segment in slab.segments
 
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, place: int) -> Any: ...
     @overload
-    def __getitem__(self, index: slice) -> "PartitionSet": ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, place: slice) -> "PartitionSet": ...
+    def __getitem__(self, place: int | slice) -> Any:
         """Return the key at a position, or the set of the keys from one position up to another.
 
         Raises IndexError beyond the last key, ValueError for a slice with a step.
         """
-        if isinstance(index, int):
-            position = range(len(self))[index]
+        if isinstance(place, int):
+            position = range(len(self))[place]
             return next(iter(self[position : position + 1]))
-        positions = range(len(self))[index]
+        positions = range(len(self))[place]
         if positions.step != 1:
             raise ValueError("a set of partitions is sliced without a step")
         return PartitionSet(self.definition, self._cut(positions.start, positions.stop))
@@ -195,7 +195,7 @@ class PartitionSet(Collection[Any]):
 
     @cached_property
     def text(self) -> str:
-        """The set as a selection text, which `select` reads; the empty set has the empty text."""
+        """The set as a selection, which `select` reads back; the empty set has the empty text."""
         from slicewise.selection_text import selection_text
 
         return selection_text(self)
