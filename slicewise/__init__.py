@@ -1,4 +1,4 @@
-"""Slicewise: partition-aware data assets. What definition files import."""
+"""Slicewise: partition-aware data assets. The names that definition files import."""
 
 from slicewise import testing as testing
 from slicewise.assets import Asset, asset

@@ -1,6 +1,6 @@
-"""The names under which OpenLineage knows the places that URIs name.
+"""The names by which OpenLineage identifies the locations of URIs.
 
-After OpenLineage's naming of datasets (its ``spec/Naming.md``).
+The names follow OpenLineage's naming of datasets (its ``spec/Naming.md``).
 """
 
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -11,62 +11,62 @@ from slicewise.uris import checked_uri
 __all__ = ["TEXT_NAMESPACE", "openlineage_name"]
 
 TEXT_NAMESPACE = "slicewise"
-"""The namespace of texts that are no URI."""
+"""The namespace of texts that are not URIs."""
 
 
 def openlineage_name(uri: str) -> tuple[str, str]:
-    """OpenLineage's (namespace, name) of the dataset at a URI, however the URI is written.
+    """Return OpenLineage's (namespace, name) of the dataset at a URI, for any spelling of the URI.
 
-    The URI is normalised first, so that it has no login. Names are decoded. A scheme without a
-    naming of its own gets ``(scheme://authority, path)``, a query being part of the name. Text
-    that is no URI, or breaks the rule of its scheme, has no semantics (AIP-60): it is the name
-    itself, in the namespace ``slicewise``. Raises ValueError for ``airflow://``.
+    The URI is normalised first, so that the URI has no login. Names are decoded. A scheme without a
+    naming of its own gets ``(scheme://authority, path)``, with the query as part of the name. A
+    text that is not a URI, or that breaks the rules of its scheme, has no semantics (AIP-60): the
+    text is the name, in the namespace ``slicewise``. Raises ValueError for ``airflow://``.
     """
     canonical, problem = checked_uri(uri)
     if problem is not None or "://" not in canonical:
         return TEXT_NAMESPACE, canonical
     try:
-        parts = urlsplit(canonical)
+        url = urlsplit(canonical)
     except ValueError:  # an x-... URI may be written in any way
         return TEXT_NAMESPACE, canonical
-    if not parts.scheme or not canonical.lower().startswith(f"{parts.scheme}://"):
+    if not url.scheme or not canonical.lower().startswith(f"{url.scheme}://"):
         return TEXT_NAMESPACE, canonical
-    rule = uri_schemes().get(parts.scheme)
-    naming = (rule and rule.openlineage) or _NAMINGS.get(parts.scheme, _general)
-    return naming(parts)
+    scheme = uri_schemes().get(url.scheme)
+    naming = (scheme and scheme.openlineage) or _NAMINGS.get(url.scheme, _general)
+    return naming(url)
 
 
-def _table(parts: SplitResult) -> tuple[str, str]:
-    return f"{parts.scheme}://{parts.netloc}", ".".join(_names(parts))
+def _table(url: SplitResult) -> tuple[str, str]:
+    return f"{url.scheme}://{url.netloc}", ".".join(_names(url))
 
 
-def _bigquery(parts: SplitResult) -> tuple[str, str]:
-    return "bigquery", ".".join([parts.netloc, *_names(parts)])
+def _bigquery(url: SplitResult) -> tuple[str, str]:
+    return "bigquery", ".".join([url.netloc, *_names(url)])
 
 
-def _object(parts: SplitResult) -> tuple[str, str]:
-    scheme = "gs" if parts.scheme == "gcs" else parts.scheme
-    return f"{scheme}://{parts.netloc}", _path(parts).removeprefix("/") or "/"
+def _object(url: SplitResult) -> tuple[str, str]:
+    scheme = "gs" if url.scheme == "gcs" else url.scheme
+    return f"{scheme}://{url.netloc}", _path(url).removeprefix("/") or "/"
 
 
-def _file(parts: SplitResult) -> tuple[str, str]:
-    namespace = "file" if parts.netloc == "localhost" else f"file://{parts.netloc}"
-    return namespace, _path(parts)
+def _file(url: SplitResult) -> tuple[str, str]:
+    namespace = "file" if url.netloc == "localhost" else f"file://{url.netloc}"
+    return namespace, _path(url)
 
 
-def _general(parts: SplitResult) -> tuple[str, str]:
-    """As the specification has it: a namespace is scheme:[//authority], a name the path."""
-    authority = parts.netloc.rpartition("@")[2]
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme}://{authority}" if authority else parts.scheme, _path(parts) + query
+def _general(url: SplitResult) -> tuple[str, str]:
+    """Return the default of the specification: the namespace scheme:[//authority], the path."""
+    authority = url.netloc.rpartition("@")[2]
+    query = f"?{url.query}" if url.query else ""
+    return f"{url.scheme}://{authority}" if authority else url.scheme, _path(url) + query
 
 
-def _path(parts: SplitResult) -> str:
-    return unquote(parts.path) or "/"
+def _path(url: SplitResult) -> str:
+    return unquote(url.path) or "/"
 
 
-def _names(parts: SplitResult) -> list[str]:
-    return [unquote(component) for component in parts.path.removeprefix("/").split("/")]
+def _names(url: SplitResult) -> list[str]:
+    return [unquote(component) for component in url.path.removeprefix("/").split("/")]
 
 
 _NAMINGS = {

@@ -1,4 +1,4 @@
-"""What options may say. Each check raises DefinitionError, which says what would be right."""
+"""Checks of options' values. Each check raises a DefinitionError that names the valid values."""
 
 import json
 import math
@@ -15,7 +15,7 @@ PRIORITY_LIMIT = 1_000
 RETRIES_LIMIT = 100
 MAX_ACTIVE_RUNS_LIMIT = 1_000_000
 STRATEGY_LIMIT = 1_000_000
-# No pause between two tries is longer, however often it has doubled.
+# The longest pause between two attempts, however often the pause was doubled.
 LONGEST_RETRY_DELAY = timedelta(hours=1)
 RESERVED_NAMES = ("self", "context", "spark")
 Columns = Iterable[str] | Mapping[str, str | None] | None
@@ -30,7 +30,7 @@ _CHOICES = {
 
 
 def check_options(options: RunOptions) -> None:
-    """Look at each option by itself; those of time and of upstream assets have other homes."""
+    """Check each option by itself; options of time and of upstream assets are checked elsewhere."""
     _check_choices(options)
     _check_strategy(options.strategy)
     _check_counts(options)
@@ -41,7 +41,7 @@ def check_options(options: RunOptions) -> None:
 
 
 def check_name(name: object) -> None:
-    """Raise DefinitionError for what cannot be the name of an asset."""
+    """Raise DefinitionError for a value that cannot be the name of an asset."""
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError("the name of an asset is a text that is not blank")
     if len(name) > NAME_LIMIT:
@@ -50,7 +50,7 @@ def check_name(name: object) -> None:
         raise DefinitionError(
             "the name of an asset has no control characters and no space around it"
         )
-    if "/" in name or name in (".", ".."):  # it is a part of the address of the asset's page
+    if "/" in name or name in (".", ".."):  # the address of the asset's page contains the name
         raise DefinitionError('the name of an asset has no / in it, and is not "." or ".."')
     if name in RESERVED_NAMES:
         raise DefinitionError(
@@ -60,7 +60,7 @@ def check_name(name: object) -> None:
 
 
 def columns_json(columns: Columns) -> list[dict[str, str | None]] | None:
-    """Declared columns as ``[{"name": ..., "type": ...}]``. Raises DefinitionError."""
+    """Return declared columns as ``[{"name": ..., "type": ...}]``. Raises DefinitionError."""
     if columns is None:
         return None
     if isinstance(columns, str) or not isinstance(columns, Iterable):
@@ -68,23 +68,23 @@ def columns_json(columns: Columns) -> list[dict[str, str | None]] | None:
             f"columns is a list of names, or maps names to types, not {columns!r}"
         )
     types: Mapping[str, object] = columns if isinstance(columns, Mapping) else {}
-    seen: set[str] = set()
-    found: list[dict[str, str | None]] = []
+    names: set[str] = set()
+    columns_with_types: list[dict[str, str | None]] = []
     for name in columns:
         if not isinstance(name, str) or not name.strip():
             raise DefinitionError(f"columns: the name of a column is a text, not {name!r}")
-        if name in seen:
+        if name in names:
             raise DefinitionError(f"columns: {name!r} is named twice")
         type_ = types.get(name)
         if type_ is not None and (not isinstance(type_, str) or not type_.strip()):
             raise DefinitionError(f"columns: the type of {name!r} is a text, not {type_!r}")
-        seen.add(name)
-        found.append({"name": name, "type": type_})
-    return found
+        names.add(name)
+        columns_with_types.append({"name": name, "type": type_})
+    return columns_with_types
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise DefinitionError for what is neither a text nor None."""
+    """Raise DefinitionError for a value that is neither a text nor None."""
     if value is not None and not isinstance(value, str):
         raise DefinitionError(f"{name} is a text, not {value!r}")
 
@@ -102,7 +102,7 @@ def _check_choices(options: RunOptions) -> None:
     for name, allowed in _CHOICES.items():
         value = getattr(options, name)
         if value not in allowed:
-            shown = " or ".join(f'"{one}"' for one in allowed)
+            shown = " or ".join(f'"{choice}"' for choice in allowed)
             raise DefinitionError(f"{name} is {shown}, not {value!r}")
     for name in ("depends_on_past", "paused"):
         value = getattr(options, name)
@@ -164,7 +164,7 @@ def _check_spans(options: RunOptions) -> None:
             raise DefinitionError(f"memory: {error}; leave it out for no limit") from None
     delay = options.retry_delay
     if not isinstance(delay, timedelta) and delay > timedelta.max.total_seconds():
-        # A shorter one acts as an hour: files with such a one are in force.
+        # A shorter delay acts as an hour at most: files with longer delays than that exist.
         raise DefinitionError(f"retry_delay is at most an hour, not {delay!r}; write 3600")
 
 
@@ -177,7 +177,7 @@ def _is_span(value: object) -> bool:
         return value >= timedelta(0)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    # Compared with an integer of any size, which no float may be able to hold; NaN is refused too.
+    # An integer may be too large for a float, so it is only compared; NaN is refused, too.
     return 0 <= value < math.inf
 
 
@@ -188,7 +188,7 @@ def _check_texts(options: RunOptions) -> None:
         check_text(name, getattr(options, name))
     conf: object = options.spark_conf
     if not isinstance(conf, Mapping) or not all(
-        isinstance(one, str) for pair in conf.items() for one in pair
+        isinstance(text, str) for pair in conf.items() for text in pair
     ):
         raise DefinitionError(f"spark_conf maps texts to texts, not {conf!r}")
 

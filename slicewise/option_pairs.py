@@ -1,4 +1,4 @@
-"""Options that act only together with others: what would be ignored is refused."""
+"""Checks of options that act only together with others: ignored options are refused."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 
 def with_plain_time(options: "RunOptions") -> "RunOptions":
-    """Return options whose schedule, if it is a single term of time, is the text or timedelta that
-    says the same, with the term's time zone. Raises DefinitionError where two zones are written.
+    """Return options with a schedule of one time term written as the equal text or timedelta.
+
+    The term's time zone becomes the option ``timezone``. Raises DefinitionError if two different
+    time zones are written.
     """
     schedule, timezone = plain_time(options.schedule)
     if schedule is options.schedule:
@@ -27,9 +29,9 @@ def with_plain_time(options: "RunOptions") -> "RunOptions":
 
 
 def check_pairs(options: "RunOptions", partition: PartitionDefinition | None) -> None:
-    """Raise DefinitionError for an option that does nothing beside the others.
+    """Raise DefinitionError for an option that has no effect with the other options.
 
-    ``partition`` is how the asset is cut, also where ``"auto"`` was written.
+    ``partition`` is the resolved partition definition, also if ``"auto"`` was written.
     """
     has_windows = partition is not None and partition.time_dimension is not None
     _check_past(options, has_windows)
@@ -64,7 +66,7 @@ def _check_bounds(options: "RunOptions") -> None:
 
 
 def _check_ticks(shown: str, options: "RunOptions", has_windows: bool) -> None:
-    """Refuse an option that chooses among the windows that a tick of a schedule makes."""
+    """Refuse an option that chooses among the windows that a tick of a schedule makes due."""
     if not isinstance(options.schedule, str | timedelta):
         raise DefinitionError(
             f"{shown} acts at the ticks of a schedule by time, and {_schedule_of(options)};"

@@ -1,4 +1,4 @@
-"""The options of an asset's function, written once: fields and JSON."""
+"""The options of an asset's function, defined once: fields and JSON."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -63,7 +63,7 @@ class RunOptions:
     on_failure: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        # A generator would be empty at its second reading, and whoever shares a dict may change it.
+        # A generator would be empty at its second reading, and other code may change a dict.
         fields = vars(self)
         for name in _READ_ONCE & fields.keys():
             object.__setattr__(self, name, read_once(fields[name]))
@@ -72,7 +72,7 @@ class RunOptions:
 
 
 def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
-    """What the server needs to know of a producer's options, as JSON; times are resolved."""
+    """Return the options of a producer that the server needs, as JSON; times are resolved."""
     return {
         "partition": partition_json(timing.partition),
         "schedule": schedule_json(options.schedule),
@@ -89,7 +89,7 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
         "retries": options.retries,
         "retry_delay": _seconds(options.retry_delay),
         "timeout": None if options.timeout is None else _seconds(options.timeout),
-        # Left out, as in definitions from before the option: a new key makes a new version.
+        # No key if None, as in definitions from before the option: a new key makes a new version.
         **({} if options.memory is None else {"memory": memory_bytes(options.memory)}),
         "params": dict(options.params),
         "priority": options.priority,
@@ -106,18 +106,18 @@ def options_json(options: RunOptions, timing: Timing) -> dict[str, Any]:
 
 
 def hooks_of(options: RunOptions) -> dict[str, Callable[..., Any]]:
-    """Return the functions that are called after a run, by the option that names each."""
-    both = {"on_success": options.on_success, "on_failure": options.on_failure}
-    return {name: hook for name, hook in both.items() if hook is not None}
+    """Return the functions that are called after a run, by the name of the option."""
+    hooks = {"on_success": options.on_success, "on_failure": options.on_failure}
+    return {name: hook for name, hook in hooks.items() if hook is not None}
 
 
 def partition_json(partition: PartitionDefinition | None) -> dict[str, Any] | None:
-    """Return a partition definition, or none, as JSON."""
+    """Return a partition definition as JSON, or None for None."""
     return None if partition is None else partition.to_json()
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy of a mapping; the value itself where it cannot be copied, for the checks."""
+    """Return a copy of a value; the value itself if it cannot be copied, for the later checks."""
     try:
         return deepcopy(value)
     except Exception:

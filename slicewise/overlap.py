@@ -1,4 +1,4 @@
-"""Windows of one definition that overlap windows of another, whole sets at a time."""
+"""Windows of one definition that overlap windows of another, computed for whole sets at a time."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -7,26 +7,26 @@ from slicewise.windows import Windows
 
 Span = tuple[int, int]
 Ranges = tuple[Sequence[int], Sequence[int]]
-"""Ranges of window numbers in order, as two columns: their firsts and their stops."""
+"""Ranges of window numbers in order, as two columns: first numbers and stop numbers."""
 
 
 def overlapping(source: Windows, ranges: Ranges, target: Windows) -> list[Span]:
-    """Return numbers of the target's windows that overlap ranges of the source's, as merged ranges.
+    """Return the numbers of target windows that overlap ranges of source windows, as merged ranges.
 
-    The target's bounds and exclusions are not looked at.
+    The bounds and exclusions of the target are ignored.
     """
     firsts, stops = ranges
     (since,), (until,) = source.ticks.at(firsts[:1]), source.ticks.at(stops[-1:])
     first, stop = target.ticks.rank(since + 1) - 1, target.ticks.rank(until)
     if stop - first < len(firsts):
-        return merged(_each_hit(source, firsts, stops, target, first, stop))
+        return merged(_overlapped_windows(source, firsts, stops, target, first, stop))
     starts = [start + 1 for start in source.ticks.at(firsts)]
-    afters = target.ticks.ranks(starts)
+    upper_ranks = target.ticks.ranks(starts)
     ends = target.ticks.ranks(source.ticks.at(stops))
-    return merged((after - 1, end) for after, end in zip(afters, ends, strict=True))
+    return merged((after - 1, end) for after, end in zip(upper_ranks, ends, strict=True))
 
 
-def _each_hit(
+def _overlapped_windows(
     source: Windows,
     firsts: Sequence[int],
     stops: Sequence[int],
@@ -34,29 +34,30 @@ def _each_hit(
     first: int,
     stop: int,
 ) -> Iterable[Span]:
-    """The windows from first to stop - 1 of the target that a range hits, one by one.
+    """Yield a range for each window of the target, from first to stop - 1, that a source range
+    overlaps.
 
-    Faster where many ranges lie in few windows: hours that make up days.
+    This way is faster where many ranges lie in few windows, such as hours in days.
     """
     edges = target.ticks.ticks(first, stop + 1)
     lows = source.ticks.ranks([edge + 1 for edge in edges])
     highs = source.ticks.ranks(edges)
-    place, last = 0, len(firsts)
+    position, last = 0, len(firsts)
     for number in range(first, stop):
         low, high = lows[number - first] - 1, highs[number - first + 1]
-        place = bisect_right(stops, low, place)
-        if place == last:
+        position = bisect_right(stops, low, position)
+        if position == last:
             return
-        if firsts[place] < high:
+        if firsts[position] < high:
             yield number, number + 1
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Spans whose starts and ends ascend, with those that touch in one."""
-    found: list[Span] = []
+    """Merge adjacent and overlapping spans; starts and ends of the spans must ascend."""
+    merged_spans: list[Span] = []
     for first, stop in spans:
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], stop)
+        if merged_spans and first <= merged_spans[-1][1]:
+            merged_spans[-1] = (merged_spans[-1][0], stop)
         else:
-            found.append((first, stop))
-    return found
+            merged_spans.append((first, stop))
+    return merged_spans

@@ -1,8 +1,8 @@
-"""Folders that this process makes for itself or gives to another user: by descriptor, never by way
-of a link.
+"""Folders that this process creates for itself or gives to another user, never through a link.
 
-A path is looked up anew by each call, and whoever owns the folder above may put a link in between:
-root would then give away, or write to, whatever the link names.
+Folders are used by descriptor, because each call with a path looks the path up again, and the owner
+of the folder above may put a link in between: root would then give away the target of the link, or
+write to the target.
 """
 
 import os
@@ -14,24 +14,24 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class ForeignFolderError(OSError):
-    """A folder is a link, or another user's, and so nothing is done in it."""
+    """A folder is a link or belongs to another user, and is therefore not used."""
 
 
 def own_folder(folder: Path, *, user: tuple[int, int] | None = None, mode: int = 0o755) -> Path:
-    """Make the folder, or take the one that is there; return its path.
+    """Create the folder, or take the existing one; return its path.
 
-    It belongs to ``user`` (user and group), or to this process's own user without one, and has the
-    mode. The folder above has to be there. Raises ForeignFolderError for a link, for what is no
-    folder, and for a folder of another user.
+    The folder belongs to ``user`` (user and group), by default to this process's own user, and has
+    the mode. The folder above has to exist. Raises ForeignFolderError for a link, for a path that
+    is not a folder, and for a folder of another user.
     """
-    with OpenFolder(folder.parent) as above:
-        own = above.make(folder.name, user=user, mode=mode)
-        own.close()
+    with OpenFolder(folder.parent) as parent:
+        opened_folder = parent.make(folder.name, user=user, mode=mode)
+        opened_folder.close()
     return folder
 
 
 class OpenFolder:
-    """A folder by its descriptor; links below it are not followed."""
+    """A folder, held by its descriptor; links below the folder are not followed."""
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         self.path = path
@@ -46,64 +46,65 @@ class OpenFolder:
         self.close()
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self.descriptor)
 
     def make(
         self, name: str, *, user: tuple[int, int] | None = None, mode: int = 0o755
     ) -> "OpenFolder":
-        """Make a folder in this one, or take the one that is there, as `own_folder` does."""
+        """Create a folder in this one, or take the existing one, as `own_folder` does."""
         path = self.path / name
         with suppress(FileExistsError):
-            # Nobody else's until it has its owner.
+            # No other user can use the folder until the folder has its owner.
             os.mkdir(name, 0o700, dir_fd=self.descriptor)
         try:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            own = OpenFolder(path, os.open(name, flags, dir_fd=self.descriptor))
+            opened_folder = OpenFolder(path, os.open(name, flags, dir_fd=self.descriptor))
         except NotADirectoryError:
             raise ForeignFolderError(
                 f"{path} is a link or a file, and is to be a folder of Slicewise's own: remove it."
             ) from None
         try:
-            own.belong(user, mode)
+            opened_folder.belong(user, mode)
         except BaseException:
-            own.close()
+            opened_folder.close()
             raise
-        return own
+        return opened_folder
 
     def belong(self, user: tuple[int, int] | None, mode: int) -> None:
-        """Give the folder its owner and its mode. Raises ForeignFolderError for another's."""
-        found = os.fstat(self.descriptor)
-        wanted, _ = user or (os.geteuid(), os.getegid())
-        # This process's own where it ended between making and giving away.
-        if found.st_uid not in (wanted, os.geteuid()):
+        """Give the folder its owner and mode. Raises ForeignFolderError if another user owns it."""
+        status = os.fstat(self.descriptor)
+        owner, _ = user or (os.geteuid(), os.getegid())
+        # An earlier process may have ended before the folder got its owner.
+        if status.st_uid not in (owner, os.geteuid()):
             raise ForeignFolderError(
-                f"{self.path} belongs to the user {found.st_uid}, and is to belong to {wanted}:"
+                f"{self.path} belongs to the user {status.st_uid}, and is to belong to {owner}:"
                 " another user may have made it. Look at what is in it, and remove it."
             )
-        if user is not None and (found.st_uid, found.st_gid) != user:
+        if user is not None and (status.st_uid, status.st_gid) != user:
             os.fchown(self.descriptor, *user)
-        if stat.S_IMODE(found.st_mode) != mode:
+        if stat.S_IMODE(status.st_mode) != mode:
             os.fchmod(self.descriptor, mode)
 
 
 def take_folder(folder: Path, *, back_from: int | None = None) -> bool:
-    """See that nobody else can write to a folder; return whether it was taken back from a user.
+    """Ensure that no other user can write to a folder; return whether it was taken back from a
+    user.
 
-    As root a folder of the user ``back_from`` becomes root's own. Raises ForeignFolderError where
-    the folder is another user's, or open to others.
+    As root, a folder of the user ``back_from`` becomes root's own. Raises ForeignFolderError if the
+    folder belongs to another user.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     with OpenFolder(folder, os.open(folder, flags)) as opened:
-        found = os.fstat(opened.descriptor)
-        is_taken_back = found.st_uid == back_from != os.geteuid()
+        status = os.fstat(opened.descriptor)
+        is_taken_back = status.st_uid == back_from != os.geteuid()
         if is_taken_back:
             os.fchown(opened.descriptor, os.geteuid(), os.getegid())
-        elif found.st_uid != os.geteuid():
+        elif status.st_uid != os.geteuid():
             raise ForeignFolderError(
-                f"{folder} belongs to the user {found.st_uid}: give it to {os.geteuid()}, as whom"
+                f"{folder} belongs to the user {status.st_uid}: give it to {os.geteuid()}, as whom"
                 " this server runs, with the mode 711."
             )
-        if is_taken_back or found.st_mode & _OTHERS_MAY_WRITE:
+        if is_taken_back or status.st_mode & _OTHERS_MAY_WRITE:
             os.fchmod(opened.descriptor, 0o711)
     return is_taken_back

@@ -14,9 +14,9 @@ Json = Mapping[str, Any]
 
 
 def pairing_notes(declared: Json) -> Iterator[tuple[Json, str]]:
-    """Yield a sentence for each pair of assets whose segments do not pair, with the producer.
+    """Yield the producer and a sentence for each pair of assets whose segments do not pair.
 
-    `declared` is what `load_bundle` reports.
+    `declared` is the report of `load_bundle`.
     """
     by_name = {asset["name"]: asset["partition"] for asset in declared["assets"]}
     for producer in declared["producers"]:
@@ -35,22 +35,24 @@ def _sentence(producer: Json, name: str, spec: Json | None) -> str:
     downstream, upstream = map(PartitionDefinition.from_json, (producer["partition"], spec))
     if is_runtime(downstream) or is_runtime(upstream):
         return ""
-    mine, theirs = downstream.space.segment_names, upstream.space.segment_names
-    if not mine or not theirs:
+    downstream_names, upstream_names = downstream.space.segment_names, upstream.space.segment_names
+    if not downstream_names or not upstream_names:
         return ""
     pairs = paired_segments(downstream, upstream)
     if not pairs:
         return (
-            f"its segments ({', '.join(mine)}) and those of {name!r} ({', '.join(theirs)}) do not"
+            f"its segments ({', '.join(downstream_names)}) and those of {name!r}"
+            f" ({', '.join(upstream_names)}) do not"
             f" pair, so that each partition needs all of these; give the dimensions that are"
             " the same one name (name=... on the definition)"
         )
-    for own, other in pairs:
-        keys = set(downstream.space.segments.lists[own].keys)
-        if not keys & set(upstream.space.segments.lists[other].keys):
+    for downstream_position, upstream_position in pairs:
+        keys = set(downstream.space.segments.lists[downstream_position].keys)
+        if not keys & set(upstream.space.segments.lists[upstream_position].keys):
             return (
-                f"its segments {mine[own]!r} have no key in common with {theirs[other]!r} of"
-                f" {name!r}, so that no partition is ever made; give them names that differ if"
+                f"its segments {downstream_names[downstream_position]!r} have no key in common"
+                f" with {upstream_names[upstream_position]!r} of {name!r}, so that no partition is"
+                f" ever made; give them names that differ if"
                 " they are not the same"
             )
     return ""

@@ -1,4 +1,4 @@
-"""Sets of partitions of one definition that stay small where keys are contiguous."""
+"""Sets of partitions of one definition that stay small if the keys are contiguous."""
 
 import math
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from slicewise.windows import WindowSequence
 
 
 class PartitionRange(NamedTuple):
-    """Neighbouring windows (None without a time dimension), each with the same segments' texts."""
+    """Adjacent windows (None without a time dimension) that all have the same segment texts."""
 
     first: Interval | None
     last: Interval | None
@@ -25,17 +25,18 @@ class PartitionRange(NamedTuple):
 
 
 class PartitionSet(Collection[Any]):
-    """Some partitions of one definition (None: the one partition of what is not partitioned).
+    """Some partitions of one definition (None: the single partition of an unpartitioned asset).
 
-    Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Made by
-    `definition.select`, by mappings, and by `PartitionSet.of`. Sets of one `PartitionAtRuntime`
-    combine and compare by their keys, whatever else the snapshots of their definitions hold.
+    Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Created
+    by `definition.select`, by mappings, and by `PartitionSet.of`. Sets of one `PartitionAtRuntime`
+    combine and compare by their keys, even if the snapshots of their definitions hold different
+    keys.
 
-    Of a set that a mapping made, `nonexistent` names the partitions that the mapping reaches and
-    the definition does not have. They are of two kinds: `excluded` ones, which `exclude=` takes out
-    and no partition needs, and those outside the definition's bounds, and segments that it lacks.
-    `blocking` names the second kind, as far as they are needed: a mapping with
-    `nonexistent="ignore"` does without windows outside the bounds.
+    For a set that a mapping created, `nonexistent` names the partitions that the mapping reaches
+    and the definition does not have. Two kinds exist: `excluded` partitions, which `exclude=` takes
+    out and no partition needs; and partitions outside the definition's bounds or of unknown
+    segments. `blocking` names the second kind, as far as needed: a mapping with
+    `nonexistent="ignore"` does not need windows outside the bounds.
     """
 
     definition: PartitionDefinition | None
@@ -68,9 +69,10 @@ class PartitionSet(Collection[Any]):
 
     @classmethod
     def of(cls, definition: PartitionDefinition | None, keys: Iterable[object]) -> "PartitionSet":
-        """The set of those keys. Raises PartitionKeyError for what is no key of the definition.
+        """Return the set of the given keys. Raises PartitionKeyError for a key that the definition
+        does not have.
 
-        A `PartitionAtRuntime` without a snapshot takes any.
+        A `PartitionAtRuntime` without a snapshot accepts any key.
         """
         keys = list(keys)
         definition = with_keys(definition, keys)
@@ -84,7 +86,7 @@ class PartitionSet(Collection[Any]):
 
     @property
     def needs_none(self) -> bool:
-        """Whether a mapping reached partitions here and none of them is needed."""
+        """Whether a mapping reached partitions and none of these partitions is needed."""
         return not self and bool(self.nonexistent) and not self.blocking
 
     def __len__(self) -> int:
@@ -106,10 +108,10 @@ class PartitionSet(Collection[Any]):
         if numbers is None:
             return False
         number, segment = numbers
-        place = bisect_right(self.slabs, (number, math.inf)) - 1
-        if place < 0:
+        position = bisect_right(self.slabs, (number, math.inf)) - 1
+        if position < 0:
             return False
-        slab = self.slabs[place]
+        slab = self.slabs[position]
         return number < slab.stop and segment in slab.segments
 
     @overload
@@ -117,17 +119,17 @@ class PartitionSet(Collection[Any]):
     @overload
     def __getitem__(self, place: slice) -> "PartitionSet": ...
     def __getitem__(self, place: int | slice) -> Any:
-        """The key at a place, or the set of the keys from one place up to another.
+        """Return the key at a position, or the set of the keys from one position up to another.
 
         Raises IndexError beyond the last key, ValueError for a slice with a step.
         """
         if isinstance(place, int):
-            wanted = range(len(self))[place]
-            return next(iter(self[wanted : wanted + 1]))
-        places = range(len(self))[place]
-        if places.step != 1:
+            position = range(len(self))[place]
+            return next(iter(self[position : position + 1]))
+        positions = range(len(self))[place]
+        if positions.step != 1:
             raise ValueError("a set of partitions is sliced without a step")
-        return PartitionSet(self.definition, self._cut(places.start, places.stop))
+        return PartitionSet(self.definition, self._cut(positions.start, positions.stop))
 
     def _cut(self, start: int, stop: int) -> Iterator[Slab]:
         for slab in self.slabs:
@@ -140,24 +142,24 @@ class PartitionSet(Collection[Any]):
     def _cut_slab(
         self, windows: Sequence[Interval | None], segments: list[int], start: int, stop: int
     ) -> Iterator[Slab]:
-        """Places of one slab: whole windows, and those at either end with some segments only."""
+        """Yield the given positions of a slab: whole windows, and partial windows at either end."""
 
-        def slab(first: int, last: int, low: int, high: int) -> Slab:
+        def slab(first: int, last: int, segment_start: int, segment_stop: int) -> Slab:
             numbers = [self._number(windows[row]) for row in (first, last)]
-            return Slab(numbers[0], numbers[1] + 1, frozenset(segments[low:high]))
+            return Slab(numbers[0], numbers[1] + 1, frozenset(segments[segment_start:segment_stop]))
 
         width = len(segments)
-        (top, left), (bottom, right) = divmod(start, width), divmod(stop, width)
+        (top, low), (bottom, high) = divmod(start, width), divmod(stop, width)
         if top == bottom:
-            yield slab(top, top, left, right)
+            yield slab(top, top, low, high)
             return
-        if left:
-            yield slab(top, top, left, width)
+        if low:
+            yield slab(top, top, low, width)
             top += 1
         if top < bottom:
             yield slab(top, bottom - 1, 0, width)
-        if right:
-            yield slab(bottom, bottom, 0, right)
+        if high:
+            yield slab(bottom, bottom, 0, high)
 
     def _number(self, window: Interval | None) -> int:
         return 0 if window is None else self.space.time.number_at(window.first_second)
@@ -169,7 +171,7 @@ class PartitionSet(Collection[Any]):
 
     @property
     def ranges(self) -> tuple[PartitionRange, ...]:
-        """The partitions as the fewest ranges, in order; excluded windows do not break one."""
+        """The partitions as the fewest ranges, in order; excluded windows do not break a range."""
         return tuple(
             PartitionRange(
                 self._window(slab.first),
@@ -184,7 +186,7 @@ class PartitionSet(Collection[Any]):
 
     @property
     def hull(self) -> Interval | None:
-        """From the start of the first window to the end of the last; None without any."""
+        """The span from the first window's start to the last window's end; None without windows."""
         windows = self.space.windows
         if windows is None or not self.slabs:
             return None
@@ -201,46 +203,62 @@ class PartitionSet(Collection[Any]):
     def __or__(self, other: "PartitionSet") -> "PartitionSet":
         if self._stays(other):
             return self
-        return self._with(other, lambda left, right: left | right)
+        return self._with(
+            other, lambda left_segments, right_segments: left_segments | right_segments
+        )
 
     def __and__(self, other: "PartitionSet") -> "PartitionSet":
-        return self._with(other, lambda left, right: left & right)
+        return self._with(
+            other, lambda left_segments, right_segments: left_segments & right_segments
+        )
 
     def __sub__(self, other: "PartitionSet") -> "PartitionSet":
         if self._stays(other):
             return self
-        return self._with(other, lambda left, right: left - right)
+        return self._with(
+            other, lambda left_segments, right_segments: left_segments - right_segments
+        )
 
-    def _stays(self, other: object) -> bool:
-        """Whether nothing is added or taken away; what a mapping says beside goes with either."""
+    def _stays(self, other_set: object) -> bool:
+        """Return whether combining this set with the other set, by `|` or `-`, changes nothing.
+
+        A set with `nonexistent` changes, because combined sets have no `nonexistent`.
+        """
         return (
-            isinstance(other, PartitionSet)
-            and not other.slabs
+            isinstance(other_set, PartitionSet)
+            and not other_set.slabs
             and not self.nonexistent
-            and self.definition == other.definition
+            and self.definition == other_set.definition
         )
 
     def _with(
         self,
-        other: "PartitionSet",
+        other_set: "PartitionSet",
         pick: Pick,
     ) -> "PartitionSet":
-        if not isinstance(other, PartitionSet):
+        if not isinstance(other_set, PartitionSet):
             return NotImplemented
-        if self.definition != other.definition:
+        if self.definition != other_set.definition:
             raise PartitionKeyError("sets of different partition definitions cannot be combined")
-        one, two = self._alike(other)
-        return PartitionSet(one.definition, combined(one.slabs, two.slabs, pick))
+        left_set, right_set = self._alike(other_set)
+        return PartitionSet(left_set.definition, combined(left_set.slabs, right_set.slabs, pick))
 
-    def _alike(self, other: "PartitionSet") -> "tuple[PartitionSet, PartitionSet]":
-        """Both sets with their keys numbered alike: snapshots may list them in different orders."""
-        definition, theirs = self.definition, other.definition
-        if not is_runtime(definition) or not is_runtime(theirs):
-            return self, other
-        if definition.values.texts == theirs.values.texts:
-            return self, other
-        both = definition.known((*definition.values.keys, *theirs.values.keys))
-        return PartitionSet.of(both, self), PartitionSet.of(both, other)
+    def _alike(self, other_set: "PartitionSet") -> "tuple[PartitionSet, PartitionSet]":
+        """Return both sets with equally numbered keys.
+
+        Snapshots may list the keys in different orders.
+        """
+        definition, other_definition = self.definition, other_set.definition
+        if not is_runtime(definition) or not is_runtime(other_definition):
+            return self, other_set
+        if definition.values.texts == other_definition.values.texts:
+            return self, other_set
+        combined_definition = definition.known(
+            (*definition.values.keys, *other_definition.values.keys)
+        )
+        return PartitionSet.of(combined_definition, self), PartitionSet.of(
+            combined_definition, other_set
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PartitionSet):
@@ -262,8 +280,8 @@ class PartitionSet(Collection[Any]):
         raise AttributeError(f"a set of partitions is frozen: {name} stays")
 
     def __reduce__(self) -> tuple[object, ...]:
-        beside = self.nonexistent, self.excluded, self.blocking
-        return PartitionSet, (self.definition, self.slabs, *beside)
+        outside_sets = self.nonexistent, self.excluded, self.blocking
+        return PartitionSet, (self.definition, self.slabs, *outside_sets)
 
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"

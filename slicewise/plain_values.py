@@ -1,7 +1,7 @@
-"""Plain values that keys are made of: which there are, their texts, and their order.
+"""Plain values of partition keys: the allowed types, the texts, and the order.
 
-Texts and order follow Python's equality: 1, 1.0, True and Decimal(1) are one value, and so are two
-datetimes of one instant.
+Texts and order follow Python's equality: 1, 1.0, True and Decimal(1) are one value, and two
+datetimes of one instant are one value.
 """
 
 import math
@@ -36,7 +36,7 @@ PLAIN_TYPES = (
     frozenset,
 )
 JOINT = "~"
-"""Stands between the items of a tuple, and between the fields of a key, in their texts."""
+"""The separator between the items of a tuple, and between the fields of a key, in key texts."""
 
 _MOST_DIGITS = 250
 _LARGEST = 10**_MOST_DIGITS
@@ -50,7 +50,7 @@ _INSTEAD: dict[type, str] = {
     type(None): "leave the key out, or use a word that says why there is none",
 }
 _STRUCTURAL = re.compile(r"[%~(){}]")
-# Texts that another type's value has too, and texts that look like one marked for that reason.
+# Texts that are also texts of another type's value, and texts that look like a marked text.
 _AMBIGUOUS = re.compile(
     r"_.*|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e-?\d+)?d?|-?inf"
     r"|\d{4}-\d\d-\d\d(?:T.*)?|-?\d\d:\d\d.*|PT-?[\d.]+S"
@@ -59,19 +59,19 @@ _AMBIGUOUS = re.compile(
 
 
 def plain_value(value: object) -> PlainValue:
-    """Return the value as one of the standard types, without what a subclass of one adds.
+    """Return the value as one of the standard types, without additions of a subclass.
 
-    Raises PartitionKeyError for everything that cannot be a key.
+    Raises PartitionKeyError for each value that cannot be a key.
     """
     read = _READ.get(type(value))
     if read is None:
         read = next((_READ[kind] for kind in type(value).__mro__ if kind in _READ), None)
     if read is None:
-        raise PartitionKeyError(_refusal(value))
+        raise PartitionKeyError(_refusal_text(value))
     return read(value)
 
 
-def _refusal(value: object) -> str:
+def _refusal_text(value: object) -> str:
     hint = next((hint for kind, hint in _INSTEAD.items() if isinstance(value, kind)), "")
     if not hint:
         names = ", ".join(kind.__name__ for kind in PLAIN_TYPES)
@@ -86,7 +86,7 @@ def _check_not_nan(number: Any) -> Any:
 
 
 def _check_size(number: Any) -> Any:
-    """Numbers are written out, and a text of thousands of digits names no folder."""
+    """Return the number; refuse too many digits, because so long a text cannot name a folder."""
     if isinstance(number, Decimal):
         exponent = number.as_tuple().exponent
         short = not number or not isinstance(exponent, int)
@@ -106,15 +106,19 @@ def _check_text(text: str) -> str:
     if text.isprintable():
         return text
     for char in text:
-        if what := _UNPRINTABLE.get(unicodedata.category(char)):
+        if description := _UNPRINTABLE.get(unicodedata.category(char)):
             raise PartitionKeyError(
-                f"the text {text[:200]!r} cannot be a partition key: it holds {what}, {char!r}"
+                f"the text {text[:200]!r} cannot be a partition key: it holds {description},"
+                f" {char!r}"
             )
     return text
 
 
 def _check_instant(moment: datetime) -> datetime:
-    """With its offset in place of a zone, which JSON does not hold and folds make ambiguous."""
+    """Return the datetime with an offset in place of a time zone.
+
+    JSON does not hold a time zone, and folds make a local time ambiguous.
+    """
     offset = moment.utcoffset()
     if offset is None:
         return moment.replace(tzinfo=None, fold=0)
@@ -155,10 +159,10 @@ _READ: dict[type, Callable[[Any], PlainValue]] = {
 
 
 def comparable(value: PlainValue) -> PlainValue:
-    """What equality and hash are those of.
+    """Return the value whose equality and hash are the equality and hash of the key.
 
-    Python compares two datetimes of one zone by what the clock reads: both passes of a fold would
-    be one.
+    Python compares two datetimes of one zone by the local time: both passes of a fold would be
+    equal.
     """
     match value:
         case datetime() if value.tzinfo is not None:
@@ -171,7 +175,7 @@ def comparable(value: PlainValue) -> PlainValue:
 
 
 def order(value: PlainValue) -> tuple[Any, ...]:
-    """A tuple by which values of all types can be sorted: numbers, texts, dates, times, …."""
+    """Return a tuple by which values of all types can be sorted: numbers, texts, dates, times, …"""
     return _ORDER[type(value)](value)
 
 
@@ -189,7 +193,7 @@ _ORDER: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def plain_text(value: PlainValue) -> str:
-    """The value as people write it. Equal values have equal texts; 1 and "1" share one, too."""
+    """Return the value as people write it. Equal values have equal texts, and so have 1 and "1"."""
     match value:
         case str():
             return value
@@ -203,10 +207,10 @@ def plain_text(value: PlainValue) -> str:
 
 
 def exact_text(value: PlainValue) -> str:
-    """Return the value as a text that is that of equal values alone, whatever their types.
+    """Return a text that only equal values have, whatever the types of the values.
 
-    Texts stand for themselves, but for `_` before one that another value would have, `_1`, and for
-    the characters of which texts are built, which are percent-encoded.
+    A text value is its own exact text, but for `_` before a text that another value would have,
+    `_1`, and for the structural characters of key texts, which are percent-encoded.
     """
     return _EXACT[type(value)](value)
 
@@ -216,15 +220,15 @@ _LETTERS = re.compile("[^\x00-\x7f]+")
 
 
 def readable(text: str) -> str:
-    """Return a key text as people read it, with letters for their escapes: ``süd``.
+    """Return a key text as people read it, with letters in place of their escapes: ``süd``.
 
-    What separates or could not be seen stays escaped; `written` is the way back.
+    Separators and invisible characters stay escaped; `written` is the inverse.
     """
     return _ESCAPED_LETTERS.sub(_letters, text)
 
 
 def written(text: str) -> str:
-    """Return the key text of a readable one."""
+    """Return the key text of a readable text."""
     return _LETTERS.sub(lambda letters: quote(letters[0], safe=""), text)
 
 
@@ -237,7 +241,7 @@ def _letters(escapes: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Percent-encode all but letters, digits, `_ - . ~`; a doubled dot would read as a range."""
+    """Percent-encode all but letters, digits, `_ - . ~`; a double dot would read as a range."""
     return quote(text, safe="").replace("..", ".%2E")
 
 
@@ -247,11 +251,11 @@ def _members(value: frozenset[PlainValue]) -> list[str]:
 
 def _exact_word(text: str) -> str:
     mark = "_" if _AMBIGUOUS.fullmatch(text) else ""
-    return mark + _STRUCTURAL.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return mark + _STRUCTURAL.sub(lambda matched: f"%{ord(matched[0]):02X}", text)
 
 
 def _since_midnight(value: time) -> timedelta:
-    """Of a time with an offset, since midnight in UTC of the same date: may be negative."""
+    """Return the time since midnight; in UTC and perhaps negative for a time with an offset."""
     clock = timedelta(
         hours=value.hour,
         minutes=value.minute,
@@ -276,14 +280,17 @@ def _number_text(value: Number) -> str:
         return str(float(value))
     if value == int(value):
         return str(int(value))
-    # A float and a Decimal of equal value are one key: the float's text serves both.
+    # A float and a Decimal of equal value are one key: both have the text of the float.
     if value == float(value):
         return repr(float(value))
     return format(Decimal(value), "f").rstrip("0")
 
 
 def _exact_number_text(value: Number) -> str:
-    """A Decimal that no float equals has a text of its own: 0.1 and Decimal("0.1") are two keys."""
+    """Return the number's text; a Decimal that no float equals has a text of its own.
+
+    So 0.1 and Decimal("0.1") are two keys.
+    """
     inexact = isinstance(value, Decimal) and value.is_finite() and value != float(value)
     return _number_text(value) + "d" * inexact
 

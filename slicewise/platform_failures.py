@@ -1,4 +1,4 @@
-"""Tells failures of the platform from those of an asset's code."""
+"""Tests that distinguish failures of the platform from failures of an asset's code."""
 
 import sys
 from types import TracebackType
@@ -11,37 +11,37 @@ _PLATFORM_CONDITIONS = {
     "INVALID_HANDLE.OPERATION_NOT_FOUND",
     "INVALID_HANDLE.OPERATION_ABANDONED",
     "INVALID_CURSOR.NOT_REATTACHABLE",
-    # The client's own: what it waits for is not known to the server that answers now.
+    # A condition of the client: the server that answers now does not know the awaited response.
     "RESPONSE_ALREADY_RECEIVED",
-    # The client has closed the session, because another server answers now. Code cannot close that
-    # of its run: see `slicewise.runner.session`.
+    # The client has closed the session, because another server answers now. Code of a run cannot
+    # close the session of the run: see `slicewise.runner.session`.
     "NO_ACTIVE_SESSION",
     "CANNOT_LOAD_STATE_STORE",
-    # A read planned before a partition was swapped: its files have gone.
+    # A read was planned before a partition was swapped: the planned files are gone.
     "FAILED_READ_FILE.FILE_NOT_EXIST",
 }
-# A server that is being stopped refuses calls, and says no more of it than "unknown".
+# A server that is being stopped refuses calls, and gives no other reason than "unknown".
 _PLATFORM_GRPC_CODES = {"UNAVAILABLE", "UNAUTHENTICATED", "DEADLINE_EXCEEDED", "UNKNOWN"}
-# What Java says of work that was under way then; it comes with no condition.
+# Messages of Java for work that was under way during the stop; such errors have no condition.
 _STOPPING = ("Cannot call methods on a stopped SparkContext", "SparkContext was shut down")
-# By name, since pyspark is imported in one place only. The first: the JVM of an application.
+# By name, because only one module imports pyspark. The first is about the JVM of an application.
 _BROKEN_OFF = {"Py4JNetworkError", "RetriesExceeded"}
 
 _SPARK_PACKAGES = frozenset({"pyspark", "py4j"})
-# What they reach their server with. Whose call it was is told by the frames around these.
+# Modules by which Spark's packages reach the server. The frames around them tell who called.
 _CARRIERS = sys.stdlib_module_names | {"grpc"}
 
 
 class PlatformError(ConnectionError):
-    """What a run needs of the platform is gone, or was never there."""
+    """A service of the platform that a run needs is gone, or never existed."""
 
 
 def is_platform_failure(error: BaseException) -> bool:
-    """Return whether an error, or what it was raised from, is the platform's: the same code
-    may succeed later.
+    """Return whether an error, or a cause of the error, is a platform failure: a retry may succeed.
 
-    User code that cannot reach a service of its own fails by itself. So does what it raises while
-    it handles another error, unless it says ``from``; Spark's own errors often do not say so.
+    User code that cannot reach a service of its own is not a platform failure. Neither is an error
+    that user code raises while it handles another error, unless the code writes ``from``; Spark's
+    own errors often lack a ``from``.
     """
     chain: BaseException | None = error
     while chain is not None:
@@ -71,16 +71,17 @@ def _is_of_spark(error: BaseException) -> bool:
     return _package(type(error).__module__) in _SPARK_PACKAGES
 
 
-def _is_raised_in_spark(place: TracebackType | None) -> bool:
-    """Whether Spark's client was at work, not user code that it has called or that has called
-    something else.
+def _is_raised_in_spark(traceback: TracebackType | None) -> bool:
+    """Return whether the innermost code was Spark's client.
+
+    User code that Spark's client has called does not count, and neither does another library.
     """
     innermost = ""
-    while place is not None:
-        package = _package(str(place.tb_frame.f_globals.get("__name__", "")))
+    while traceback is not None:
+        package = _package(str(traceback.tb_frame.f_globals.get("__name__", "")))
         if package not in _CARRIERS:
             innermost = package
-        place = place.tb_next
+        traceback = traceback.tb_next
     return innermost in _SPARK_PACKAGES
 
 

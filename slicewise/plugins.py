@@ -1,7 +1,7 @@
-"""What installed packages add to Slicewise: kinds of partitions and mappings, schemes of URIs.
+"""Extensions of Slicewise by installed packages: kinds of partitions and mappings, schemes of URIs.
 
-A package says so by entry points. A definition file cannot add anything: servers read definitions
-from JSON where none of its code runs, and then only know what is installed.
+A package declares extensions by entry points. A definition file cannot add extensions: servers read
+definitions from JSON without running code of definition files, and know only installed packages.
 """
 
 import re
@@ -23,7 +23,7 @@ URI_SCHEMES: Final = "slicewise.uri_schemes"
 IO: Final = "slicewise.io"
 
 _WHAT = {PARTITIONS: "partition definition", MAPPINGS: "partition mapping", IO: "storage"}
-# Of the process, not of the moment: while a bundle is loaded its folder is on the path as well.
+# The path at the start of the process: while a bundle is loaded, its folder is on sys.path, too.
 _PATH = tuple(sys.path)
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,19}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -35,7 +35,7 @@ _duplicates: dict[tuple[str, str], str] = {}
 
 
 class PluginError(DefinitionError):
-    """A plug-in that is missing, broken, or not installed where it is needed."""
+    """A plug-in is missing, broken, or not installed where the plug-in is needed."""
 
 
 class DuplicatePluginError(PluginError):
@@ -44,7 +44,7 @@ class DuplicatePluginError(PluginError):
 
 @dataclass(frozen=True)
 class Plugin:
-    """An entry point, and the package that has it."""
+    """An entry point and the name of its package."""
 
     entry: EntryPoint
     package: str
@@ -54,16 +54,16 @@ class Plugin:
 
 
 def register_base(group: str, cls: type, *, reserved: Iterable[str] = ()) -> None:
-    """Say of which class the kinds of a group are.
+    """Register the base class of the kinds of a group.
 
-    ``reserved`` are kinds of Slicewise's own that are only loaded when they are needed.
+    ``reserved`` are kinds of Slicewise itself that are only loaded when needed.
     """
     _bases[group] = cls
     _reserved[group] = frozenset(reserved)
 
 
 def register(group: str, kind: str, cls: type) -> None:
-    """Keep a kind that Slicewise itself has. Raises TypeError where a plug-in takes its name."""
+    """Register a kind of Slicewise itself. Raises TypeError if a plug-in takes such a name."""
     if group == IO and not _SCHEME.fullmatch(kind):
         raise TypeError(f"{kind!r} is no scheme of URIs in lower case")
     if group != IO and not _KIND.fullmatch(kind):
@@ -75,13 +75,13 @@ def register(group: str, kind: str, cls: type) -> None:
 
 
 def find(group: str, kind: object) -> Any:
-    """Return the class of a kind, built in or of an installed package.
+    """Return the class of a kind, built in or from an installed package.
 
-    Raises PluginError, which names kind and group, where there is none or it cannot be loaded;
-    DuplicatePluginError where several packages have one.
+    Raises PluginError with the kind and the group if the kind is unknown or cannot be loaded;
+    DuplicatePluginError if several packages have the kind.
     """
-    found = _built_in.get((group, str(kind)))
-    if found is None:
+    built_in = _built_in.get((group, str(kind)))
+    if built_in is None:
         plugin = _installed(group).get(str(kind))
         if (group, str(kind)) in _duplicates:
             raise DuplicatePluginError(
@@ -94,34 +94,35 @@ def find(group: str, kind: object) -> Any:
                 f" an entry point of that name in the group {group!r}"
             )
         return _loaded(group, plugin)
-    return found
+    return built_in
 
 
 def has(group: str, kind: str) -> bool:
-    """Return whether `find` knows of a kind, though it may say that it cannot be used."""
-    known = kind in _installed(group) or (group, kind) in _built_in
-    return known or (group, kind) in _duplicates
+    """Return whether `find` knows a kind, even if the kind cannot be used."""
+    is_registered = kind in _installed(group) or (group, kind) in _built_in
+    return is_registered or (group, kind) in _duplicates
 
 
 def load(group: str) -> Mapping[str, object]:
-    """What installed packages have in a group, by name; without what cannot be loaded.
+    """Return the objects of installed packages in a group, by name, without plug-ins that cannot be
+    loaded.
 
-    Each plug-in is loaded once in a process. One that is broken is left out with a warning that
-    names it and its package.
+    Each plug-in is loaded once in a process. A broken plug-in is left out with a warning that names
+    the plug-in and its package.
     """
-    found: dict[str, object] = {}
+    objects: dict[str, object] = {}
     for name, plugin in _installed(group).items():
         try:
-            found[name] = _loaded(group, plugin)
+            objects[name] = _loaded(group, plugin)
         except PluginError as error:
             warnings.warn(str(error), stacklevel=2)
-    return MappingProxyType(found)
+    return MappingProxyType(objects)
 
 
 def is_installed(cls: type) -> bool:
     """Return whether a class of definitions or mappings is known to all processes of a server.
 
-    It is where it is built in, or loaded from the entry point of an installed package.
+    Such a class is built in, or loaded from the entry point of an installed package.
     """
     kind = getattr(cls, "kind", "")
     group = _group_of(cls)
@@ -135,13 +136,14 @@ def is_installed(cls: type) -> bool:
 
 
 def check_installed(thing: object) -> None:
-    """Raise PluginError for a definition or mapping of a class that no package brings.
+    """Raise PluginError for a definition or mapping of a class that no installed package has.
 
-    Looks into products as well. The message shows the lines of a pyproject.toml that are missing.
+    The definitions inside products are checked, too. The message shows the missing lines of a
+    pyproject.toml.
     """
-    for each in getattr(thing, "dimensions", ()):
-        if each.definition is not thing:
-            check_installed(each.definition)
+    for dimension in getattr(thing, "dimensions", ()):
+        if dimension.definition is not thing:
+            check_installed(dimension.definition)
     cls = type(thing)
     group = _group_of(cls)
     if group is None or is_installed(cls):
@@ -163,7 +165,7 @@ def _own_kind(cls: type) -> str:
 
 
 def look_also_in(folders: Sequence[str]) -> None:
-    """Have packages in folders of which Python learned after its start count as installed."""
+    """Add folders whose packages count as installed, such as folders added to sys.path later."""
     global _PATH
     _PATH = (*_PATH, *folders)
     _installed.cache_clear()
@@ -171,28 +173,32 @@ def look_also_in(folders: Sequence[str]) -> None:
 
 @cache
 def _installed(group: str) -> Mapping[str, Plugin]:
-    """The entry points of a group, by name. Nothing is imported yet."""
-    found: dict[str, list[Plugin]] = {}
+    """Return the entry points of a group, by name. Nothing is imported yet."""
+    plugins: dict[str, list[Plugin]] = {}
     for package, distribution in _packages().items():
         for entry in distribution.entry_points:
             if entry.group == group:
-                found.setdefault(entry.name, []).append(Plugin(entry, package))
-    return {name: chosen for name in sorted(found) if (chosen := _only(group, name, found[name]))}
+                plugins.setdefault(entry.name, []).append(Plugin(entry, package))
+    return {
+        name: chosen
+        for name in sorted(plugins)
+        if (chosen := _usable_plugin(group, name, plugins[name]))
+    }
 
 
 def _packages() -> dict[str, Distribution]:
-    """Installed packages by name; of two versions on the path the first one counts."""
+    """Return installed packages by name; of two versions on the path the first version counts."""
     packages: dict[str, Distribution] = {}
     for distribution in distributions(path=list(_PATH)):
         packages.setdefault(distribution.name or "", distribution)
     return packages
 
 
-def _only(group: str, name: str, plugins: list[Plugin]) -> Plugin | None:
+def _usable_plugin(group: str, name: str, plugins: list[Plugin]) -> Plugin | None:
     if (group, name) in _built_in or name in _reserved.get(group, ()):
         reason = "the name is one of Slicewise's own"
     elif len(plugins) > 1:
-        # Which comes first would depend on the host, and so would what a definition means.
+        # The order of packages, and so the meaning of a definition, would depend on the host.
         reason = "several packages have an entry point of that name"
         _duplicates[group, name] = ", ".join(map(str, plugins))
     else:
@@ -208,37 +214,39 @@ _results: dict[tuple[str, str], "object | PluginError"] = {}
 def _loaded(group: str, plugin: Plugin) -> Any:
     key = (group, plugin.entry.name)
     if key not in _results:
-        _results[key] = _try(group, plugin)
+        _results[key] = _load_or_error(group, plugin)
     result = _results[key]
     if isinstance(result, PluginError):
         raise PluginError(str(result))
     return result
 
 
-def _try(group: str, plugin: Plugin) -> "object | PluginError":
+def _load_or_error(group: str, plugin: Plugin) -> "object | PluginError":
     try:
-        found: object = plugin.entry.load()
-        _check_place(plugin.entry.module)
+        plugin_object: object = plugin.entry.load()
+        _check_module_file(plugin.entry.module)
         if group in _bases:
-            _check_class(plugin.entry.name, found, _bases[group])
+            _check_class(plugin.entry.name, plugin_object, _bases[group])
     except (Exception, SystemExit) as error:
-        # Another package's fault, whatever it is, is not to stop what does not need it.
+        # No fault of another package may stop code that does not need that package.
         return PluginError(
             f"the plug-in {plugin} ({group}) cannot be used: {type(error).__name__}: {error}"
         )
-    return found
+    return plugin_object
 
 
-def _check_place(module: str) -> None:
-    """Refuse a module that a definition file has put before the package's own."""
+def _check_module_file(module: str) -> None:
+    """Refuse a module of a definition file that has the name of the package's own module."""
     file = getattr(sys.modules[module], "__file__", None)
     for folder in set(sys.path) - set(_PATH):
         if file is not None and folder and Path(file).is_relative_to(folder):
             raise ImportError(f"{file} has the name of the package's own module {module}")
 
 
-def _check_class(name: str, thing: object, base: type) -> None:
-    if not isinstance(thing, type) or not issubclass(thing, base):
+def _check_class(name: str, plugin_object: object, base: type) -> None:
+    if not isinstance(plugin_object, type) or not issubclass(plugin_object, base):
         raise TypeError(f"it is no subclass of {base.__name__}")
-    if getattr(thing, "kind", None) != name:
-        raise TypeError(f'{thing.__name__} must be declared with kind="{name}", as its entry point')
+    if getattr(plugin_object, "kind", None) != name:
+        raise TypeError(
+            f'{plugin_object.__name__} must be declared with kind="{name}", as its entry point'
+        )

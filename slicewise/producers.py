@@ -1,4 +1,4 @@
-"""What makes assets: a function, its options, and what they say together."""
+"""Producers of assets: a function, its options, and checks of both together."""
 
 import inspect
 import textwrap
@@ -21,9 +21,10 @@ Function = Callable[..., Any]
 
 
 class Production:
-    """A function and how it runs, checked. Raises DefinitionError where they cannot be.
+    """A function and its options, checked. Raises DefinitionError for an invalid combination.
 
-    ``made`` are the names of the assets that it makes, none of which it may read.
+    ``made`` are the names of the assets that the function materializes; the function may read none
+    of them.
     """
 
     def __init__(self, function: Function, options: RunOptions, made: Collection[str]) -> None:
@@ -46,7 +47,7 @@ class Production:
         self.inlet_validations = inlet_validations_json(options, self.inlets)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all but the name, the place and the outlets, as the loader reports it."""
+        """Return all but the name, the site and the outlets, as the loader reports the producer."""
         return {
             "source": _source(self.function),
             "description": self.options.description or inspect.getdoc(self.function) or "",
@@ -58,13 +59,13 @@ class Production:
 
 
 def function_site(function: Any) -> Site:
-    """Return where the decorated function is declared."""
+    """Return the site where the decorated function is declared."""
     code = getattr(function, "__code__", None)
     return declaring_site(code and code.co_filename, code.co_firstlineno if code else 0)
 
 
 def checked_name(function: Any) -> str:
-    """The function's name; raises AssetDefinitionError for what is no function to decorate."""
+    """Return the function's name. Raises AssetDefinitionError if it cannot be decorated."""
     if isinstance(function, Asset):
         raise function.refused("is decorated twice; a function makes one asset")
     try:
@@ -75,7 +76,7 @@ def checked_name(function: Any) -> str:
 
 
 def refuse_call(name: str) -> NoReturn:
-    """What calling an asset gives: an error that says what to do instead (AIP-75)."""
+    """Raise the error for calling an asset, which names the alternatives (AIP-75)."""
     raise AssetDefinitionError(
         "is an asset and is not called; name it as a parameter to read it, or try it with"
         " slicewise.testing.materialize",
@@ -85,13 +86,13 @@ def refuse_call(name: str) -> NoReturn:
 
 
 class Refusal:
-    """In the place of a decorator whose arguments are wrong: says so when the asset is known."""
+    """A stand-in for a decorator with wrong arguments: raises the error when the asset is known."""
 
     def __init__(self, message: str, name: object = None) -> None:
         self.message, self.name = message, name
 
     def __call__(self, function: Any) -> NoReturn:
-        """Always raises AssetDefinitionError."""
+        """Raise AssetDefinitionError."""
         name = self.name if isinstance(self.name, str) else getattr(function, "__name__", None)
         raise AssetDefinitionError(self.message, site=function_site(function), asset=name)
 
@@ -99,16 +100,16 @@ class Refusal:
 def refused_arguments(
     called: str, cls: type[RunOptions], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Refusal | None:
-    """What is wrong with the arguments of a decorator, before a TypeError would say less."""
-    known = [option.name for option in fields(cls)]
-    unknown = [name for name in options if name not in known]
+    """Return a refusal of a decorator's wrong arguments, or None; a TypeError would say less."""
+    known_names = [option.name for option in fields(cls)]
+    unknown_names = [name for name in options if name not in known_names]
     if args:
         refusal = Refusal(f"write {called}(...), with keyword arguments only")
         if not options and len(args) == 1 and callable(args[0]):
-            refusal(args[0])  # written without parentheses: this is the function
+            refusal(args[0])  # a decorator without parentheses: the argument is the function
         return refusal
-    if unknown:
-        message = unknown_argument(called, unknown[0], known)
+    if unknown_names:
+        message = unknown_argument(called, unknown_names[0], known_names)
         return Refusal(message, options.get("name"))
     return None
 
@@ -117,4 +118,4 @@ def _source(function: Function) -> str:
     try:
         return textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
-        return ""  # made by exec, or not written in Python: there is no text to show
+        return ""  # created by exec, or not written in Python: there is no text to show

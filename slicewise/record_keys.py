@@ -1,4 +1,4 @@
-"""Keys with fields: what people's key classes do, and what stands for them on servers."""
+"""Keys with fields: the base of people's key classes, and the stand-in for them on servers."""
 
 import sys
 import unicodedata
@@ -11,19 +11,19 @@ from slicewise.keys import PartitionKey, comparable_of, exact_of, order_of
 from slicewise.plain_values import JOINT, PlainValue, escape, plain_value
 
 LONGEST_LABEL = 200
-"""Characters of a label; what a `__str__` returns beyond is cut off."""
+"""The most characters of a label; a longer result of `__str__` is cut off."""
 
 _UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}
 _RECORD_ORDER = 12
 
-# People's classes of this process, by their names and those of their fields. Nothing is imported
-# to find one: a server that reads the JSON of such a key has none, and makes a stand-in.
+# People's key classes of this process, by the names of class and fields. Nothing is imported
+# to find a class: a server that reads the JSON of such a key has no class, and creates a stand-in.
 RecordT = TypeVar("RecordT", bound="Record")
 _declared: WeakValueDictionary[tuple[str, tuple[str, ...]], type["Record"]] = WeakValueDictionary()
 
 
-class _Held:
-    """What such a key holds; apart, so that type checkers take none of it for a field."""
+class _RecordContent:
+    """The content of a key with fields, separate so that type checkers do not see it as a field."""
 
     __slots__ = ("_text", "_values")
     _text: str
@@ -33,20 +33,24 @@ class _Held:
     _label: str  # of stand-ins
 
 
-class Record(_Held, PartitionKey, built_in=True):
-    """What key classes with fields inherit. Frozen; equal, hashed and ordered by name and fields.
+class Record(_RecordContent, PartitionKey, built_in=True):
+    """The base of key classes with fields. Frozen; equal, hashed and ordered by name and fields.
 
-    The text joins the fields by `~`: `Position(x=1.0, y=2.5, z=-3.0)` is `1~2.5~-3`. A field's text
-    is that of its value, so that `1` and `1.0` are one, with `_` before a text that another type's
-    value would have: `Shop("1", 1)` is `_1~1`. Inside a field, tuples are `(1~2)`, frozensets
-    `{a~b}`, keys `Position(1~2.5~-3)`. All but letters, digits and `_ - . ~` is percent-encoded,
-    and the characters `% ~ ( ) { }` of a text once more: no two keys of a class share a text.
+    The text joins the fields by `~`: `Position(x=1.0, y=2.5, z=-3.0)` is `1~2.5~-3`. The text of a
+    field is the text of its value, so that `1` and `1.0` are equal, with `_` before a text that
+    another type's value would have: `Shop("1", 1)` is `_1~1`. Inside a field, tuples are `(1~2)`,
+    frozensets `{a~b}`, keys `Position(1~2.5~-3)`. All but letters, digits and `_ - . ~` is
+    percent-encoded, and the characters `% ~ ( ) { }` of a text are percent-encoded twice: no two
+    keys of a class share a text.
     """
 
     __slots__ = ()
 
     def __new__(cls, *args: object, **values: object) -> Self:
-        """Of people's classes: takes the fields by place or name. Raises PartitionKeyError."""
+        """Create a key of a subclass from its fields, by position or name.
+
+        Raises PartitionKeyError.
+        """
         if not cls._names:
             raise TypeError(f"{cls.__name__} has no fields, so it names no partition: declare some")
         try:
@@ -56,24 +60,24 @@ class Record(_Held, PartitionKey, built_in=True):
             raise TypeError(f"{cls.__name__}({fields}): {error}") from None
         bound.apply_defaults()
         checks = cls._fields.values()  # type: ignore[attr-defined]
-        given = bound.arguments.values()
-        pairs = zip(checks, given, strict=True)
+        arguments = bound.arguments.values()
+        pairs = zip(checks, arguments, strict=True)
         checked = tuple(field.check(value, PartitionKey) for field, value in pairs)
         return _filled(object.__new__(cls), checked)
 
     @property
     def text(self) -> str:
-        """The fields' texts, joined by `~`."""
+        """The texts of the fields, joined by `~`."""
         return self._text
 
     @property
     def label(self) -> str:
-        """What `str` says of the key, in one line."""
+        """The result of `str` for the key, in one line."""
         try:
             return one_line(str(self))
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # any other would end the process that loads files
+        except BaseException as error:  # any other error would end the process that loads files
             raise PartitionKeyError(
                 f"{type(self).__name__}.__str__ failed for {Record.__repr__(self)}: {error!r}"
             ) from error
@@ -119,10 +123,11 @@ class Record(_Held, PartitionKey, built_in=True):
 
 
 class RecordKey(Record, built_in=True):
-    """Stands for a key whose class is not declared in this process: on servers, that is all.
+    """A stand-in for a key whose class is not declared in this process, as always on servers.
 
-    It knows the name of the class, the names and values of the fields, and the label that the key
-    had where the class was. Equal to the key, with the same hash, order, text and label.
+    The stand-in knows the name of the class, the names and values of the fields, and the label that
+    the key had in the process of its class. The stand-in equals the key, with the same hash, order,
+    text and label.
     """
 
     __slots__ = ("_label", "_names", "_type_name")
@@ -130,10 +135,10 @@ class RecordKey(Record, built_in=True):
     def __new__(
         cls, type_name: str, names: Sequence[str], values: Iterable[object], label: str
     ) -> Self:
-        """Raises PartitionKeyError for what no key class could have."""
+        """Create a stand-in. Raises PartitionKeyError for content that no key class could have."""
         _check_names([type_name, *names])
         checked = tuple(
-            each if isinstance(each, PartitionKey) else plain_value(each) for each in values
+            value if isinstance(value, PartitionKey) else plain_value(value) for value in values
         )
         if not names or len(names) != len(checked) or len({*names}) < len(names):
             raise PartitionKeyError(f"a {type_name} of {names} cannot be made of {checked}")
@@ -161,34 +166,34 @@ class RecordKey(Record, built_in=True):
 
 
 def record(type_name: str, names: Sequence[str], values: Sequence[object], label: str) -> Record:
-    """Return the key of a class by its name: of the real class if this process declared it.
+    """Return the key of a class by its name: of the real class if this process declared the class.
 
     Raises PartitionKeyError.
     """
-    declared = _declared.get((type_name, tuple(names)))
-    if declared is not None:
+    declared_class = _declared.get((type_name, tuple(names)))
+    if declared_class is not None:
         try:
-            made: Record = declared(**dict(zip(names, values, strict=True)))
-            return made
+            key: Record = declared_class(**dict(zip(names, values, strict=True)))
+            return key
         except PartitionKeyError:
-            pass  # the key is one of a former state of the class, with other types of fields
+            pass  # the key comes from a former state of the class, with other types of fields
     return RecordKey(type_name, names, values, label)
 
 
 class Content(NamedTuple):
-    """What a key with fields is written as: the name of its class, and its fields in order."""
+    """The written form of a key with fields: the name of its class, and its fields in order."""
 
     type_name: str
     fields: list[tuple[str, PlainValue]]
 
 
 def content(key: Record) -> Content:
-    """What makes a key, whether its class is known or not."""
+    """Return the content of a key, of a known or an unknown class."""
     return Content(key._type_name, list(zip(key._names, key._values, strict=True)))
 
 
 def remember(cls: type) -> None:
-    """Have keys of this class come back as its own from JSON; the latest of a name counts."""
+    """Use this class for keys that are read from JSON; the latest class of a name counts."""
     name, names = cls._type_name, cls._names  # type: ignore[attr-defined]
     _declared[name, names] = cls
 
@@ -208,7 +213,10 @@ def _filled(key: RecordT, values: tuple[PlainValue, ...]) -> RecordT:
 
 
 def _shown(value: PlainValue) -> str:
-    """Like repr, but of frozensets the same in every process: texts hash anew in each."""
+    """Return the repr of a value, with frozensets in the same order in every process.
+
+    Texts have another hash in each process, and so frozensets another order.
+    """
     if isinstance(value, frozenset):
         return f"frozenset({{{', '.join(map(_shown, sorted(value, key=order_of)))}}})"
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What definition files declare, collected while they are loaded, with the place of each."""
+"""The declarations of definition files, collected while the files are loaded, with their sites."""
 
 import sys
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ PACKAGE_FOLDER: Final = str(Path(__file__).parent)
 
 @dataclass(frozen=True)
 class Site:
-    """A place in a definition file: its path (inside the bundle while one is loaded) and line."""
+    """A location in a definition file: path (inside the bundle while one is loaded) and line."""
 
     file: str
     line: int
@@ -30,11 +30,11 @@ class Site:
 
 
 class AssetDefinitionError(DefinitionError):
-    """A declaration that breaks a rule; says in which file and line, and of which asset."""
+    """A declaration breaks a rule; the message names the file, the line and the asset."""
 
     def __init__(self, message: str, *, site: Site, asset: str | None) -> None:
         self.sentence = f"asset {asset!r}: {message}" if asset else message
-        """What is said where file and line stand beside it."""
+        """The message without file and line, for displays that show both beside the message."""
         super().__init__(f"{site}: {self.sentence}")
         self.site = site
         self.asset = asset
@@ -47,47 +47,49 @@ class Registry:
     folder: Path
     assets: dict[str, "Asset"] = field(default_factory=dict)
     multis: dict[str, "MultiAsset"] = field(default_factory=dict)
-    """The functions that make several assets, whose names come from the same namespace."""
+    """The functions that materialize several assets; assets and functions share one namespace."""
     references: set[str] = field(default_factory=set)
-    """Names said with ``Asset.ref``, which another bundle may declare."""
+    """The names in ``Asset.ref(...)``, which another bundle may declare."""
 
     def add(self, asset: "Asset") -> None:
-        """Raise AssetDefinitionError when another asset has the name already."""
+        """Add an asset. Raises AssetDefinitionError if another asset has the name already."""
         self._check_free(asset)
         self.assets[asset.name] = asset
 
     def add_multi(self, producer: "MultiAsset") -> None:
-        """Raise AssetDefinitionError when an asset, perhaps its own outlet, has the name."""
+        """Add a multi-asset. Raises AssetDefinitionError if an asset or an outlet has the name."""
         self._check_free(producer)
         self.multis[producer.name] = producer
 
     def producers(self) -> list["ProducedAsset | MultiAsset"]:
-        """Everything that has a function, by file and line."""
-        made_alone = [asset for asset in self.assets.values() if asset.made_by is asset]
-        return sorted([*cast("list[ProducedAsset]", made_alone), *self.multis.values()], key=_order)
+        """Return the assets and multi-assets that have a function, by file and line."""
+        single_assets = [asset for asset in self.assets.values() if asset.made_by is asset]
+        return sorted(
+            [*cast("list[ProducedAsset]", single_assets), *self.multis.values()], key=_order
+        )
 
     def external(self) -> list["Asset"]:
-        """Return the assets that something else writes, by file and line."""
+        """Return the assets that another program writes, by file and line."""
         return sorted((a for a in self.assets.values() if a.made_by is None), key=_order)
 
     def drop_files(self, files: set[str]) -> None:
-        """Forget what these files declared, because loading them ended with an error."""
+        """Forget the declarations of these files, because loading the files ended with an error."""
         for name in [name for name, asset in self.assets.items() if asset.site.file in files]:
             del self.assets[name]
-        for name in [name for name, each in self.multis.items() if each.site.file in files]:
-            # Outlets may be those of another file, where they are loaded only once.
+        for name in [name for name, producer in self.multis.items() if producer.site.file in files]:
+            # Outlets may be declared in another file, which is loaded only once.
             for outlet in self.multis.pop(name).outlets:
                 outlet.made_by = None
 
     def _check_free(self, asset: "Asset | MultiAsset") -> None:
-        other = self.assets.get(asset.name, self.multis.get(asset.name))
-        if other is not None:
+        namesake = self.assets.get(asset.name, self.multis.get(asset.name))
+        if namesake is not None:
             raise asset.refused(
-                f"declared twice, here and at {other.site}; every asset needs a name of its own"
+                f"declared twice, here and at {namesake.site}; every asset needs a name of its own"
             )
 
     def relative(self, path: str) -> str | None:
-        """Return the path of a file inside the bundle, or None for one that lies elsewhere."""
+        """Return the path of a file inside the bundle, or None for a file outside the bundle."""
         try:
             return Path(path).relative_to(self.folder).as_posix()
         except ValueError:
@@ -99,7 +101,7 @@ _active: list[Registry] = []
 
 @contextmanager
 def collecting(registry: Registry) -> Iterator[Registry]:
-    """Within the block, whatever is declared is added to ``registry``."""
+    """Add all declarations within the block to ``registry``."""
     _active.append(registry)
     try:
         yield registry
@@ -108,16 +110,16 @@ def collecting(registry: Registry) -> Iterator[Registry]:
 
 
 def active_registry() -> Registry | None:
-    """Return the registry that is collecting, if files are being loaded."""
+    """Return the registry that collects declarations now, or None if no files are being loaded."""
     return _active[-1] if _active else None
 
 
 def declaring_site(function_file: str | None = None, function_line: int = 0) -> Site:
-    """Return where the asset that is being made is declared.
+    """Return the site where the asset that is being created is declared.
 
-    That is the file whose top level runs, even if a function of another file makes the asset:
-    loading this file again declares it again. The line is that of the function when it is in the
-    same file, which for a decorated one is the line of its first decorator.
+    The site is in the file whose top level runs, even if a function of another file creates the
+    asset: loading this file again declares the asset again. The line is the line of the function if
+    the function is in the same file; for a decorated function, the line of its first decorator.
     """
     registry = active_registry()
     frame = _declaring_frame(registry)
@@ -128,7 +130,7 @@ def declaring_site(function_file: str | None = None, function_line: int = 0) -> 
 
 
 def _declaring_frame(registry: Registry | None) -> FrameType:
-    """The innermost top level of a file of the bundle, or else simply the innermost caller."""
+    """Return the innermost top-level frame of a file of the bundle, else the innermost caller."""
     outside = [frame for frame in _frames() if not _is_own(frame)]
     if registry is None:
         return outside[0]
@@ -145,7 +147,7 @@ def _site(registry: Registry | None, path: str, line: int) -> Site:
 
 
 def caller_site() -> Site:
-    """Return the innermost place outside this package that is being executed."""
+    """Return the innermost site outside this package that is being executed."""
     frame = next(frame for frame in _frames() if not _is_own(frame))
     return _site(active_registry(), frame.f_code.co_filename, frame.f_lineno)
 
@@ -159,7 +161,7 @@ def _frames() -> Iterator[FrameType]:
 
 def _is_own(frame: FrameType) -> bool:
     code = frame.f_code
-    # The __init__ that a dataclass writes for itself is in no file, nor is what `python -c` runs.
+    # The generated __init__ of a dataclass is in no file, nor is the code that `python -c` runs.
     is_written_for_us = code.co_filename == "<string>" and code.co_name == "__init__"
     return code.co_filename.startswith(PACKAGE_FOLDER) or is_written_for_us
 

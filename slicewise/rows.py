@@ -18,10 +18,10 @@ _FINE_UNITS = {"minute", "hour"}
 
 
 class PartitionRow(NamedTuple):
-    """One partition: key text, window, segment text, and the bucket its state is counted in.
+    """One partition: key text, window, segment text, and the bucket that counts its status.
 
-    The bucket is the local date of the window's start where the cadence is finer than a day, else
-    the first day of its local month; None without a time dimension.
+    The bucket is the local date of the window's start if the cadence is finer than a day, else the
+    first day of the local month; None without a time dimension.
     """
 
     key: str
@@ -34,18 +34,20 @@ class PartitionRow(NamedTuple):
 def partition_rows(
     definition: PartitionDefinition | None, partitions: PartitionSet | Iterable[object] | None
 ) -> Iterator[PartitionRow]:
-    """Return a row for each partition of a set or of a list of keys, by window start, then segment.
+    """Return a row for each partition of a set or a list of keys, by window start, then segment.
 
-    None stands for the one partition of what is not partitioned. Raises PartitionKeyError.
+    None stands for the single partition of an unpartitioned asset. Raises PartitionKeyError.
     """
     if not isinstance(partitions, PartitionSet):
         partitions = PartitionSet.of(definition, (WHOLE,) if partitions is None else partitions)
     space = partitions.space
-    place = space.names.index(space.time_name) if space.time_name is not None else 0
+    time_position = space.names.index(space.time_name) if space.time_name is not None else 0
     by_day = definition is not None and has_day_buckets(definition)
     for slab in partitions.slabs:
         segments = [
-            _Segment.of([part.text for part in space.segments.parts(number)], place)
+            _Segment.of(
+                [component.text for component in space.segments.parts(number)], time_position
+            )
             for number in sorted(slab.segments)
         ]
         if space.windows is None:
@@ -56,7 +58,7 @@ def partition_rows(
 
 
 def has_day_buckets(definition: PartitionDefinition) -> bool:
-    """Return whether the windows are counted by day, being finer than one; else by month."""
+    """Return whether windows are counted by day, because the cadence is finer; else by month."""
     return definition.calendar_unit in _FINE_UNITS
 
 
@@ -67,7 +69,7 @@ def bucket_of(definition: PartitionDefinition, instant: int) -> date:
 
 
 class _Segment(NamedTuple):
-    """A segment's text, and what it puts before and after the window's in the key text."""
+    """A segment's text, and the texts before and after the window's text in the key text."""
 
     text: str
     before: str

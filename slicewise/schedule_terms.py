@@ -1,4 +1,4 @@
-"""What schedules are joined of by ``|`` and ``&``: assets and times (AIP-75)."""
+"""The terms of schedules, which ``|`` and ``&`` combine: assets and times (AIP-75)."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from slicewise.zones import zone
 
 
 class Schedulable:
-    """What can stand in a schedule expression: joined by ``|`` (any of) and ``&`` (all of)."""
+    """A term of a schedule expression, combined by ``|`` (any of) and ``&`` (all of)."""
 
     def __or__(self, other: "Schedulable") -> "Schedulable":
         return _joined("any", self, other)
@@ -27,7 +27,7 @@ class Schedulable:
         return _joined("all", other, self)
 
     def __bool__(self) -> NoReturn:
-        # `a and b` would be b, and `a or b` would be a: nobody hears of the other one.
+        # `a and b` would be b, and `a or b` would be a: the other term would be lost silently.
         raise DefinitionError(
             f"{type(self).__name__} is neither true nor false; in a schedule write & for 'and' and"
             " | for 'or'"
@@ -38,7 +38,7 @@ class Schedulable:
         raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
 
     def asset_names(self) -> Iterator[str]:
-        """Return the names of the assets in the expression, as often as they stand there."""
+        """Return the names of the assets in the expression, with repetitions."""
         raise TypeError(f"{type(self).__name__} cannot stand in a schedule")
 
 
@@ -46,10 +46,10 @@ class Schedulable:
 class Cron(Schedulable):
     """The ticks of a preset or a five-field cron expression, as a term of a schedule.
 
-    Assets and other terms are joined to it by ``|`` and ``&``: a partition is due at the first tick
-    after its window for which the rest of the expression holds. The expression is read on the clock
-    of ``timezone``; without one, on that of the asset's ``timezone=``, else of its partition, else
-    of UTC. Raises DefinitionError.
+    Assets and other terms are combined with the ticks by ``|`` and ``&``: a partition is due at the
+    first tick after its window for which the rest of the expression holds. The expression is read
+    on the clock of ``timezone``; without one, on the clock of the asset's ``timezone=``, else of
+    the asset's partition, else of UTC. Raises DefinitionError.
     """
 
     expression: str
@@ -76,21 +76,21 @@ class Cron(Schedulable):
         return cron_text(self.expression, self.timezone)
 
     def schedule_json(self) -> dict[str, Any]:
-        """``{"kind": "cron", "expression": ...}``, with ``"timezone"`` where there is one."""
+        """Return ``{"kind": "cron", "expression": ...}``, with ``"timezone"`` if there is one."""
         own_zone = {} if self.timezone is None else {"timezone": self.timezone}
         return {"kind": "cron", "expression": self.expression, **own_zone}
 
     def asset_names(self) -> Iterator[str]:
-        """None: it is a time."""
+        """Return no names, because the term is a time."""
         yield from ()
 
 
 @dataclass(frozen=True)
 class Every(Schedulable):
-    """A tick whenever so much time has passed, as a term of a schedule.
+    """A tick after each span of time, as a term of a schedule.
 
-    The span is a positive number of whole seconds, counted from 1970-01-01T00:00Z; where the term
-    is the whole schedule, from ``start_date`` if there is one. Raises DefinitionError.
+    The span is a positive number of whole seconds, counted from 1970-01-01T00:00Z; if the term is
+    the whole schedule, from ``start_date`` if there is one. Raises DefinitionError.
     """
 
     span: timedelta
@@ -98,7 +98,7 @@ class Every(Schedulable):
     def __post_init__(self) -> None:
         span: object = self.span
         if not isinstance(span, timedelta):
-            hint = _term(span) or "; write Every(timedelta(hours=6)), for example"
+            hint = _term_hint(span) or "; write Every(timedelta(hours=6)), for example"
             if type(span) is int:
                 hint = f"; write Every(timedelta(seconds={span}))"
             raise DefinitionError(f"Every takes a timedelta, not {span!r}{hint}")
@@ -111,64 +111,64 @@ class Every(Schedulable):
         return _every(self.span)
 
     def schedule_json(self) -> dict[str, Any]:
-        """``{"kind": "timedelta", "seconds": ...}``."""
+        """Return ``{"kind": "timedelta", "seconds": ...}``."""
         return {"kind": "timedelta", "seconds": self.span // timedelta(seconds=1)}
 
     def asset_names(self) -> Iterator[str]:
-        """None: it is a time."""
+        """Return no names, because the term is a time."""
         yield from ()
 
 
 @dataclass(frozen=True)
 class ScheduleExpression(Schedulable):
-    """Several assets and times, any or all of which must be met before the schedule is."""
+    """Several assets and times, any or all of which must be met before the schedule is met."""
 
     kind: Literal["any", "all"]
     parts: tuple[Schedulable, ...]
 
     def __repr__(self) -> str:
         texts = (
-            f"({part!r})" if isinstance(part, ScheduleExpression) else repr(part)
-            for part in self.parts
+            f"({term!r})" if isinstance(term, ScheduleExpression) else repr(term)
+            for term in self.parts
         )
         return (" | " if self.kind == "any" else " & ").join(texts)
 
     def schedule_json(self) -> dict[str, Any]:
-        """``{"kind": "any" | "all", "of": [...]}``."""
-        return {"kind": self.kind, "of": [part.schedule_json() for part in self.parts]}
+        """Return ``{"kind": "any" | "all", "of": [...]}``."""
+        return {"kind": self.kind, "of": [term.schedule_json() for term in self.parts]}
 
     def asset_names(self) -> Iterator[str]:
-        """Return the names of the assets in the expression, as often as they stand there."""
-        for part in self.parts:
-            yield from part.asset_names()
+        """Return the names of the assets in the expression, with repetitions."""
+        for term in self.parts:
+            yield from term.asset_names()
 
 
-def _joined(kind: Literal["any", "all"], *parts: object) -> Schedulable:
+def _joined(kind: Literal["any", "all"], *joined_terms: object) -> Schedulable:
     flat: list[Schedulable] = []
-    for part in parts:
-        if not isinstance(part, Schedulable):
-            raise DefinitionError(f"a schedule joins assets, not {shown(part)}{_term(part)}")
-        same = isinstance(part, ScheduleExpression) and part.kind == kind
-        flat.extend(part.parts if same and isinstance(part, ScheduleExpression) else [part])
-    # Said twice it is met no later.
-    once: dict[str, Schedulable] = {}
-    for part in flat:
-        once.setdefault(json.dumps(part.schedule_json(), sort_keys=True), part)
-    distinct = tuple(once.values())
+    for term in joined_terms:
+        if not isinstance(term, Schedulable):
+            raise DefinitionError(f"a schedule joins assets, not {shown(term)}{_term_hint(term)}")
+        is_same_kind = isinstance(term, ScheduleExpression) and term.kind == kind
+        flat.extend(term.parts if is_same_kind and isinstance(term, ScheduleExpression) else [term])
+    # A repeated term changes nothing.
+    term_by_json: dict[str, Schedulable] = {}
+    for term in flat:
+        term_by_json.setdefault(json.dumps(term.schedule_json(), sort_keys=True), term)
+    distinct = tuple(term_by_json.values())
     return distinct[0] if len(distinct) == 1 else ScheduleExpression(kind, distinct)
 
 
-def _term(part: object) -> str:
-    """What to write in place of a time that is joined with assets; empty for no time."""
-    if not _is_time(part):
+def _term_hint(value: object) -> str:
+    """Return a hint with the term for a time that is combined with assets; else an empty text."""
+    if not _is_time(value):
         return ""
-    return f"; write {Cron(part)!r}" if isinstance(part, str) else f"; write {_every(part)}"
+    return f"; write {Cron(value)!r}" if isinstance(value, str) else f"; write {_every(value)}"
 
 
 def cron_text(expression: str, timezone: str | None) -> str:
-    """Return a term of cron as people write it."""
-    written = "" if timezone is None else f", timezone={timezone!r}"
-    return f"Cron({expression!r}{written})"
+    """Return a cron term as people write it."""
+    timezone_text = "" if timezone is None else f", timezone={timezone!r}"
+    return f"Cron({expression!r}{timezone_text})"
 
 
 def _every(span: object) -> str:
@@ -186,7 +186,7 @@ def _is_time(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """Return how an error names what cannot stand in a schedule."""
+    """Return the text by which an error names a value that cannot be in a schedule."""
     if _is_time(value):
         return f"the time {value!r}"
     if isinstance(value, str):

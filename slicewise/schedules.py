@@ -1,4 +1,4 @@
-"""When an asset is written: a time rule, or an expression over other assets and times (AIP-75)."""
+"""Schedules: a cadence, or an expression over other assets and times (AIP-75)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -12,7 +12,7 @@ Schedule = str | timedelta | Schedulable | None
 
 
 def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
-    """Return a schedule as JSON. Raises DefinitionError for a text or span that is no rule of time.
+    """Return a schedule as JSON. Raises DefinitionError for a text or span that is no cadence.
 
     ``{"kind": "cron", "expression": "@daily"}``, ``{"kind": "timedelta", "seconds": 900}``,
     ``{"kind": "asset", "name": "raw"}``, ``{"kind": "any", "of": [...]}`` or ``"all"``. A cron in
@@ -30,47 +30,46 @@ def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
     try:
         cadence = read_cadence(schedule)
     except DefinitionError as error:
-        raise DefinitionError(f"schedule={schedule!r}: {error}{_meant(schedule)}") from None
+        raise DefinitionError(f"schedule={schedule!r}: {error}{_asset_hint(schedule)}") from None
     if isinstance(cadence, StepCadence):
         return {"kind": "timedelta", "seconds": cadence.seconds}
     return {"kind": "cron", "expression": cadence.text}
 
 
 def scheduling_assets(schedule: Schedule) -> list[str]:
-    """Return the names of the assets in a schedule, each once, in the order in which they
-    stand there.
-    """
+    """Return the names of the assets in a schedule without repetitions, in the written order."""
     return list(dict.fromkeys(schedule.asset_names())) if isinstance(schedule, Schedulable) else []
 
 
 def schedule_names(spec: Mapping[str, Any] | None) -> list[str]:
-    """Return the names of the assets in a schedule's JSON, each once, in the order of the text."""
+    """Return the names of the assets in a schedule's JSON without repetitions, in order."""
     return list(dict.fromkeys(leaf["name"] for leaf in _leaves(spec) if leaf["kind"] == "asset"))
 
 
 def time_terms(spec: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Return the times in a schedule's JSON, in the order of the text; one for a plain time."""
+    """Return the times in a schedule's JSON, in order; one time for a schedule by time only."""
     return [leaf for leaf in _leaves(spec) if is_time(leaf)]
 
 
 def is_time(spec: Mapping[str, Any] | None) -> bool:
-    """Return whether a schedule's JSON is one time and nothing else."""
+    """Return whether a schedule's JSON is a single time."""
     return spec is not None and spec["kind"] in ("cron", "timedelta")
 
 
 def is_read_in_zone(spec: Mapping[str, Any] | None) -> bool:
-    """Return whether some cron of a schedule's JSON goes by the time zone of the asset."""
+    """Return whether some cron of a schedule's JSON is read in the time zone of the asset."""
     return any(term["kind"] == "cron" and not term.get("timezone") for term in time_terms(spec))
 
 
 def has_ticks(schedule: Schedule) -> bool:
-    """Return whether a declared schedule is a time, or joins one."""
+    """Return whether a declared schedule is a time or contains a time."""
     return isinstance(schedule, str | timedelta) or bool(time_terms(schedule_json(schedule)))
 
 
 def plain_time(schedule: Schedule) -> tuple[Schedule, str | None]:
-    """Return a schedule, one that is a single term of time as the text or timedelta that says the
-    same; and the time zone of that term.
+    """Return (schedule, time zone); a single time term becomes the equal text or timedelta.
+
+    The time zone is the one of the term, or None.
     """
     if isinstance(schedule, Cron):
         return schedule.expression, schedule.timezone
@@ -78,8 +77,9 @@ def plain_time(schedule: Schedule) -> tuple[Schedule, str | None]:
 
 
 def schedule_text(spec: Mapping[str, Any] | None) -> str:
-    """Return a schedule's JSON as people write it: ``@daily``, ``every 0:15:00``, ``raw &
-    (a | b)``.
+    """Return a schedule's JSON as people write it, such as ``@daily``, ``raw & (a | b)``.
+
+    A timedelta alone is ``every 0:15:00``, and no schedule is ``by hand``.
     """
     if spec is None:
         return "by hand"
@@ -97,11 +97,11 @@ def _text(spec: Mapping[str, Any]) -> str:
         return cron_text(spec["expression"], spec.get("timezone"))
     if spec["kind"] == "timedelta":
         return f"Every({timedelta(seconds=spec['seconds'])})"
-    parts = (
-        f"({_text(part)})" if not is_time(part) and " " in _text(part) else _text(part)
-        for part in spec["of"]
+    term_texts = (
+        f"({_text(term)})" if not is_time(term) and " " in _text(term) else _text(term)
+        for term in spec["of"]
     )
-    return (" | " if spec["kind"] == "any" else " & ").join(parts)
+    return (" | " if spec["kind"] == "any" else " & ").join(term_texts)
 
 
 def _leaves(spec: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
@@ -109,26 +109,32 @@ def _leaves(spec: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         return
     if "of" not in spec:
         yield spec
-    for part in spec.get("of", ()):
-        yield from _leaves(part)
+    for term in spec.get("of", ()):
+        yield from _leaves(term)
 
 
 def cycle_from(name: str, after: Mapping[str, Sequence[str]]) -> list[str] | None:
-    """A way from an asset back to itself along schedules (``after[x]`` schedule x), if any."""
-    ways = [[name]]
-    seen: set[str] = set()
-    while ways:
-        way = ways.pop()
-        for other in after.get(way[-1], ()):
-            if other == name:
-                return [*way, name]
-            if other not in seen:
-                seen.add(other)
-                ways.append([*way, other])
+    """Return a path from an asset to itself along schedules, or None.
+
+    A write of an asset in ``after[x]`` makes x due.
+    """
+    paths = [[name]]
+    visited: set[str] = set()
+    while paths:
+        path = paths.pop()
+        for next_name in after.get(path[-1], ()):
+            if next_name == name:
+                return [*path, name]
+            if next_name not in visited:
+                visited.add(next_name)
+                paths.append([*path, next_name])
     return None
 
 
-def _meant(schedule: str | timedelta) -> str:
-    """A name of an asset is a text as well, and only an asset can be scheduled after."""
+def _asset_hint(schedule: str | timedelta) -> str:
+    """Return a hint for a text that may be the name of an asset; else an empty text.
+
+    The name of an asset is a text like a cadence, but a schedule needs the asset itself.
+    """
     is_name = isinstance(schedule, str) and schedule.isidentifier()
     return f"; to follow an asset, write schedule=Asset.ref({schedule!r})" if is_name else ""

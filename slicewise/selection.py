@@ -1,7 +1,7 @@
 """The selection grammar: one parser for pages, API and command line.
 
     selection  = part { ";" part }
-    part       = union | { name "=" union }      every dimension that is not named: all of it
+    part       = union | { name "=" union }      each dimension that is not named: all of it
     union      = item { "," item }
     item       = "*" | text | text ".." text     both ends of a range are included
 
@@ -29,40 +29,40 @@ from slicewise.space import Space
 from slicewise.windows import Bound, Windows
 
 LONGEST_SELECTION = 10_000
-"""Characters of a selection; reading many more terms would take seconds."""
+"""The most characters of a selection; reading a much longer selection would take seconds."""
 
 _DIMENSION = re.compile(r"([A-Za-z_]\w*)\s*=")
 Numbers = tuple[int, int]
 
 
 class Piece(NamedTuple):
-    """A piece of the selection that remembers where it stands."""
+    """A text inside the selection, with its position in the whole selection."""
 
     text: str
     position: int
     whole: str
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise a SelectionError that points here."""
+        """Raise a SelectionError that points at this text."""
         raise SelectionError(reason, self.whole, self.position)
 
     def strip(self) -> "Piece":
-        """Without blanks around it."""
+        """Return the text without surrounding blanks."""
         blanks = len(self.text) - len(self.text.lstrip())
         return Piece(self.text.strip(), self.position + blanks, self.whole)
 
     def split(self, separator: str) -> Iterator["Piece"]:
-        """Return the pieces between separators, without blanks; none may be empty."""
+        """Return the texts between separators, without blanks; an empty text is an error."""
         position = self.position
         for text in self.text.split(separator):
-            piece = Piece(text, position, self.whole).strip()
-            if not piece.text:
-                piece.refuse("something is missing here")
-            yield piece
+            fragment = Piece(text, position, self.whole).strip()
+            if not fragment.text:
+                fragment.refuse("something is missing here")
+            yield fragment
             position += len(text) + len(separator)
 
     def part(self, start: int, end: int) -> "Piece":
-        """Return a part of it, without blanks."""
+        """Return the text from start to end, without surrounding blanks."""
         return Piece(self.text[start:end], self.position + start, self.whole).strip()
 
 
@@ -76,7 +76,7 @@ def select(
 ) -> PartitionSet:
     """Return the partitions that a selection names. Raises SelectionError.
 
-    `longest` is for texts that nobody typed: what a set says of itself may be longer.
+    `longest` is for generated texts: the text of a set may be longer than a typed selection.
     """
     definition, slabs = _read(definition, text, since, until, longest)
     return PartitionSet(definition, slabs)
@@ -90,17 +90,15 @@ def select_terms(
     *,
     longest: int | None = LONGEST_SELECTION,
 ) -> tuple[PartitionSet, ...]:
-    """Return the same partitions term by term, as they are listed; each without those of
-    terms before.
-    """
+    """Return one set per selected range, in the written order, without keys of earlier sets."""
     definition, slabs = _read(definition, text, since, until, longest)
-    seen, terms = PartitionSet(definition, ()), []
+    selected, range_sets = PartitionSet(definition, ()), []
     for slab in slabs:
-        term = PartitionSet(definition, [slab]) - seen
-        if term:
-            terms.append(term)
-            seen |= term
-    return tuple(terms)
+        range_set = PartitionSet(definition, [slab]) - selected
+        if range_set:
+            range_sets.append(range_set)
+            selected |= range_set
+    return tuple(range_sets)
 
 
 def _read(
@@ -114,40 +112,40 @@ def _read(
             f"{text[:50]}…",
             0,
         )
-    whole = Piece(text, 0, text).strip()
-    if not whole.text:
-        whole.refuse("nothing is selected: write a key, a range 'first..last', or a pattern")
+    selection = Piece(text, 0, text).strip()
+    if not selection.text:
+        selection.refuse("nothing is selected: write a key, a range 'first..last', or a pattern")
     if is_runtime(definition) and not lists_keys(definition):
-        definition = definition.known(_keys_by_name(definition, whole))
+        definition = definition.known(_keys_by_name(definition, selection))
     space = definition.space
     slabs: list[Slab] = []
-    for part in whole.split(";"):
-        slabs += _read_part(definition, space, part, since, until)
+    for part_text in selection.split(";"):
+        slabs += _read_part(definition, space, part_text, since, until)
     return definition, slabs
 
 
 def _read_part(
-    definition: PartitionDefinition, space: Space, part: Piece, since: Bound, until: Bound
+    definition: PartitionDefinition, space: Space, part_text: Piece, since: Bound, until: Bound
 ) -> Iterable[Slab]:
-    named = _read_names(space, part)
+    named = _read_names(space, part_text)
     if named is None and len(space.names) > 1:
-        return [_read_key(definition, space, key, since, until) for key in part.split(",")]
-    pieces = {space.names[0]: part} if named is None else named
+        return [_read_key(definition, space, key, since, until) for key in part_text.split(",")]
+    fragments = {space.names[0]: part_text} if named is None else named
     numbers: list[Numbers] = [(0, 1)]
     if space.windows is not None and space.time_name is not None:
         times = _Times(space.windows, since, until)
-        time_piece = pieces.get(space.time_name)
-        numbers = times.read(time_piece) if time_piece else [times.all(part)]
-    segments = _read_segments(space, pieces)
+        time_fragment = fragments.get(space.time_name)
+        numbers = times.read(time_fragment) if time_fragment else [times.all(part_text)]
+    segments = _read_segments(space, fragments)
     return [Slab(first, stop, segments) for first, stop in numbers]
 
 
-def _keys_by_name(definition: PartitionAtRuntime, whole: Piece) -> list[PartitionKey]:
-    """The keys that a selection names, of a set of which nobody has said what is in it."""
+def _keys_by_name(definition: PartitionAtRuntime, selection: Piece) -> list[PartitionKey]:
+    """Return the keys that a selection names, for runtime partitions without a snapshot of keys."""
     space, keys = definition.known(()).space, []
-    for part in whole.split(";"):
-        for piece in (_read_names(space, part) or {"": part}).values():
-            for item in piece.split(","):
+    for part_text in selection.split(";"):
+        for fragment in (_read_names(space, part_text) or {"": part_text}).values():
+            for item in fragment.split(","):
                 if "*" in item.text or ".." in item.text:
                     item.refuse(
                         f"the keys of {definition.name!r} are found at run time and not known"
@@ -157,22 +155,22 @@ def _keys_by_name(definition: PartitionAtRuntime, whole: Piece) -> list[Partitio
     return keys
 
 
-def _read_names(space: Space, part: Piece) -> dict[str, Piece] | None:
-    """The piece of each dimension that is named, None where none is."""
-    found = list(_DIMENSION.finditer(part.text))
-    if not found:
+def _read_names(space: Space, part_text: Piece) -> dict[str, Piece] | None:
+    """Return the text of each named dimension, or None if no dimension is named."""
+    matches = list(_DIMENSION.finditer(part_text.text))
+    if not matches:
         return None
-    if part.part(0, found[0].start()).text:
-        part.refuse("begin with the name of a dimension, as in " + _example(space))
+    if part_text.part(0, matches[0].start()).text:
+        part_text.refuse("begin with the name of a dimension, as in " + _example(space))
     named: dict[str, Piece] = {}
-    ends = [match.start() for match in found[1:]] + [len(part.text)]
-    for match, end in zip(found, ends, strict=True):
-        name = part.part(match.start(), match.end())
+    ends = [match.start() for match in matches[1:]] + [len(part_text.text)]
+    for match, end in zip(matches, ends, strict=True):
+        name = part_text.part(match.start(), match.end())
         if match[1] not in space.names:
             name.refuse(f"no dimension {match[1]!r}: there are {', '.join(space.names)}")
         if match[1] in named:
             name.refuse(f"the dimension {match[1]!r} is named twice: use commas")
-        named[match[1]] = part.part(match.end(), end)
+        named[match[1]] = part_text.part(match.end(), end)
         if not named[match[1]].text:
             name.refuse(f"the dimension {match[1]!r} selects nothing")
     return named
@@ -183,23 +181,23 @@ def _example(space: Space) -> str:
 
 
 def _read_key(
-    definition: PartitionDefinition, space: Space, piece: Piece, since: Bound, until: Bound
+    definition: PartitionDefinition, space: Space, fragment: Piece, since: Bound, until: Bound
 ) -> Slab:
     try:
-        numbers = space.numbers(definition.parse(piece.text))
+        numbers = space.numbers(definition.parse(fragment.text))
     except PartitionKeyError as error:
-        piece.refuse(f"{error}; name the dimensions, as in {_example(space)}")
+        fragment.refuse(f"{error}; name the dimensions, as in {_example(space)}")
     if space.windows is not None:
-        _Times(space.windows, since, until).check_within(piece, numbers[0])
+        _Times(space.windows, since, until).check_within(fragment, numbers[0])
     return Slab(numbers[0], numbers[0] + 1, frozenset({numbers[1]}))
 
 
-# Windows on each side of an excluded one among which the nearest partition is looked for.
+# The number of windows before and after an excluded window that are searched for a partition.
 _FURTHEST = 400
 
 
 class _Times:
-    """Reads time texts as numbers of windows, within the definition's bounds and [since, until)."""
+    """A reader of time texts as window numbers, within the definition's and the given bounds."""
 
     def __init__(self, windows: Windows, since: Bound, until: Bound) -> None:
         self._windows, self._since, self._until = windows, since, until
@@ -208,16 +206,16 @@ class _Times:
         self._low = max((low for low in lows if low is not None), default=None)
         self._high = min((high for high in highs if high is not None), default=None)
 
-    def all(self, piece: Piece) -> Numbers:
-        """All windows, where both sides are bounded."""
+    def all(self, fragment: Piece) -> Numbers:
+        """Return the range of all windows; both sides must be bounded."""
         try:
             return self._windows.between(self._since, self._until)
         except UnboundedPartitionsError as error:
-            piece.refuse(f"this takes in all of time: {error}")
+            fragment.refuse(f"this takes in all of time: {error}")
 
-    def read(self, piece: Piece) -> list[Numbers]:
-        """The windows of a union."""
-        return [self._read_item(item) for item in piece.split(",")]
+    def read(self, fragment: Piece) -> list[Numbers]:
+        """Return the ranges of windows of a union."""
+        return [self._read_item(item) for item in fragment.split(",")]
 
     def _read_item(self, item: Piece) -> Numbers:
         if item.text == "*":
@@ -238,32 +236,36 @@ class _Times:
             item.refuse(f"all partitions of {item.text} are excluded{near}")
         return first, stop
 
-    def _read_span(self, piece: Piece) -> Span:
+    def _read_span(self, fragment: Piece) -> Span:
         try:
-            return read_time(piece.text, self._windows.zone)
+            return read_time(fragment.text, self._windows.zone)
         except ValueError as error:
-            piece.refuse(str(error))
+            fragment.refuse(str(error))
 
     def _numbers(self, span: Span) -> Numbers:
         return self._windows.ticks.rank(span.start), self._windows.ticks.rank(span.end)
 
-    def _check_span(self, piece: Piece, span: Span) -> None:
+    def _check_span(self, fragment: Piece, span: Span) -> None:
         first, stop = self._numbers(span)
         if first == stop:
             around = self._windows.window(self._windows.number_at(span.start))
-            piece.refuse(f"no partition starts in {piece.text}; {around} contains it")
-        self.check_within(piece, first, stop)
+            fragment.refuse(f"no partition starts in {fragment.text}; {around} contains it")
+        self.check_within(fragment, first, stop)
 
-    def check_within(self, piece: Piece, first: int, stop: int | None = None) -> None:
-        """Refuse a piece all of whose windows lie before the first or after the last one."""
+    def check_within(self, fragment: Piece, first: int, stop: int | None = None) -> None:
+        """Refuse a text whose windows are all before the first or all after the last window."""
         stop = first + 1 if stop is None else stop
         if self._low is not None and stop <= self._low:
-            piece.refuse(f"{piece.text} is before the first partition, {self._text(self._low)}")
+            fragment.refuse(
+                f"{fragment.text} is before the first partition, {self._text(self._low)}"
+            )
         if self._high is not None and first >= self._high:
-            piece.refuse(f"{piece.text} is after the last partition, {self._text(self._high - 1)}")
+            fragment.refuse(
+                f"{fragment.text} is after the last partition, {self._text(self._high - 1)}"
+            )
 
     def _neighbours(self, first: int, stop: int) -> str:
-        """Name the partitions next to a range of excluded windows, of those a little way off."""
+        """Return a hint with the partitions next to a range of excluded windows, if near enough."""
         low, high = first - _FURTHEST, stop + _FURTHEST
         low = low if self._low is None else max(low, self._low)
         high = high if self._high is None else min(high, self._high)
@@ -277,65 +279,69 @@ class _Times:
         return self._windows.window(number).text
 
 
-def _read_segments(space: Space, pieces: dict[str, Piece]) -> SegmentNumbers:
-    places = [
-        _read_places(each, pieces[name]) if name in pieces else list(range(len(each)))
-        for name, each in zip(space.segment_names, space.segments.lists, strict=True)
+def _read_segments(space: Space, fragments: dict[str, Piece]) -> SegmentNumbers:
+    positions = [
+        _read_positions(sequence, fragments[name])
+        if name in fragments
+        else list(range(len(sequence)))
+        for name, sequence in zip(space.segment_names, space.segments.lists, strict=True)
     ]
     if all(
-        len(set(found)) == len(each)
-        for found, each in zip(places, space.segments.lists, strict=True)
+        len(set(sequence_positions)) == len(sequence)
+        for sequence_positions, sequence in zip(positions, space.segments.lists, strict=True)
     ):
         return space.segments.all
-    return frozenset(space.segments.number(combination) for combination in product(*places))
+    return frozenset(space.segments.number(combination) for combination in product(*positions))
 
 
-def _read_places(segments: SegmentList, piece: Piece) -> list[int]:
-    """Where the segments of a union stand in their list."""
-    found: set[int] = set()
-    for item in piece.split(","):
+def _read_positions(segments: SegmentList, fragment: Piece) -> list[int]:
+    """Return the positions of a union's segments in the list."""
+    positions: set[int] = set()
+    for item in fragment.split(","):
         ends = list(item.split(".."))
         if len(ends) == 1 and "*" in item.text:
-            found.update(_read_pattern(segments, item))
+            positions.update(_read_pattern(segments, item))
             continue
         if len(ends) > 2:
             ends[2].refuse("a range has two ends")
-        places = [_read_place(segments, end) for end in ends]
-        if places[-1] < places[0]:
+        ends_positions = [_read_position(segments, end) for end in ends]
+        if ends_positions[-1] < ends_positions[0]:
             ends[-1].refuse(f"{ends[-1].text} comes before {ends[0].text}")
-        found.update(range(places[0], places[-1] + 1))
-    return sorted(found)
+        positions.update(range(ends_positions[0], ends_positions[-1] + 1))
+    return sorted(positions)
 
 
-def _read_pattern(segments: SegmentList, piece: Piece) -> list[int]:
-    parts = written(piece.text).split("*")
-    places = [place for place, text in enumerate(segments.texts) if _is_like(text, parts)]
-    if not places:
-        piece.refuse(f"no segment is like {piece.text}")
-    return places
+def _read_pattern(segments: SegmentList, fragment: Piece) -> list[int]:
+    literals = written(fragment.text).split("*")
+    positions = [
+        position for position, text in enumerate(segments.texts) if _is_like(text, literals)
+    ]
+    if not positions:
+        fragment.refuse(f"no segment is like {fragment.text}")
+    return positions
 
 
-def _is_like(text: str, parts: list[str]) -> bool:
-    """Whether the text consists of the parts in order, with anything between them.
+def _is_like(text: str, literals: list[str]) -> bool:
+    """Return whether the text consists of the literals in order, with any texts between them.
 
-    Each is taken where it is found first: a regular expression would try every other place too.
+    Each literal is matched at its first occurrence: a regular expression would try all others, too.
     """
-    first, *inner, last = parts
-    at, end = len(first), len(text) - len(last)
-    if end < at or not text.startswith(first) or not text.endswith(last):
+    first, *inner, last = literals
+    position, end = len(first), len(text) - len(last)
+    if end < position or not text.startswith(first) or not text.endswith(last):
         return False
-    for part in inner:
-        at = text.find(part, at, end)
-        if at < 0:
+    for literal in inner:
+        position = text.find(literal, position, end)
+        if position < 0:
             return False
-        at += len(part)
+        position += len(literal)
     return True
 
 
-def _read_place(segments: SegmentList, piece: Piece) -> int:
-    place = segments.places.get(written(piece.text))
-    if place is None:
-        close = get_close_matches(piece.text, segments.texts, n=1)
+def _read_position(segments: SegmentList, fragment: Piece) -> int:
+    position = segments.places.get(written(fragment.text))
+    if position is None:
+        close = get_close_matches(fragment.text, segments.texts, n=1)
         hint = f": did you mean {readable(close[0])}?" if close else ""
-        piece.refuse(f"there is no segment {readable(piece.text)!r}{hint}")
-    return place
+        fragment.refuse(f"there is no segment {readable(fragment.text)!r}{hint}")
+    return position

@@ -1,4 +1,4 @@
-"""Writing a set of partitions as a selection."""
+"""Selections of sets of partitions as text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,11 +15,11 @@ Box = tuple[Places, ...]
 def selection_text(partitions: PartitionSet) -> str:
     """Return the shortest text of ranges and lists that `select` reads as this set.
 
-    Windows with equal segments share one part; parts are joined by `; `. Keys found at run time
-    are listed one by one.
+    Windows with equal segments share one part; parts are joined by `; `. Runtime keys are listed
+    one by one.
     """
     space = partitions.space
-    # What a pattern or range names would change with the keys that runs find.
+    # The meaning of a pattern or range would change with the keys that runs discover.
     one_by_one = is_runtime(partitions.definition)
     groups: dict[SegmentNumbers, list[tuple[int, int]]] = {}
     for slab in partitions.slabs:
@@ -33,8 +33,8 @@ def selection_text(partitions: PartitionSet) -> str:
 
 def _part(space: Space, numbers: list[tuple[int, int]], box: Box, one_by_one: bool) -> str:
     texts = [
-        _list_text(each, places, one_by_one)
-        for each, places in zip(space.segments.lists, box, strict=True)
+        _list_text(sequence, positions, one_by_one)
+        for sequence, positions in zip(space.segments.lists, box, strict=True)
     ]
     if space.windows is not None:
         texts.insert(space.names.index(space.time_name or ""), _times_text(space, numbers))
@@ -52,35 +52,37 @@ def _times_text(space: Space, numbers: Iterable[tuple[int, int]]) -> str:
     )
 
 
-def _list_text(segments: SegmentList, places: Places, one_by_one: bool) -> str:
+def _list_text(segments: SegmentList, positions: Places, one_by_one: bool) -> str:
     if one_by_one:
-        return ",".join(segments.texts[place] for place in places)
-    if len(places) == len(segments) > 1:
+        return ",".join(segments.texts[position] for position in positions)
+    if len(positions) == len(segments) > 1:
         return "*"
     texts: list[str] = []
-    for run in _runs(places):
-        listed = [segments.texts[place] for place in run]
+    for run in _runs(positions):
+        listed = [segments.texts[position] for position in run]
         texts += listed if len(run) < 3 else [f"{listed[0]}..{listed[-1]}"]
     return ",".join(texts)
 
 
-def _runs(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Ascending numbers as unbroken runs."""
+def _runs(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield unbroken runs of ascending numbers."""
     start = 0
-    for end in range(1, len(places) + 1):
-        if end == len(places) or places[end] != places[end - 1] + 1:
-            yield places[start:end]
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            yield numbers[start:end]
             start = end
 
 
 def _boxes(combinations: set[Places]) -> list[Box]:
-    """Combinations as boxes: in each, any place of one dimension goes with any of the others."""
+    """Return combinations as boxes, in which each position of a dimension pairs with all others."""
     if combinations == {()}:
         return [()]
     rests: dict[int, set[Places]] = {}
-    for place, *rest in sorted(combinations):
-        rests.setdefault(place, set()).add(tuple(rest))
+    for position, *rest in sorted(combinations):
+        rests.setdefault(position, set()).add(tuple(rest))
     firsts: dict[frozenset[Places], list[int]] = {}
-    for place, rest_set in rests.items():
-        firsts.setdefault(frozenset(rest_set), []).append(place)
-    return [(tuple(places), *box) for rest, places in firsts.items() for box in _boxes(set(rest))]
+    for position, rest_set in rests.items():
+        firsts.setdefault(frozenset(rest_set), []).append(position)
+    return [
+        (tuple(positions), *box) for rest, positions in firsts.items() for box in _boxes(set(rest))
+    ]

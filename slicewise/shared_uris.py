@@ -1,4 +1,4 @@
-"""What people are told of assets of one bundle that keep their data in the same place."""
+"""Warnings about assets of one bundle that keep their data in the same location."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ def warn_of_shared_uris(
 ) -> None:
     """Add a warning to each outlet whose canonical URI another asset has.
 
-    It is no error: such files may be in force, and two assets may be two names of one thing.
-    ``producers`` and ``assets`` are those that `load_bundle` returns.
+    A shared URI is no error: such files may be in use, and two assets may be two names of one data
+    set. ``producers`` and ``assets`` are results of `load_bundle`.
     """
     outlets = [outlet for producer in producers for outlet in producer["outlets"]]
     names_by_uri: dict[str, list[str]] = defaultdict(list)
@@ -21,15 +21,15 @@ def warn_of_shared_uris(
         if asset["canonical_uri"] is not None:
             names_by_uri[asset["canonical_uri"]].append(asset["name"])
     for outlet in outlets:
-        sharing = names_by_uri.get(outlet["canonical_uri"], ())
-        others = [name for name in sharing if name != outlet["name"]]
-        if others:
-            outlet["warnings"] = [*outlet["warnings"], _sentence(others)]
+        sharing_names = names_by_uri.get(outlet["canonical_uri"], ())
+        other_names = [name for name in sharing_names if name != outlet["name"]]
+        if other_names:
+            outlet["warnings"] = [*outlet["warnings"], _sentence(other_names)]
 
 
-def _sentence(others: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in others[:_NAMED_AT_MOST])
-    rest = len(others) - _NAMED_AT_MOST
+def _sentence(other_names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in other_names[:_NAMED_AT_MOST])
+    rest = len(other_names) - _NAMED_AT_MOST
     more = f" and {rest} more" if rest > 0 else ""
-    verb = "has" if len(others) == 1 else "have"
+    verb = "has" if len(other_names) == 1 else "have"
     return f"{shown}{more} {verb} the same uri: each replaces the data of the other"

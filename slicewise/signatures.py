@@ -1,4 +1,4 @@
-"""Functions that can make assets, and what they ask for: the names of their parameters."""
+"""Signatures of functions that materialize assets: the functions, and the names of parameters."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -8,15 +8,13 @@ from slicewise.errors import DefinitionError
 from slicewise.option_checks import RESERVED_NAMES
 
 HOOK_NAMES = ("self", "context")
-"""What a function that is called after a run may ask for."""
+"""The parameters that a function called after a run may have."""
 _PARAMETER = inspect.Parameter
 _BY_NAME = (_PARAMETER.POSITIONAL_OR_KEYWORD, _PARAMETER.KEYWORD_ONLY)
 
 
 def check_function(function: object) -> str:
-    """Return the function's name. Raises DefinitionError for what a run could not call, or
-    not name.
-    """
+    """Return the function's name. Raises DefinitionError for one that a run cannot call or name."""
     if isinstance(function, type):
         raise DefinitionError("a class is decorated; decorate a function written with def")
     if isinstance(function, staticmethod | classmethod):
@@ -39,9 +37,10 @@ def check_function(function: object) -> str:
 
 
 def wanted_names(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters that a run fills in, by name; one with a default keeps its default.
+    """Return the names of the parameters that a run fills in; a parameter with a default is left
+    out.
 
-    Raises DefinitionError for parameters that nothing can be given for.
+    Raises DefinitionError for parameters that no argument can fill.
     """
     names = []
     for parameter in inspect.signature(function).parameters.values():
@@ -69,7 +68,7 @@ def check_hook(option: str, hook: Callable[..., Any]) -> None:
         raise DefinitionError(f"{shown} yields, and nothing takes what it yields; write plain def")
     try:
         parameters = inspect.signature(hook).parameters.values()
-    except (TypeError, ValueError):  # some functions that are written in C do not say
+    except (TypeError, ValueError):  # some functions written in C have no signature
         raise DefinitionError(
             f"{shown} does not say what its parameters are; call it in a function of your own"
         ) from None
@@ -85,24 +84,25 @@ def check_hook(option: str, hook: Callable[..., Any]) -> None:
 def inlet_parameters(function: Callable[..., Any], inlets: object = None) -> dict[str, str]:
     """Return the name of the upstream asset of each parameter, in the order of the parameters.
 
-    ``inlets`` is that option: the assets of parameters that are not called like their asset. Raises
-    DefinitionError.
+    ``inlets`` is the option: the assets of parameters that do not have the name of their asset.
+    Raises DefinitionError.
     """
     parameters = [name for name in wanted_names(function) if name not in RESERVED_NAMES]
     assets = {name: name for name in parameters}
     for parameter, name in _named_assets(inlets).items():
         if parameter not in assets:
-            known = ", ".join(parameters) or "no parameter for an asset"
+            parameter_names = ", ".join(parameters) or "no parameter for an asset"
             raise DefinitionError(
                 f"inlets names {parameter!r}, which is no parameter that a run fills in; the"
-                f" function has {known}"
+                f" function has {parameter_names}"
             )
         assets[parameter] = name
     for parameter, name in assets.items():
-        other = next(first for first, asset in assets.items() if asset == name)
-        if other != parameter:
+        first_parameter = next(first for first, asset in assets.items() if asset == name)
+        if first_parameter != parameter:
             raise DefinitionError(
-                f"the parameters {other!r} and {parameter!r} are both the asset {name!r}; keep one"
+                f"the parameters {first_parameter!r} and {parameter!r} are both the asset {name!r};"
+                " keep one"
             )
     return assets
 

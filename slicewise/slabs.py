@@ -1,4 +1,4 @@
-"""Ranges of windows with the same segments, of which sets of partitions consist."""
+"""Slabs: ranges of windows with the same segments, of which sets of partitions consist."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise
@@ -8,13 +8,13 @@ from slicewise.space import Space
 
 SegmentNumbers = frozenset[int]
 Pick = Callable[[SegmentNumbers, SegmentNumbers], SegmentNumbers]
-"""Which segments a combination of two sets has, from those of each."""
+"""A function that returns the segments of a combination from the segments of both sets."""
 
 NO_SEGMENTS: SegmentNumbers = frozenset()
 
 
 class Slab(NamedTuple):
-    """Windows numbered first to stop - 1, each with the same segments."""
+    """Windows numbered first to stop - 1, all with the same segments."""
 
     first: int
     stop: int
@@ -26,17 +26,20 @@ def combined(
     right: Iterable[Slab],
     pick: Pick,
 ) -> Iterator[Slab]:
-    """Walk both lists edge by edge; between two edges each side has one set of segments."""
+    """Yield the slabs of a combination of two lists.
+
+    Both lists are walked edge by edge; between two edges each side has one set of segments.
+    """
     left, right = list(left), list(right)
     edges = sorted({edge for slab in chain(left, right) for edge in slab[:2]})
     sides = _segments_at(left, edges), _segments_at(right, edges)
-    for (low, high), one, two in zip(pairwise(edges), *sides, strict=False):
-        if picked := pick(one, two):
+    for (low, high), left_segments, right_segments in zip(pairwise(edges), *sides, strict=False):
+        if picked := pick(left_segments, right_segments):
             yield Slab(low, high, picked)
 
 
 def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[SegmentNumbers]:
-    """The segments that disjoint slabs have from each edge on."""
+    """Yield the segments that disjoint slabs have from each edge on."""
     coming = iter(slabs)
     slab = next(coming, None)
     for edge in edges:
@@ -46,7 +49,7 @@ def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[SegmentNumbers
 
 
 def disjoint(slabs: list[Slab]) -> Iterable[Slab]:
-    """Return the same partitions as slabs in order that do not overlap."""
+    """Return the same partitions as ordered slabs that do not overlap."""
     slabs = [slab for slab in slabs if slab.first < slab.stop and slab.segments]
     if all(before.stop <= after.first for before, after in pairwise(slabs)):
         return slabs
@@ -54,11 +57,13 @@ def disjoint(slabs: list[Slab]) -> Iterable[Slab]:
         return _flattened(sorted(slabs))
     half = len(slabs) // 2
     halves = disjoint(slabs[:half]), disjoint(slabs[half:])
-    return list(combined(*halves, lambda left, right: left | right))
+    return list(
+        combined(*halves, lambda left_segments, right_segments: left_segments | right_segments)
+    )
 
 
 def _flattened(slabs: list[Slab]) -> list[Slab]:
-    """Slabs of equal segments, ordered by their first window, without overlap."""
+    """Return slabs of equal segments, ordered by their first window, without overlap."""
     flat = [slabs[0]]
     for slab in slabs[1:]:
         if slab.first <= flat[-1].stop:
@@ -69,23 +74,21 @@ def _flattened(slabs: list[Slab]) -> list[Slab]:
 
 
 def merged(space: Space, slabs: Iterable[Slab]) -> Iterator[Slab]:
-    """Return slabs in the one form of a set: no excluded window at an edge, neighbours of a
-    kind in one.
-    """
-    held: Slab | None = None
+    """Yield slabs in the canonical form: no excluded window at an edge, equal neighbours merged."""
+    pending: Slab | None = None
     for slab in slabs:
         if space.windows is not None:
             slab = Slab(*space.windows.trim(slab.first, slab.stop), slab.segments)
             if slab.first == slab.stop:
                 continue
-        if held is None:
-            held = slab
-        elif held.segments == slab.segments and (
-            held.stop == slab.first or not space.count(held.stop, slab.first)
+        if pending is None:
+            pending = slab
+        elif pending.segments == slab.segments and (
+            pending.stop == slab.first or not space.count(pending.stop, slab.first)
         ):
-            held = held._replace(stop=slab.stop)
+            pending = pending._replace(stop=slab.stop)
         else:
-            yield held
-            held = slab
-    if held is not None:
-        yield held
+            yield pending
+            pending = slab
+    if pending is not None:
+        yield pending

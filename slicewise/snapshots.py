@@ -1,4 +1,4 @@
-"""Sets found at run time, which list their keys only where somebody hands these in."""
+"""Runtime partitions, whose definitions list keys only in a snapshot that the caller provides."""
 
 from collections.abc import Iterable
 from typing import TypeGuard
@@ -12,12 +12,12 @@ Definition = PartitionDefinition | None
 
 
 def is_runtime(definition: Definition) -> TypeGuard[PartitionAtRuntime]:
-    """Return whether the definition is of a set found at run time."""
+    """Return whether the definition is one of runtime partitions."""
     return isinstance(definition, PartitionAtRuntime)
 
 
 def lists_keys(definition: Definition) -> bool:
-    """Return whether it is known which keys there are; bounds of time may still be missing."""
+    """Return whether the keys are known; bounds of time may still be missing."""
     if not is_runtime(definition):
         return True
     try:
@@ -27,10 +27,9 @@ def lists_keys(definition: Definition) -> bool:
 
 
 def named_key(definition: Definition, value: object) -> object:
-    """Return the key that a key text names; keys and plain values of the definition stay as
-    they are.
+    """Return the key of a key text; keys and plain values of the definition are returned unchanged.
 
-    None is the one key of what is not partitioned. Raises PartitionKeyError for a text that names
+    None is the single key of an unpartitioned asset. Raises PartitionKeyError for a text that names
     no partition.
     """
     if definition is None:
@@ -41,7 +40,7 @@ def named_key(definition: Definition, value: object) -> object:
 
 
 def with_keys(definition: Definition, keys: Iterable[object]) -> Definition:
-    """Return the definition, with a snapshot of these keys if it is one that has none."""
+    """Return the definition, with a snapshot of these keys if it needs one and has none."""
     if not is_runtime(definition) or lists_keys(definition):
         return definition
     return definition.known(keys)

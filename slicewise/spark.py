@@ -1,4 +1,4 @@
-"""The one place that touches pyspark, which is imported when it is first needed."""
+"""The only module that uses pyspark, which is imported when it is first needed."""
 
 import json
 import os
@@ -21,11 +21,11 @@ SESSION_CONF: dict[str, str | int | bool] = {
     "spark.sql.session.timeZone": "UTC",
     # A segment 02 stays the text 02.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Left to itself Spark starts one task per folder to list more than 32 of them: a year of days
+    # By default Spark starts one task per folder to list more than 32 folders: a year of days
     # took 8 s to list, in the driver 0.7 s.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "64",
-    # Hundreds of lines of the server's own code say nothing to the author of an asset.
+    # Hundreds of lines of the server's own code do not help the author of an asset.
     "spark.sql.connect.serverStacktrace.enabled": "false",
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }
@@ -41,15 +41,15 @@ _PRELOADED = (
 )
 
 # A server that is gone is noticed after some ten seconds, not after pyspark's ten minutes: the run
-# is tried again on another, and the retry of a whole run is the worker's to decide.
+# is retried on another server, and the worker decides about the retry of a whole run.
 _MAX_RETRIES, _MAX_BACKOFF_MS = 6, 4000
 
-# Lines of Java's stack traces; as much of one as a sentence bears.
+# The prefix of causes in Java's stack traces, and the most characters of a cause in a message.
 _CAUSE, _CAUSE_LENGTH = "Caused by: ", 300
 
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 
-# What Java says of a configuration that no other try will make right.
+# Messages of Java for a configuration that fails in every attempt.
 _REFUSED_CONF = (
     "IllegalArgumentException",
     "NumberFormatException",
@@ -60,7 +60,7 @@ _OWN_APPLICATION = (
     '@asset(engine="submit") gives the run a Spark application of its own, with sparkContext, RDDs'
     " and the JVM."
 )
-# By pyspark's own names of what went wrong.
+# Advice by pyspark's names of error conditions.
 _ADVICE = {
     **dict.fromkeys(
         (
@@ -86,19 +86,19 @@ _ADVICE = {
 
 
 class ApplicationNotStartedError(PlatformError):
-    """The cluster has given no Spark application. Not the fault of the asset's code."""
+    """The cluster has started no Spark application. The asset's code is not the cause."""
 
 
 def preload() -> None:
-    """Import what runs need, in the process from which they are forked. Opens no channel."""
+    """Import the modules that runs need, in the process that forks runners. Opens no channel."""
     for name in _PRELOADED:
         import_module(name)
 
 
 def use_connect() -> None:
-    """Make ``pyspark.sql.functions`` those of Spark Connect, before a session is opened.
+    """Make ``pyspark.sql.functions`` use Spark Connect, before a session is opened.
 
-    A definition file may well say ``functions.col("origin")`` at its top.
+    A definition file may call ``functions.col("origin")`` at its top level.
     """
     os.environ[_CONNECT_MODE] = "1"
 
@@ -106,7 +106,7 @@ def use_connect() -> None:
 def open_session(
     remote: str, session_id: str, *, tag: str | None = None, conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return the session with this id on a Spark Connect server, opened there on first use.
+    """Return the session with this id on a Spark Connect server, opened on first use.
 
     ``tag`` marks every operation. Raises ValueError for a ``conf`` that a session cannot change.
     """
@@ -118,8 +118,8 @@ def open_session(
         for name, value in (conf or {}).items():
             _set_conf(session, name, value)
     except BaseException as error:
-        # Nobody else can close it, and pyspark would go on asking it on behalf of later ones. A
-        # server that is gone is not waited for once more.
+        # No other code can close the session, and pyspark would go on using it for later ones. The
+        # session does not wait a second time for a server that is gone.
         session.release_session_on_close = not is_platform_failure(error)
         close_session(session)
         raise
@@ -127,10 +127,10 @@ def open_session(
 
 
 def open_application(tag: str | None = None) -> "ClassicSession":
-    """Return the session of the Spark application that spark-submit has started this process for.
+    """Return the session of the Spark application for which spark-submit has started this process.
 
     ``tag`` marks every job. Raises ValueError for a configuration that Spark refuses, and
-    ApplicationNotStartedError where the cluster gives none.
+    ApplicationNotStartedError if the cluster starts no application.
     """
     from pyspark.sql import SparkSession
 
@@ -152,12 +152,12 @@ def open_application(tag: str | None = None) -> "ClassicSession":
 
 
 def close_session(session: "SparkSession | ClassicSession") -> None:
-    """Give the session's memory on the server back; end an application of one's own."""
+    """Release the session's memory on the server, or end the process's own application."""
     session.stop()
 
 
 def interrupt(remote: str, session_id: str) -> None:
-    """End all work of a session that another process opened, and the session itself."""
+    """Interrupt all work of a session that another process opened, and close the session."""
     session = _connect(remote, session_id)
     try:
         session.interruptAll()
@@ -173,12 +173,12 @@ def application_id(session: "SparkSession | ClassicSession") -> str | None:
 
 
 def application_ui(session: "ClassicSession") -> str | None:
-    """Return where the pages of an application of one's own are, if it has any."""
+    """Return the address of the pages of the process's own application, or None."""
     return session.sparkContext.uiWebUrl
 
 
 def engine_advice(error: BaseException) -> str | None:
-    """What would help, where the code asks of Spark Connect what only ``engine="submit"`` has.
+    """Return advice if the code needs a feature that only ``engine="submit"`` has.
 
     None for other errors, and in a process that has an application of its own.
     """
@@ -194,23 +194,23 @@ def engine_advice(error: BaseException) -> str | None:
 
 
 def write_cause(error: BaseException) -> str | None:
-    """Return why rows could not be written, where Spark's own message only says where to: a
-    full disk.
+    """Return why rows could not be written, such as a full disk, if Spark's message names only the
+    target.
 
-    None for other errors, and where the server has not told.
+    None for other errors, and if the server reported no cause.
     """
     chain: BaseException | None = error
     while chain is not None:
         if getattr(chain, "getCondition", lambda: None)() == "TASK_WRITE_FAILED":
-            told = getattr(chain, "getStackTrace", lambda: None)() or ""
-            causes = [line for line in told.splitlines() if line.startswith(_CAUSE)]
+            stack_trace = getattr(chain, "getStackTrace", lambda: None)() or ""
+            causes = [line for line in stack_trace.splitlines() if line.startswith(_CAUSE)]
             return causes[-1][:_CAUSE_LENGTH] if causes else None
         chain = chain.__cause__ or chain.__context__
     return None
 
 
 def is_frame(value: object) -> bool:
-    """Return whether this is a Spark DataFrame, of Spark Connect or not."""
+    """Return whether a value is a Spark DataFrame, with or without Spark Connect."""
     from pyspark.sql import DataFrame
 
     return isinstance(value, DataFrame)
@@ -230,19 +230,19 @@ def is_time(frame: "DataFrame", column: str) -> bool:
     """
     from pyspark.sql import types
 
-    found = frame.schema[column].dataType
-    if isinstance(found, types.DateType | types.TimestampNTZType | types.TimestampType):
+    column_type = frame.schema[column].dataType
+    if isinstance(column_type, types.DateType | types.TimestampNTZType | types.TimestampType):
         return True
-    if isinstance(found, types.StringType):
+    if isinstance(column_type, types.StringType):
         return False
     raise ValueError(
-        f"the column {column!r} is of type {found.simpleString()}; it holds texts of keys, or"
+        f"the column {column!r} is of type {column_type.simpleString()}; it holds texts of keys, or"
         " timestamps or dates inside the windows"
     )
 
 
 def as_text(frame: "DataFrame", column: str) -> Any:
-    """Return a column as text, numbers as keys are written: 1, 1.0 and true are all ``1``."""
+    """Return a column as text, with numbers written like keys: 1, 1.0 and true are all ``1``."""
     from pyspark.sql import functions, types
 
     kind, value = frame.schema[column].dataType, functions.col(f"`{column}`")
@@ -251,8 +251,10 @@ def as_text(frame: "DataFrame", column: str) -> Any:
     if isinstance(kind, types.DecimalType):
         value = value.cast("double")
     if isinstance(kind, types.FractionalType):
-        whole = value.try_cast("bigint")
-        return functions.when(value == whole, whole.cast("string")).otherwise(value.cast("string"))
+        integer = value.try_cast("bigint")
+        return functions.when(value == integer, integer.cast("string")).otherwise(
+            value.cast("string")
+        )
     return value.cast("string")
 
 
@@ -264,14 +266,15 @@ def schema_of(text: str | bytes) -> "StructType":
 
 
 def schema_from(columns: Sequence[Mapping[str, Any]]) -> str:
-    """Return the schema of declared columns, as Spark's DDL; one without a type holds texts."""
+    """Return the schema of declared columns in Spark's DDL; a column without a type holds texts."""
     return ", ".join(
-        f"`{str(one['name']).replace('`', '``')}` {one.get('type') or 'string'}" for one in columns
+        f"`{str(column['name']).replace('`', '``')}` {column.get('type') or 'string'}"
+        for column in columns
     )
 
 
 def _java_reason(error: Exception) -> str:
-    """The line in which Java says what went wrong, else the first."""
+    """Return the line with Java's exception, or else the first line."""
     lines = [line.strip(": ") for line in str(error).splitlines()] or [type(error).__name__]
     return next((line for line in lines if "Exception:" in line), lines[0])
 
@@ -294,7 +297,10 @@ def _connect(remote: str, session_id: str) -> "SparkSession":
 
 
 def _refuse_token_in_the_clear(remote: str) -> None:
-    """gRPC sends a token without TLS to the name ``localhost`` only, and fails obscurely else."""
+    """Raise ValueError for a token without TLS and a host other than ``localhost``.
+
+    gRPC sends such a token to the name ``localhost`` only, and else fails with an obscure error.
+    """
     host = urlsplit(remote).hostname
     if "token=" in remote and "use_ssl=true" not in remote.lower() and host != "localhost":
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Text of others on a terminal: control characters are shown, not obeyed.
+"""Foreign text on a terminal: control characters are shown and have no effect.
 
 A log may hold sequences that set the clipboard, the title or links of a terminal (OSC), move its
-cursor over other lines (CSI), or ask it for answers that it types.
+cursor over other lines (CSI), or request answers that the terminal types.
 """
 
 # C0 but for newline and tab, DEL, and C1, which holds CSI and OSC as one character.
@@ -11,10 +11,10 @@ _IN_JSON = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 def terminal_text(text: str) -> str:
-    r"""Return the text with control characters written out, such as `\x1b`; lines stay lines."""
+    r"""Return the text with control characters written out, such as `\x1b`; line breaks stay."""
     return text.replace("\r\n", "\n").translate(_SHOWN)
 
 
 def terminal_json(text: str) -> str:
-    """Return JSON of the same value without the control characters that JSON lets stand."""
+    """Return JSON of the same value without the control characters that JSON allows."""
     return text.translate(_IN_JSON)

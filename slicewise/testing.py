@@ -1,4 +1,4 @@
-"""Trying an asset's function without a server, in unit tests and notebooks."""
+"""Trial runs of an asset's function without a server, in unit tests and notebooks."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,37 +40,37 @@ def materialize(
     past: Iterable[object] = (),
     discovered: dict[str, list[Any]] | None = None,
 ) -> Any:
-    """Run an asset's function in this process: what it returned or, if nothing, what it wrote.
+    """Run an asset's function in this process; return its result or, if None, the data it wrote.
 
-    Nothing is written to the asset; no server is asked, and Spark is used only if the function or
-    a validation does.
+    Nothing is written to the asset; no server is contacted, and Spark is used only if the function
+    or a validation uses it.
 
-    - ``asset``: one under ``@asset``; or those under ``@asset.multi``, or one of them, of which all
-      are made: a mapping of names to frames.
+    - ``asset``: an asset under ``@asset``; or the assets under ``@asset.multi``, or one of them, to
+      materialize all of them: the result is a mapping of names to frames.
     - ``partition``: a selection (``"2013-01-01"``, ``"2013-01"``), a key, a list of keys or a
-      PartitionSet; needed for a partitioned asset. Without it an asset of a `PartitionAtRuntime`
-      is run to find partitions; with ``self.write(frame, partition=key)`` it gives a mapping of
-      keys to frames.
-    - ``upstream``: for each upstream asset, or its name, a DataFrame or whatever stands in for
-      one. Its partitions in this run are worked out where the asset itself can be seen: as a key
+      PartitionSet; needed for a partitioned asset. Without it, an asset of a `PartitionAtRuntime`
+      is run to discover partitions; with ``self.write(frame, partition=key)`` the result is a
+      mapping of keys to frames.
+    - ``upstream``: for each upstream asset, or its name, a DataFrame or a stand-in for one. The
+      upstream partitions of this run are computed if the upstream asset itself is known: as a key
       here, among the globals of the function, or in the asset's ``upstream=`` or ``schedule=``.
-    - ``spark``: handed to a function that asks for it.
-    - ``params``: override those declared.
-    - ``past``: keys that have been made before; `iter_past_partitions` gives those among them that
-      a server would. Without a dimension of time the one that was made last stands first. As a
-      mapping of keys to frames: what ``self.read(partition=key)`` reads.
-    - ``discovered``: filled, once the function has succeeded, with what it added to sets found at
-      run time: lists of keys by the name of the set.
+    - ``spark``: the session for a function with the parameter ``spark``.
+    - ``params``: values that override the declared params.
+    - ``past``: keys that were materialized before, of which `iter_past_partitions` yields the keys
+      that a server would yield. Without a time dimension, the key materialized last comes first.
+      A mapping of keys to frames is also the data that ``self.read(partition=key)`` reads.
+    - ``discovered``: a dict that is filled, once the function has succeeded, with the runtime keys
+      that the function added: lists of keys by the name of the runtime partitions.
 
     Raises PartitionKeyError, SelectionError or DefinitionError for bad arguments, LookupError for
-    an upstream asset without data, ValidationFailedError where a validation of severity "error"
-    fails (of severity "warn" it is a warning), and whatever the function raises.
+    an upstream asset without data, ValidationFailedError if a validation of severity "error" fails
+    (a failed validation of severity "warn" is a warning), and every error that the function raises.
     """
     trial = _Trial(_producer(asset), partition, spark, past)
-    given = trial.inputs(upstream or {})
-    context = trial.context(given, params or {})
-    trial.check_inlets(given)
-    returned = invoke(trial.producer, context, trial.own, given, trial.session)
+    inputs = trial.inputs(upstream or {})
+    context = trial.context(inputs, params or {})
+    trial.check_inlets(inputs)
+    returned = invoke(trial.producer, context, trial.own, inputs, trial.session)
     keep(trial.producer, trial.own, returned)
     trial.check_outlets()
     if discovered is not None:
@@ -107,31 +107,31 @@ class _Trial:
         )
 
     def session(self) -> Any:
-        """The one that was handed in."""
+        """Return the session that was passed as ``spark``."""
         if self._spark is None:
             raise DefinitionError(f"{self.producer.name} asks for spark; hand it in as spark=...")
         return self._spark
 
     def inputs(self, frames: Mapping[Any, Frame]) -> dict[str, FrameHandle]:
-        """A handle for each upstream asset."""
+        """Return a handle for each upstream asset."""
         named = {key if isinstance(key, str) else key.name: frame for key, frame in frames.items()}
         parameters = inlet_parameters(self.producer.function, self.producer.options.inlets)
-        wanted = list(parameters.values())
-        for name in wanted:
+        inlet_names = list(parameters.values())
+        for name in inlet_names:
             if name not in named:
                 raise LookupError(
                     f"{self.producer.name} asks for {name!r}, and no data is given for it: hand it"
                     f" in as upstream={{{name!r}: ...}}"
                 )
-        unknown = [name for name in named if name not in wanted]
-        if unknown:
+        unknown_names = [name for name in named if name not in inlet_names]
+        if unknown_names:
             raise DefinitionError(
-                f"{self.producer.name} does not read {unknown[0]!r}; it reads"
-                f" {', '.join(wanted) or 'nothing'}"
+                f"{self.producer.name} does not read {unknown_names[0]!r}; it reads"
+                f" {', '.join(inlet_names) or 'nothing'}"
             )
-        handed = {key.name: key for key in frames if isinstance(key, Asset)}
-        self._known = {**reachable_assets(self.producer), **handed}
-        return {name: self._input(name, named[name], self._known.get(name)) for name in wanted}
+        passed_assets = {key.name: key for key in frames if isinstance(key, Asset)}
+        self._known = {**reachable_assets(self.producer), **passed_assets}
+        return {name: self._input(name, named[name], self._known.get(name)) for name in inlet_names}
 
     def _input(self, name: str, frame: Frame, asset: Asset | None) -> FrameHandle:
         if asset is None:
@@ -161,8 +161,8 @@ class _Trial:
             outside=self.producer.options.outside,
         )
 
-    def context(self, given: Mapping[str, FrameHandle], params: Mapping[str, Any]) -> RunContext:
-        """What the function can know of its run."""
+    def context(self, inputs: Mapping[str, FrameHandle], params: Mapping[str, Any]) -> RunContext:
+        """Return the context of the run for the function."""
         return RunContext(
             run_id=0,
             attempt=1,
@@ -170,30 +170,30 @@ class _Trial:
             params={**self.producer.options.params, **params},
             asset=self.own,
             logical_time=self._now,
-            partition=PartitionContext(self._definition, self._keys, given, self._past),
+            partition=PartitionContext(self._definition, self._keys, inputs, self._past),
             discoveries=self._discoveries,
         )
 
-    def check_inlets(self, given: Mapping[str, FrameHandle]) -> None:
-        """Runs the validations of what the function reads."""
+    def check_inlets(self, inputs: Mapping[str, FrameHandle]) -> None:
+        """Run the validations of the inlets that the function reads."""
         for name, validations in inlet_checks(self.producer, self._known).items():
-            if name in given:
-                _check(name, [given[name].read()], validations)
+            if name in inputs:
+                _check(name, [inputs[name].read()], validations)
 
     def check_outlets(self) -> None:
-        """Runs the validations of what it wrote."""
+        """Run the validations of the data that the function wrote."""
         for outlet, handle in zip(self._outlets, self._handles, strict=True):
             _check(outlet.name, handle.frames(), outlet.validations)
 
     def written(self) -> Any:
-        """What went through the handles."""
+        """Return the frames that were written through the handles."""
         if isinstance(self.own, Outlets):
             return {handle.name: handle.written for handle in self._handles}
         return self._handles[0].written
 
 
 def _producer(asset: Any) -> ProducedAsset | MultiAsset:
-    """What makes an asset: itself, or those under `@asset.multi` of which it is one."""
+    """Return the producer of an asset: the asset itself, or the multi-asset that contains it."""
     made_by = asset.made_by if isinstance(asset, Asset) else asset
     if not isinstance(made_by, ProducedAsset | MultiAsset):
         raise DefinitionError(f"{asset!r} has no function: it is written by something else")

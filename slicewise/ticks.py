@@ -1,8 +1,8 @@
 """Ticks of a cadence as instants, numbered in order: the boundaries of windows.
 
-Numbers never depend on now, on a range asked for, or on what was asked before (calendar rule 3).
-Ticks are found by arithmetic: a zone is a list of periods of constant offset, and within a period
-instants follow the wall clock one to one.
+Numbers never depend on the present time, on a requested range, or on earlier calls (calendar rule
+3). Ticks are computed by arithmetic: a zone is a list of periods of constant offset, and within a
+period instants follow the wall clock one to one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ class Ticks(Protocol):
         """Return the ranks of instants in ascending order, faster than one by one."""
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Return the instants of ticks whose numbers ascend, faster than one by one."""
+        """Return the instants of ticks with ascending numbers, faster than one by one."""
 
 
 class EvenTicks:
@@ -69,28 +69,28 @@ class EvenTicks:
         return [-((phase - instant) // step) for instant in instants]
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Return the instants of ticks whose numbers ascend."""
+        """Return the instants of ticks with ascending numbers."""
         phase, step = self._phase, self._step
         return [phase + number * step for number in numbers]
 
 
 class PlacedTicks:
-    """Wall ticks placed on instants by the offsets of one table (calendar rules 4 and 5)."""
+    """Wall ticks that the offsets of one table turn into instants (calendar rules 4 and 5)."""
 
     def __init__(self, wall: WallTicks, table: OffsetTable, elapsed: bool) -> None:
         self._wall = wall
         self._starts, self._offsets = table.starts, table.offsets
-        shown = list(map(add, table.starts, table.offsets))
-        begins, ends = wall.ranks(shown), wall.ranks(map(add, table.starts[1:], table.offsets))
-        # Calendar rule 5 asks only what the clock reads; calendar rule 4 also what it read before.
-        seen = begins if elapsed else [begins[0], *wall.ranks(table.reach[:-1])]
-        # Of each period: the wall number its clock begins with (after a fold, the first that was
-        # never read before); whether the instant it begins at is a tick that the wall clock
+        readings = list(map(add, table.starts, table.offsets))
+        begins, ends = wall.ranks(readings), wall.ranks(map(add, table.starts[1:], table.offsets))
+        # Calendar rule 5 depends on the clock's reading, calendar rule 4 also on earlier ones.
+        earlier_ranks = begins if elapsed else [begins[0], *wall.ranks(table.reach[:-1])]
+        # For each period: the number of its first wall tick (after a fold, the first wall tick that
+        # the clock never read before); whether the period begins with a tick that the wall clock
         # skipped (a gap); and the number of its first tick.
-        self._low = list(map(max, begins, seen))
+        self._low = list(map(max, begins, earlier_ranks))
         self._in_gap = [
-            int(old < new and wall.tick(new) != begun)
-            for old, new, begun in zip(seen, begins, shown, strict=True)
+            int(old < new and wall.tick(new) != reading)
+            for old, new, reading in zip(earlier_ranks, begins, readings, strict=True)
         ]
         passed = [
             gap + ended - low if ended > low else gap
@@ -119,19 +119,19 @@ class PlacedTicks:
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
         """Return instants of the ticks numbered first to stop - 1."""
-        found: list[int] = []
+        instants: list[int] = []
         while first < stop:
             index = max(0, bisect_right(self._first, first) - 1)
             ended = self._first[index + 1] if index + 1 < len(self._first) else stop
             upto = min(stop, ended)
             if first == self._first[index] and self._in_gap[index]:
-                found.append(self._starts[index])
+                instants.append(self._starts[index])
                 first += 1
             shift = self._low[index] - self._first[index] - self._in_gap[index]
             offset = self._offsets[index]
-            found += [wall - offset for wall in self._wall.ticks(first + shift, upto + shift)]
+            instants += [wall - offset for wall in self._wall.ticks(first + shift, upto + shift)]
             first = upto
-        return found
+        return instants
 
     def number_of(self, start: int, stop: int) -> int | None:
         """Return the number of the tick at `start` if the next one is at `stop`."""
@@ -150,49 +150,49 @@ class PlacedTicks:
 
     def ranks(self, instants: Sequence[int]) -> Sequence[int]:
         """Return the ranks of instants in ascending order."""
-        found: list[int] = []
-        place = 0
-        while place < len(instants):
-            index = max(0, bisect_right(self._starts, instants[place]) - 1)
+        ranks: list[int] = []
+        position = 0
+        while position < len(instants):
+            index = max(0, bisect_right(self._starts, instants[position]) - 1)
             upto = _end_of(self._starts, index, instants)
             low, offset = self._low[index], self._offsets[index]
-            begun = self._first[index] + self._in_gap[index] - low
-            # At the very start of a period a tick of a gap is still to come; and in a fold the
-            # clock has to pass what it showed before. Both are few: look at them one by one.
-            while place < upto and self.rank(instants[place]) == self._first[index]:
-                found.append(self._first[index])
-                place += 1
-            part = [instant + offset for instant in instants[place:upto]]
-            found += [begun + rank for rank in self._wall.ranks(part)]
-            place = upto
-        return found
+            number_shift = self._first[index] + self._in_gap[index] - low
+            # At the very start of a period a tick of a gap is still to come, and in a fold the
+            # clock repeats earlier readings. Such instants are few: compute each by itself.
+            while position < upto and self.rank(instants[position]) == self._first[index]:
+                ranks.append(self._first[index])
+                position += 1
+            readings = [instant + offset for instant in instants[position:upto]]
+            ranks += [number_shift + rank for rank in self._wall.ranks(readings)]
+            position = upto
+        return ranks
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Return the instants of ticks whose numbers ascend."""
-        found: list[int] = []
-        place = 0
-        while place < len(numbers):
-            index = max(0, bisect_right(self._first, numbers[place]) - 1)
+        """Return the instants of ticks with ascending numbers."""
+        instants: list[int] = []
+        position = 0
+        while position < len(numbers):
+            index = max(0, bisect_right(self._first, numbers[position]) - 1)
             upto = _end_of(self._first, index, numbers)
             if self._in_gap[index]:
-                while place < upto and numbers[place] == self._first[index]:
-                    found.append(self._starts[index])
-                    place += 1
+                while position < upto and numbers[position] == self._first[index]:
+                    instants.append(self._starts[index])
+                    position += 1
             shift = self._low[index] - self._first[index] - self._in_gap[index]
             offset = self._offsets[index]
-            part = [number + shift for number in numbers[place:upto]]
-            found += [wall - offset for wall in self._wall.at(part)]
-            place = upto
-        return found
+            wall_numbers = [number + shift for number in numbers[position:upto]]
+            instants += [wall - offset for wall in self._wall.at(wall_numbers)]
+            position = upto
+        return instants
 
 
 def _end_of(borders: Sequence[int], index: int, values: Sequence[int]) -> int:
-    """Where in ascending values those of the period with that index end."""
+    """Return the end position, in ascending values, of the values in the period with that index."""
     return bisect_left(values, borders[index + 1]) if index + 1 < len(borders) else len(values)
 
 
 class CronTicks:
-    """Ticks of a cron cadence in a zone, with the far future placed only when it is asked for."""
+    """Ticks of a cron cadence in a zone; ticks of the far future are computed on first use."""
 
     def __init__(self, cadence: CronCadence, zone: Zone, elapsed: bool) -> None:
         self._cadence, self._zone, self._elapsed = cadence, zone, elapsed
@@ -229,7 +229,7 @@ class CronTicks:
         return (self._far if far else self._near).ranks(instants)
 
     def at(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Return the instants of ticks whose numbers ascend."""
+        """Return the instants of ticks with ascending numbers."""
         far = bool(numbers) and numbers[-1] >= self._last_near
         return (self._far if far else self._near).at(numbers)
 
@@ -237,7 +237,8 @@ class CronTicks:
 def place(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:
     """Return the ticks of a cadence in a zone; a step of elapsed time aligns to the anchor.
 
-    `elapsed` makes a cron follow calendar rule 5 or 4 where its own hour field is not to decide.
+    `elapsed` chooses calendar rule 5 (True) or 4 (False) for a cron; None lets the cron's hour
+    field decide.
     """
     if isinstance(cadence, StepCadence):
         return EvenTicks(cadence.seconds, anchor)

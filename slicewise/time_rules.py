@@ -15,9 +15,9 @@ from slicewise.zones import to_datetime, to_instant, zone
 class TimeRule:
     """The ticks of a preset, a cron text or a timedelta, from one instant to another.
 
-    A cron is read on the clock of a time zone, by the rules for windows; a timedelta is elapsed
+    A cron is read on the clock of a time zone, by the same rules as windows; a timedelta is elapsed
     time, aligned to the start if there is one, else to 1970-01-01T00:00Z. Instants are whole
-    seconds since then.
+    seconds since 1970-01-01T00:00Z.
     """
 
     ticks: Ticks
@@ -33,8 +33,7 @@ class TimeRule:
         start: str | None = None,
         end: str | None = None,
     ) -> "TimeRule":
-        """Return the rule that an asset's declaration says: its schedule, and aware bounds
-        in ISO 8601.
+        """Return the time rule of an asset's declaration: a schedule, and aware bounds in ISO 8601.
 
         Raises DefinitionError for a schedule that is not by time.
         """
@@ -50,23 +49,23 @@ class TimeRule:
         return cls(place(cadence, zone(timezone or "UTC"), anchor), first, last)
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """Return the first tick after the moment; None where there is none any more."""
+        """Return the first tick after the moment, or None if there is none."""
         after = to_instant(moment) + 1
         if self.start is not None:
             after = max(after, self.start)
-        found = self.ticks.tick(self.ticks.rank(after))
-        return None if self.end is not None and found > self.end else to_datetime(found)
+        tick = self.ticks.tick(self.ticks.rank(after))
+        return None if self.end is not None and tick > self.end else to_datetime(tick)
 
     def last_until(self, moment: datetime) -> datetime | None:
-        """Return the last tick at or before the moment; None where there was none yet."""
+        """Return the last tick at or before the moment, or None if there is none."""
         until = to_instant(moment)
         if self.end is not None:
             until = min(until, self.end)
-        found = self.ticks.tick(self.ticks.rank(until + 1) - 1)
-        return None if self.start is not None and found < self.start else to_datetime(found)
+        tick = self.ticks.tick(self.ticks.rank(until + 1) - 1)
+        return None if self.start is not None and tick < self.start else to_datetime(tick)
 
     def count(self, after: datetime, until: datetime) -> int:
-        """Return how many ticks there are after one moment and not after another."""
+        """Return the number of ticks after one moment, up to and including another moment."""
         first, stop = to_instant(after) + 1, to_instant(until) + 1
         if self.start is not None:
             first = max(first, self.start)

@@ -1,4 +1,4 @@
-"""When an asset's scheduled writes happen, resolved: time zone, bounds, partition="auto"."""
+"""The times of an asset's scheduled writes, resolved: time zone, bounds, partition="auto"."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -20,19 +20,19 @@ When = datetime | date | str | None
 
 @dataclass(frozen=True)
 class Timing:
-    """What the options of a function say about time, with nothing left to be looked up."""
+    """The resolved time options of a function, complete without further look-ups."""
 
     timezone: str
-    """Of the schedule: as written, else the partition's, else UTC."""
+    """The time zone of the schedule: as written, else of the partition, else UTC."""
     start: datetime | None
     end: datetime | None
-    """The first and last moment of scheduled writes, aware; None: from activation, for ever."""
+    """The first and last moment of scheduled writes, aware; None: from activation, without end."""
     partition: PartitionDefinition | None
-    """How the asset is cut, also where ``"auto"`` was written (AIP-73)."""
+    """The partition definition, also if ``"auto"`` was written (AIP-73)."""
 
 
 def resolve(options: "RunOptions") -> Timing:
-    """What schedule, timezone, start_date, end_date and partition say together.
+    """Resolve the options schedule, timezone, start_date, end_date and partition.
 
     Dates and naive datetimes are wall time in the time zone (calendar rule 8). Raises
     DefinitionError.
@@ -48,9 +48,10 @@ def resolve(options: "RunOptions") -> Timing:
 
 
 def check_partition(partition: object) -> None:
-    """Raise DefinitionError for what is neither a definition, "auto" nor None.
+    """Raise DefinitionError for a value that is neither a definition, "auto" nor None.
 
-    Nor is one of a class that servers do not have: they import no definition file.
+    A definition of a class that servers do not have is refused, too: servers import no definition
+    file.
     """
     if isinstance(partition, PartitionDefinition):
         return check_installed(partition)
@@ -66,17 +67,17 @@ def check_partition(partition: object) -> None:
     )
 
 
-def _timezone(written: object, partition: Partition) -> str:
-    if written is None:
+def _timezone(declared: object, partition: Partition) -> str:
+    if declared is None:
         time = partition.time_dimension if isinstance(partition, PartitionDefinition) else None
         return time.timezone if time is not None else "UTC"
-    if not isinstance(written, str):
-        raise DefinitionError(f"timezone is a name such as 'Europe/Berlin', not {written!r}")
-    return zone(written).name
+    if not isinstance(declared, str):
+        raise DefinitionError(f"timezone is a name such as 'Europe/Berlin', not {declared!r}")
+    return zone(declared).name
 
 
 def _windows(schedule: Schedule, timezone: str, start: When, end: When) -> PartitionByInterval:
-    """The windows between ticks; bounds are read by it, whatever the schedule."""
+    """Return the definition of windows between ticks, which parses the bounds for any schedule."""
     cadence = schedule if isinstance(schedule, str | timedelta) else "@daily"
     try:
         return PartitionByInterval(cadence, timezone=timezone, start=start, end=end)

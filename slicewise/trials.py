@@ -1,4 +1,4 @@
-"""What stands in for a server where an asset is tried: handles, keys, and the past."""
+"""The stand-ins for a server in trial runs of an asset: handles, keys, and past partitions."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ from slicewise.partition_set import PartitionSet
 from slicewise.registry import active_registry
 from slicewise.snapshots import named_key
 
-Frame = Any  # a DataFrame of pyspark, or whatever stands in for one in a test
+Frame = Any  # a DataFrame of pyspark, or a stand-in for one in a test
 Keys = Sequence[PartitionKey]
 
 
 class FrameHandle(AssetHandle):
-    """An upstream asset whose data is given: `read` returns it."""
+    """An upstream asset with provided data, which `read` returns."""
 
     def __init__(self, name: str, frame: Frame, **facts: Any) -> None:
         super().__init__(name, **facts)
@@ -36,12 +36,12 @@ class FrameHandle(AssetHandle):
         return f"<asset {self.name}, whose data is given>"
 
     def read(self, *, version: int | None = None) -> Frame:
-        """Return the frame that was given, whatever the version."""
+        """Return the provided frame, for every version."""
         return self._frame
 
 
 class KeepingHandle(WritableHandle):
-    """The asset that is tried: what is written is kept and goes nowhere."""
+    """The asset of a trial run: written frames are kept in memory and stored nowhere."""
 
     def __init__(self, name: str, *, past: Mapping[str, Frame], **facts: Any) -> None:
         super().__init__(name, **facts)
@@ -53,36 +53,36 @@ class KeepingHandle(WritableHandle):
         return [key for key in keys if key not in self._past]
 
     def _refuse_version(self, version: int | None) -> None:
-        """Versions are read as they are given, as those of upstream assets are."""
+        """Accept every version: versions are read as provided, like versions of upstream assets."""
 
     def _read_earlier(self, keys: Keys, version: int | None) -> Frame:
-        """The frame of a partition, as it was given; those of several joined."""
+        """Return the provided frame of a partition, or the joined frames of several partitions."""
         frames = [self._past[key.text] for key in keys]
         if len(frames) > 1 and not all(map(spark.is_frame, frames)):
             raise TypeError(
                 f"several partitions of {self.name} are joined where they are Spark DataFrames;"
                 " read them one by one"
             )
-        return reduce(lambda left, right: left.unionByName(right), frames)
+        return reduce(lambda joined, frame: joined.unionByName(frame), frames)
 
     @property
     def can_write(self) -> bool:
-        """Whether a run would write it."""
+        """Whether a run would write the asset."""
         return find_storage(self.canonical_uri) is not None
 
     @property
     def must_write(self) -> bool:
-        """Whether a run that writes nothing of it would fail."""
-        found = find_storage(self.canonical_uri)
-        return found is not None and found.must_write
+        """Whether a run that does not write the asset would fail."""
+        storage = find_storage(self.canonical_uri)
+        return storage is not None and storage.must_write
 
     @property
     def written(self) -> Frame:
-        """The frame; a mapping of keys to frames where partitions were written one by one."""
+        """The frame; a mapping of keys to frames if partitions were written one by one."""
         return self._parts or self._whole
 
     def frames(self) -> list[Frame]:
-        """Return all frames that were written."""
+        """Return all written frames."""
         return list(self._parts.values()) or ([] if self._whole is None else [self._whole])
 
     def _store(self, frame: Frame, keys: Keys, *, apart: bool) -> None:
@@ -93,11 +93,10 @@ class KeepingHandle(WritableHandle):
 
 
 def read_keys(name: str, definition: PartitionDefinition | None, partition: object) -> Keys:
-    """Return the keys of a run that is asked for by a selection, a key, a list of keys or a
-    set of them.
+    """Return the keys of a run requested by a selection, a key, a list of keys or a PartitionSet.
 
-    Raises PartitionKeyError for what names no partition, SelectionError for a selection that
-    cannot be read.
+    Raises PartitionKeyError for a value that names no partition, SelectionError for an invalid
+    selection.
     """
     if definition is None:
         if partition is not None:
@@ -107,10 +106,10 @@ def read_keys(name: str, definition: PartitionDefinition | None, partition: obje
         if isinstance(definition, PartitionAtRuntime):
             return []
         raise PartitionKeyError(f'{name} is partitioned; say partition="..."')
-    found = list(_selected(definition, partition))
-    if not found:
+    keys = list(_selected(definition, partition))
+    if not keys:
         raise PartitionKeyError(f"partition={partition!r} names no partition of {name}")
-    return found
+    return keys
 
 
 def _selected(definition: PartitionDefinition, partition: object) -> Iterable[PartitionKey]:
@@ -127,14 +126,14 @@ def _selected(definition: PartitionDefinition, partition: object) -> Iterable[Pa
 
 
 def _key(definition: PartitionDefinition, item: object) -> PartitionKey:
-    """The key that a key, plain value or key text stands for."""
+    """Return the key of a key, plain value or key text."""
     if isinstance(definition, PartitionAtRuntime):
         return runtime_key(definition, definition.parse(item) if isinstance(item, str) else item)
     return PartitionKey.of(named_key(definition, item))
 
 
 def _in_order(definition: PartitionDefinition, keys: Keys) -> Iterable[PartitionKey]:
-    """Each once; the keys of sets found at run time have no order but the one they are given in."""
+    """Return each key once and in order; runtime partitions stay in the order of the request."""
     if isinstance(definition, PartitionAtRuntime):
         return list({key.text: key for key in keys}.values())
     return PartitionSet.of(definition, keys)
@@ -143,23 +142,24 @@ def _in_order(definition: PartitionDefinition, keys: Keys) -> Iterable[Partition
 def past_before(
     definition: PartitionDefinition | None, keys: Keys, past: Iterable[object]
 ) -> Callable[[], Iterator[PartitionKey]]:
-    """Return the past that a server would tell a run of these keys: `PartitionContext`'s.
+    """Return a function that yields the past keys that a server would give to a run of these keys.
 
-    Partitions without time are given as they are: the one that was made last stands first.
+    The result is for `PartitionContext`. Keys without time stay in the given order: the key
+    materialized last comes first.
     """
     if definition is None:
         return lambda: iter(())
-    given = [_key(definition, item) for item in past]
+    past_keys = [_key(definition, item) for item in past]
     windows = [key.time for key in keys if key.time is not None]
     if windows:
         start = min(window.start for window in windows)
-        before = [key for key in given if key.time is not None and key.time.start < start]
-        given = list(PartitionSet.of(definition, before))[::-1]
-    return lambda: (key for key in given if key not in keys)
+        earlier_keys = [key for key in past_keys if key.time is not None and key.time.start < start]
+        past_keys = list(PartitionSet.of(definition, earlier_keys))[::-1]
+    return lambda: (key for key in past_keys if key not in keys)
 
 
 def past_frames(definition: PartitionDefinition | None, past: Iterable[object]) -> dict[str, Frame]:
-    """Return the frames of earlier partitions by key text, where they are given with their keys."""
+    """Return the frames of earlier partitions by key text, if the past is given with frames."""
     if definition is None or not isinstance(past, Mapping):
         return {}
     return {_key(definition, item).text: frame for item, frame in past.items()}
@@ -172,13 +172,13 @@ def mapped_keys(
     mapping: PartitionMapping | None,
     now: datetime,
 ) -> Keys:
-    """Return the keys of an upstream asset that those of a run need."""
-    found = upstream_partitions(definition, upstream.partition, list(keys), mapping, until=now)
-    return list(found)
+    """Return the keys of an upstream asset that the keys of a run need."""
+    partitions = upstream_partitions(definition, upstream.partition, list(keys), mapping, until=now)
+    return list(partitions)
 
 
 def unknown_keys(name: str) -> Keys:
-    """Raise DefinitionError: of the asset no more is known than its name."""
+    """Raise DefinitionError, because only the name of the asset is known."""
     raise DefinitionError(
         f"how {name} is partitioned is not known here: hand the asset itself in, as"
         f" upstream={{{name}: ...}}"
@@ -186,19 +186,21 @@ def unknown_keys(name: str) -> Keys:
 
 
 def reachable_assets(producer: Producer) -> dict[str, Asset]:
-    """Return the assets that the file of a function declares or imports, and those that it maps."""
+    """Return the assets in the active registry, in the function's globals and in its options."""
     function = inspect.unwrap(producer.function)
     registry = active_registry()
-    near = [
+    candidates = [
         *([] if registry is None else registry.assets.values()),
         *getattr(function, "__globals__", {}).values(),
         producer.options.schedule,
         *producer.options.upstream,
     ]
-    return {asset.name: asset for asset in near if isinstance(asset, Asset)}
+    return {asset.name: asset for asset in candidates if isinstance(asset, Asset)}
 
 
 def mappings_of(producer: Producer) -> Mapping[str, PartitionMapping]:
-    """Return the mappings that an asset says, by the upstream asset's name."""
-    said = producer.options.upstream.items()
-    return {key if isinstance(key, str) else key.name: mapping for key, mapping in said}
+    """Return the mappings that an asset declares, by the name of the upstream asset."""
+    upstream_mappings = producer.options.upstream.items()
+    return {
+        key if isinstance(key, str) else key.name: mapping for key, mapping in upstream_mappings
+    }

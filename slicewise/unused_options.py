@@ -1,7 +1,7 @@
-"""What people are told of options that have no effect beside the others.
+"""Warnings about options that have no effect with the other options.
 
-Such a declaration works. Options that bound or choose what is made would mislead, and are refused
-in `option_pairs`.
+Such a declaration works. Options that bound or choose the partitions of a run would mislead, and
+are refused in `option_pairs`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,25 +14,27 @@ from slicewise.schedules import time_terms
 
 
 def unused_options(producer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each option of a declared function that does nothing.
+    """Yield a sentence for each option of a declared function that has no effect.
 
-    ``producer`` is an entry of ``producers`` as `load_bundle` returns it.
+    ``producer`` is an entry of ``producers`` in the result of `load_bundle`.
     """
     spec = producer["partition"]
-    is_cut = spec is not None
+    is_partitioned = spec is not None
     if producer["retries"] == 0 and producer["retry_delay"] != DEFAULT_RETRY_DELAY.total_seconds():
         yield "retry_delay has no effect: retries is 0"
     if producer["retries"] and producer["retry_delay"] > LONGEST_RETRY_DELAY.total_seconds():
         yield "retry_delay acts as an hour: no pause between two tries is longer"
-    if not is_cut and producer["strategy"] != "partition":
+    if not is_partitioned and producer["strategy"] != "partition":
         yield f"strategy={producer['strategy']!r} has no effect: the asset is not partitioned"
-    if producer["on_partial"] == "publish" and (not is_cut or producer["strategy"] == "partition"):
+    if producer["on_partial"] == "publish" and (
+        not is_partitioned or producer["strategy"] == "partition"
+    ):
         yield 'on_partial="publish" has no effect: no run makes more than one partition'
-    if not is_cut and producer["max_active_runs"] is not None:
+    if not is_partitioned and producer["max_active_runs"] is not None:
         yield "max_active_runs has no effect: of an asset that is not partitioned one run is active"
     if producer["paused"] and producer["schedule"] is None:
         yield "paused=True has no effect: the asset has no schedule"
-    if not is_cut and producer["outside"] == "drop":
+    if not is_partitioned and producer["outside"] == "drop":
         yield 'outside="drop" has no effect: the asset is not partitioned'
     if producer["write_mode"] != "replace" and not any(
         outlet["canonical_uri"] for outlet in producer["outlets"]
@@ -43,7 +45,7 @@ def unused_options(producer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _zone_of(spec: Mapping[str, Any] | None) -> str:
-    """The time zone of an asset that names none itself."""
+    """Return the time zone of an asset that declares none itself."""
     definition = None if spec is None else PartitionDefinition.from_json(dict(spec))
     time = None if definition is None else definition.time_dimension
     return "UTC" if time is None else time.timezone

@@ -1,4 +1,4 @@
-"""How URIs of each scheme are written (AIP-60), and schemes that packages add."""
+"""The forms of URIs of each scheme (AIP-60), and schemes that packages add."""
 
 import re
 import warnings
@@ -18,28 +18,28 @@ _NAME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 @dataclass(frozen=True, kw_only=True)
 class UriScheme:
-    """How URIs of one scheme are written.
+    """The form of the URIs of one scheme.
 
-    New schemes come by the entry point group ``slicewise.uri_schemes``: the entry point's name is
-    the scheme as people write it, its value a UriScheme. ``name`` is the canonical name; where the
-    two differ the entry point is an alias. Raises ValueError for rules that cannot be.
+    New schemes are added by the entry point group ``slicewise.uri_schemes``: the entry point's name
+    is the scheme as people write it, its value a UriScheme. ``name`` is the canonical name; if the
+    two names differ, the entry point is an alias. Raises ValueError for invalid arguments.
     """
 
     name: str
     components: int | None = None
-    """How many components the path has; None: any number."""
+    """The number of components of the path; None: any number."""
     default_host: str | None = None
-    """What stands for an empty host; None: a host is required."""
+    """The host that replaces an empty host; None: a host is required."""
     has_port: bool = False
     """Whether host and port name a server; else the host is a bucket or project without port."""
     port: int | None = None
-    """The default port; None: the URI must name one, if `has_port`."""
+    """The default port; None: the URI must name a port, if `has_port`."""
     drops_port: bool = False
-    """Whether a port is dropped, where there should be none; else such a URI breaks the rule."""
+    """Whether a port that should not be there is dropped; else such a URI breaks the rule."""
     has_container: bool = False
-    """Whether what stands before an ``@`` is part of the place's name, and nobody's login."""
+    """Whether the text before an ``@`` is part of the location's name, and not a login."""
     openlineage: OpenLineageNaming | None = None
-    """OpenLineage's (namespace, name) for the parts of a canonical URI; None: the general one."""
+    """OpenLineage's (namespace, name) of a split canonical URI; None: the default naming."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -57,7 +57,7 @@ class UriScheme:
 _FILE = UriScheme(name="file", default_host="localhost", drops_port=True)
 _POSTGRES = UriScheme(name="postgres", has_port=True, port=5432, components=3)
 _MYSQL = UriScheme(name="mysql", has_port=True, port=3306, components=2)
-# Azure names a container before an "@": dropped, two containers would share one name.
+# Azure names a container before an "@": without it, two containers would share one name.
 _ABFSS = UriScheme(name="abfss", has_container=True)
 _WASBS = UriScheme(name="wasbs", has_container=True)
 _BUILT_IN = {
@@ -80,30 +80,30 @@ _BUILT_IN = {
 
 @cache
 def uri_schemes() -> dict[str, UriScheme]:
-    """Return the rule of each scheme, by the scheme as people write it in lower case.
+    """Return the definition of each scheme, by the scheme as people write it, in lower case.
 
-    A plug-in that cannot be used is left out with a warning that names it.
+    A plug-in that cannot be used is left out with a warning that names the plug-in.
     """
     schemes = dict(_BUILT_IN)
-    for written, scheme in plugins.load(plugins.URI_SCHEMES).items():
+    for spelling, scheme in plugins.load(plugins.URI_SCHEMES).items():
         try:
-            _add(written.lower(), scheme, schemes)
+            _add(spelling.lower(), scheme, schemes)
         except (TypeError, ValueError) as error:
-            # Another package's fault is not to keep every URI of a deployment from being read.
+            # A fault of another package must not prevent reading all URIs of a deployment.
             warnings.warn(
-                f"the plug-in {written} ({plugins.URI_SCHEMES}) is left out: {error}", stacklevel=2
+                f"the plug-in {spelling} ({plugins.URI_SCHEMES}) is left out: {error}", stacklevel=2
             )
     return schemes
 
 
-def _add(written: str, scheme: object, schemes: dict[str, UriScheme]) -> None:
+def _add(spelling: str, scheme: object, schemes: dict[str, UriScheme]) -> None:
     if not isinstance(scheme, UriScheme):
         raise TypeError(f"it is not a UriScheme, but {scheme!r}")
-    if not _NAME.fullmatch(written) or written == "airflow" or written.startswith("x-"):
-        raise ValueError(f"{written}:// is no scheme, or is reserved (AIP-60)")
-    # A canonical URI must mean by its own scheme what it meant by its alias.
-    for name in (written, scheme.name):
+    if not _NAME.fullmatch(spelling) or spelling == "airflow" or spelling.startswith("x-"):
+        raise ValueError(f"{spelling}:// is no scheme, or is reserved (AIP-60)")
+    # A canonical URI must have the same meaning by its own scheme as by its alias.
+    for name in (spelling, scheme.name):
         if schemes.get(name, scheme) != scheme:
             owner = "built in" if name in _BUILT_IN else "another plug-in's"
             raise ValueError(f"the scheme {name}:// is {owner}, with a rule of its own")
-    schemes[written] = schemes[scheme.name] = scheme
+    schemes[spelling] = schemes[scheme.name] = scheme

@@ -1,4 +1,4 @@
-"""URIs in one canonical form (AIP-60), so that one place has one name."""
+"""URIs in one canonical form (AIP-60), so that one location has one name."""
 
 import re
 import warnings
@@ -19,20 +19,20 @@ __all__ = [
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE_WITHOUT_HOST = re.compile("file:/(?!/)", re.IGNORECASE)  # RFC 8089: file:/lake/raw
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-# `urlsplit`, by which AIP-60 reads URIs, passes over these wherever they stand.
+# `urlsplit`, with which AIP-60 reads URIs, removes these characters everywhere.
 _DROPPED = dict.fromkeys(map(ord, "\t\r\n"))
-# What has a colon before its path that is followed by no port, and an "@" only later.
+# A URI with a colon before the path that no port follows, and with an "@" only later.
 _BROKEN_USER_INFO = re.compile(r"[^:]*://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^/?#@]*[/?#][^@]*@")
-# RFC 3986: what may stand in a path component as it is, besides letters and digits.
+# RFC 3986: characters that need no escape in a path component, besides letters and digits.
 _PATH_SAFE = "-._~!$&'()*+,;=:@%"
 
 
 def normalize_uri(text: str) -> str:
-    """Return the canonical form of a URI; text that is no URI is returned as it is (AIP-60).
+    """Return the canonical form of a URI; a text that is not a URI is returned unchanged (AIP-60).
 
     A URI that breaks its scheme's rule loses its user info and is otherwise returned as written,
-    with a warning. A password is never part of what is returned: what would stay as written comes
-    masked. Normalising twice changes nothing. Raises ValueError for ``airflow://``.
+    with a warning. The result never contains a password: a password in a text that stays as written
+    is masked. Normalising twice changes nothing. Raises ValueError for ``airflow://``.
     """
     canonical, problem = checked_uri(text)
     if problem is not None:
@@ -41,14 +41,16 @@ def normalize_uri(text: str) -> str:
 
 
 def checked_place(text: str) -> tuple[str, str | None]:
-    """Return `checked_uri` of an asset's uri: an absolute path is the ``file:`` URI of its folder,
-    so that one folder has one canonical URI.
+    """Return `checked_uri` of an asset's uri; an absolute path becomes the ``file:`` URI of its
+    folder.
+
+    So one folder has one canonical URI.
     """
     return checked_uri(Path(text).as_uri() if text.startswith("/") else text)
 
 
 def checked_uri(text: str) -> tuple[str, str | None]:
-    """What `normalize_uri` returns and, instead of its warning, the rule that the URI breaks."""
+    """Return (URI, problem): the result of `normalize_uri`, and the broken rule or None."""
     if _FILE_WITHOUT_HOST.match(text):
         text = f"file://{text[len('file:') :]}"
     if not _SCHEME.match(text):
@@ -61,36 +63,36 @@ def checked_uri(text: str) -> tuple[str, str | None]:
     text = text.translate(_DROPPED)
     if _BROKEN_USER_INFO.match(text):
         text = masked_uri(text)
-    rule = uri_schemes().get(scheme)
-    kept = _without_login(without_secret_parameters(text), rule)
+    uri_scheme = uri_schemes().get(scheme)
+    uri_without_login = _without_login(without_secret_parameters(text), uri_scheme)
     try:
-        return _canonical(urlsplit(kept), rule), None
+        return _canonical(urlsplit(uri_without_login), uri_scheme), None
     except ValueError as error:
-        for written in (text, kept):
+        for written in (text, uri_without_login):
             if (safe := masked_uri(written)) != written:
                 return checked_uri(safe)  # a password looked like a host, a port or a path
-        return kept, str(error)
+        return uri_without_login, str(error)
 
 
 def uri_path(uri: str) -> Path:
-    """The folder that a ``file:`` URI names, decoded. Raises ValueError for any other URI."""
-    parts = urlsplit(uri)
-    if parts.scheme.lower() != "file":
+    """Return the folder of a ``file:`` URI, decoded. Raises ValueError for any other URI."""
+    url = urlsplit(uri)
+    if url.scheme.lower() != "file":
         raise ValueError(f"{uri!r} is not a file: URI")
-    if (parts.hostname or "localhost") != "localhost":
-        raise ValueError(f"{uri!r} is on the host {parts.hostname}, not on this one")
-    return Path("/" + unquote(parts.path).strip("/"))
+    if (url.hostname or "localhost") != "localhost":
+        raise ValueError(f"{uri!r} is on the host {url.hostname}, not on this one")
+    return Path("/" + unquote(url.path).strip("/"))
 
 
-def _canonical(parts: SplitResult, scheme: UriScheme | None) -> str:
-    path = _canonical_path(parts.path)
+def _canonical(url: SplitResult, scheme: UriScheme | None) -> str:
+    path = _canonical_path(url.path)
     if scheme is None:
-        return _joined(parts.scheme, parts.netloc, path, parts.query)
+        return _joined(url.scheme, url.netloc, path, url.query)
     if scheme.name == "file":
         path = _file_path(path)
     if scheme.components is not None:
         _check_components(path, scheme)
-    return _joined(scheme.name, _canonical_host(parts, scheme), path, parts.query)
+    return _joined(scheme.name, _canonical_host(url, scheme), path, url.query)
 
 
 def _joined(scheme: str, netloc: str, path: str, query: str) -> str:
@@ -98,25 +100,25 @@ def _joined(scheme: str, netloc: str, path: str, query: str) -> str:
     return f"{scheme}://{netloc}{path}" + (f"?{ordered}" if ordered else "")
 
 
-def _canonical_host(parts: SplitResult, scheme: UriScheme) -> str:
-    # Names of buckets and projects keep their case: `parts.hostname` would lower it.
-    container, at, host = parts.netloc.rpartition("@")
-    if parts.port is not None or host.endswith(":"):
+def _canonical_host(url: SplitResult, scheme: UriScheme) -> str:
+    # Names of buckets and projects keep their case: `url.hostname` would lower it.
+    container, separator, host = url.netloc.rpartition("@")
+    if url.port is not None or host.endswith(":"):
         host = host.rpartition(":")[0]
     host = host or scheme.default_host or ""
     if not host:
         raise ValueError(f"a {scheme.name} URI needs a host")
     if scheme.has_port:
-        host = f"{host.lower()}:{_port(parts, scheme)}"
-    elif parts.port is not None and not scheme.drops_port:
+        host = f"{host.lower()}:{_port(url, scheme)}"
+    elif url.port is not None and not scheme.drops_port:
         raise ValueError(f"a {scheme.name} URI has no port")
     elif scheme.default_host:
         host = host.lower()
-    return f"{container}{at}{host}"
+    return f"{container}{separator}{host}"
 
 
-def _port(parts: SplitResult, scheme: UriScheme) -> int:
-    port = scheme.port if parts.port is None else parts.port
+def _port(url: SplitResult, scheme: UriScheme) -> int:
+    port = scheme.port if url.port is None else url.port
     if port is None:
         raise ValueError(f"a {scheme.name} URI needs a port")
     return port
@@ -128,9 +130,9 @@ def _canonical_path(path: str) -> str:
 
 
 def _file_path(path: str) -> str:
-    """Return the path of a folder, written in one way: no ``//``, no ``/./``, no ``%6B`` for ``k``.
+    """Return the path of a folder in one spelling: no ``//``, no ``/./``, no ``%6B`` for ``k``.
 
-    ``..`` stays, since a folder may be a link.
+    ``..`` stays, because a folder may be a link.
     """
     folder = PurePosixPath("/" + unquote(path).strip("/"))
     return quote(str(folder), safe=_PATH_SAFE.replace("%", "/"))
@@ -142,7 +144,7 @@ def _encode(component: str) -> str:
 
 
 def _ordered_query(query: str) -> str:
-    # Items with one key keep their order, which may mean something: `x=2&x=1`.
+    # Items with one key keep their order, because the order may have a meaning: `x=2&x=1`.
     return "&".join(sorted(query.split("&"), key=lambda item: item.partition("=")[0]))
 
 
@@ -152,10 +154,14 @@ def _check_components(path: str, scheme: UriScheme) -> None:
         raise ValueError(f"the path of a {scheme.name} URI has {scheme.components} components")
 
 
-def _without_login(text: str, rule: UriScheme | None) -> str:
-    """The URI without user info; of a container's name only what looks like a password goes."""
+def _without_login(text: str, uri_scheme: UriScheme | None) -> str:
+    """Return the URI without user info; a container's name only loses a text like a password."""
     scheme, _, rest = text.partition("://")
     netloc = re.split("[/?#]", rest, maxsplit=1)[0]
-    before, at, host = netloc.rpartition("@")
-    kept = before.partition(":")[0] + at if rule is not None and rule.has_container else ""
-    return f"{scheme}://{kept.removeprefix('@')}{host}{rest[len(netloc) :]}"
+    user_info, separator, host = netloc.rpartition("@")
+    container = (
+        user_info.partition(":")[0] + separator
+        if uri_scheme is not None and uri_scheme.has_container
+        else ""
+    )
+    return f"{scheme}://{container.removeprefix('@')}{host}{rest[len(netloc) :]}"

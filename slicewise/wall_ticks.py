@@ -1,4 +1,4 @@
-"""Ticks of a cron expression on a clock without a zone, by arithmetic."""
+"""Ticks of a cron expression on a clock without a zone, computed by arithmetic."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from slicewise.zones import DAY
 class WallTicks:
     """Wall seconds at which a cron expression ticks, numbered in order.
 
-    `times` are seconds within a day, ascending. Where any two neighbours are equally far apart,
+    `times` are seconds within a day, ascending. If all neighbouring ticks are equally far apart,
     tick n is at `phase + n * step`; else `step` is 0.
     """
 
@@ -33,28 +33,28 @@ class WallTicks:
         return before + bisect_left(self._times, second)
 
     def tick(self, number: int) -> int:
-        """Return wall seconds of the tick of that number."""
+        """Return the wall seconds of the tick of that number."""
         if self.step:
             return self.phase + number * self.step
         rank, index = divmod(number, len(self._times))
         return self._days.day(rank) * DAY + self._times[index]
 
     def ranks(self, walls: Iterable[int]) -> list[int]:
-        """Return the ranks of many."""
+        """Return the ranks of many wall seconds."""
         if step := self.step:
             phase = self.phase
             return [-((phase - wall) // step) for wall in walls]
         return [self.rank(wall) for wall in walls]
 
     def at(self, numbers: Iterable[int]) -> list[int]:
-        """Return wall seconds of many ticks."""
+        """Return the wall seconds of many ticks."""
         if step := self.step:
             phase = self.phase
             return [phase + number * step for number in numbers]
         return [self.tick(number) for number in numbers]
 
     def ticks(self, first: int, stop: int) -> Sequence[int]:
-        """Return wall seconds of the ticks numbered first to stop - 1."""
+        """Return the wall seconds of the ticks numbered first to stop - 1."""
         if self.step:
             start = self.phase + first * self.step
             return range(start, start + max(0, stop - first) * self.step, self.step)
@@ -63,13 +63,13 @@ class WallTicks:
         size = len(self._times)
         ranks = range(first // size, -(-stop // size))
         midnights = [self._days.day(rank) * DAY for rank in ranks]
-        whole = [midnight + time for midnight in midnights for time in self._times]
+        walls = [midnight + time for midnight in midnights for time in self._times]
         skipped = first - ranks.start * size
-        return whole[skipped : skipped + stop - first]
+        return walls[skipped : skipped + stop - first]
 
 
 def _even_step(days: Days, times: Sequence[int]) -> int:
-    """Seconds between any two neighbouring ticks, 0 where they differ."""
+    """Return the seconds between neighbouring ticks if all distances are equal, else 0."""
     if len(times) == 1:
         return days.step * DAY
     if days.step != 1 or DAY % len(times):

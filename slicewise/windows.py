@@ -15,7 +15,7 @@ from slicewise.intervals import Interval, make_interval, make_intervals
 from slicewise.ticks import Ticks, place
 from slicewise.zones import DAY, Zone
 
-_FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # whoever wants few pays for few
+_FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # a caller that needs few windows computes few
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 Bound = int | None
 T = TypeVar("T", covariant=True)
@@ -23,7 +23,7 @@ T = TypeVar("T", covariant=True)
 
 @dataclass(frozen=True)
 class Exclusions:
-    """Which windows are left out: those that start at a cron's tick, on a date, at an instant."""
+    """The excluded windows: windows that start at a cron's tick, on a date, or at an instant."""
 
     crons: tuple[CronCadence, ...] = ()
     dates: tuple[date, ...] = ()
@@ -34,10 +34,11 @@ class Exclusions:
 
 
 class Windows:
-    """Window n runs from tick n to tick n + 1. Numbers span all time.
+    """The windows of a definition. Window n runs from tick n to tick n + 1; numbers span all time.
 
-    Those of a definition are the ones numbered `lowest` up to `highest` (excluded; None: without
-    end), minus the excluded. `elapsed` says by which rule, 5 or 4, exclusion crons are read.
+    The windows of the definition are numbered from `lowest` to `highest` - 1 (None: without end),
+    minus the excluded windows. `elapsed` chooses the calendar rule, 5 or 4, for crons in
+    exclusions.
     """
 
     def __init__(
@@ -59,17 +60,15 @@ class Windows:
 
     @property
     def has_exclusions(self) -> bool:
-        """Whether any window may be left out."""
+        """Whether any window may be excluded."""
         return bool(self._exclusions)
 
     def last_before(self, end: int) -> int:
-        """Return the number after that of the last window that ends at or before the instant."""
+        """Return the number after the last window that ends at or before the instant."""
         return self.ticks.rank(end + 1) - 1
 
     def number_at(self, instant: int) -> int:
-        """Return the number of the window that contains the instant, be it of the
-        definition or not.
-        """
+        """Return the number of the window that contains the instant, in the definition or not."""
         return self.ticks.rank(instant + 1) - 1
 
     def window(self, number: int) -> Interval:
@@ -77,7 +76,7 @@ class Windows:
         return make_interval(self.ticks.tick(number), self.ticks.tick(number + 1), self.zone)
 
     def clip(self, first: int, stop: int) -> tuple[int, int]:
-        """The part of a range of numbers that is within the bounds; empty ones have first=stop."""
+        """Return the part of a range of numbers that is within the bounds; first=stop if empty."""
         if self.lowest is not None:
             first = max(first, self.lowest)
         if self.highest is not None:
@@ -85,9 +84,9 @@ class Windows:
         return first, max(first, stop)
 
     def between(self, since: Bound, until: Bound) -> tuple[int, int]:
-        """Return numbers of the windows wholly inside both [since, until) and the bounds.
+        """Return the range of the windows wholly inside both [since, until) and the bounds.
 
-        Raises UnboundedPartitionsError where neither bounds a side.
+        Raises UnboundedPartitionsError for a side without any bound.
         """
         first = self.lowest if since is None else self.ticks.rank(since)
         stop = self.highest if until is None else self.last_before(until)
@@ -107,25 +106,25 @@ class Windows:
         return not self._exclusions or not self.excluded(number, number + 1)
 
     def number_of(self, start: int, stop: int) -> int | None:
-        """Return the number of the window with those ends, None where the definition has none."""
+        """Return the number of the window with these ends, or None if there is no such window."""
         number = self.ticks.number_of(start, stop)
         return number if number is not None and self.has(number) else None
 
     def count(self, first: int, stop: int) -> int:
-        """Return how many windows of a range of numbers are not excluded."""
+        """Return the number of windows in a range of numbers that are not excluded."""
         if first >= stop:
             return 0
         return stop - first - (len(self.excluded(first, stop)) if self._exclusions else 0)
 
     def runs(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Return the range without excluded windows, as unbroken ranges."""
+        """Yield the range without excluded windows, as unbroken ranges."""
         for gap in chain(self.excluded(first, stop), (stop,)):
             if first < gap:
                 yield first, gap
             first = gap + 1
 
     def boundaries(self, first: int, stop: int) -> Iterator[Sequence[int]]:
-        """Return instants between which the windows of a range lie, in chunks that grow."""
+        """Yield the ticks that bound the windows of a range, in chunks of growing size."""
         size = _FIRST_CHUNK
         for low, end in self.runs(first, stop):
             while low < end:
@@ -134,7 +133,7 @@ class Windows:
                 low, size = upto, min(size * 4, _LARGEST_CHUNK)
 
     def trim(self, first: int, stop: int) -> tuple[int, int]:
-        """Return the same windows, with no excluded one at either end."""
+        """Return the range without excluded windows at either end."""
         if not self._exclusions:
             return first, stop
         excluded = set(self.excluded(first, stop))
@@ -145,21 +144,21 @@ class Windows:
         return first, stop
 
     def excluded(self, first: int, stop: int) -> Sequence[int]:
-        """Return numbers of the excluded windows in a range of numbers, in order."""
+        """Return the numbers of the excluded windows in a range of numbers, in order."""
         if not self._exclusions or first >= stop:
             return ()
         since, until = self.ticks.tick(first), self.ticks.tick(stop - 1) + 1
         starts = {start for start in self._exclusions.instants if since <= start < until}
         for ticks in self._exclusion_ticks:
             starts.update(ticks.ticks(ticks.rank(since), ticks.rank(until)))
-        found = {
+        numbers = {
             number for start in starts if self.ticks.tick(number := self.ticks.rank(start)) == start
         }
         for day in self._exclusions.dates:
             midnights = (self._midnight(day.toordinal() + days) for days in (0, 1))
             low, high = (self.ticks.rank(midnight) for midnight in midnights)
-            found.update(range(max(low, first), min(high, stop)))
-        return sorted(found)
+            numbers.update(range(max(low, first), min(high, stop)))
+        return sorted(numbers)
 
     def _midnight(self, ordinal: int) -> int:
         return self.zone.first_instant((ordinal - _EPOCH_DAY) * DAY)
@@ -172,7 +171,7 @@ class Windows:
 
 
 class LazySequence(Sequence[T]):
-    """What lazy sequences share: they are equal to sequences of equal items."""
+    """The base of lazy sequences, which are equal to sequences of equal items."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -183,7 +182,7 @@ class LazySequence(Sequence[T]):
 
 
 class WindowSequence(LazySequence[Interval]):
-    """Windows of a range of numbers, made when they are looked at; slices are sequences again."""
+    """The windows of a range of numbers, created on access; slices are sequences again."""
 
     def __init__(self, windows: Windows, first: int, stop: int) -> None:
         self._windows, self._first, self._stop = windows, first, stop
@@ -199,12 +198,14 @@ class WindowSequence(LazySequence[Interval]):
     def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval]:
         if isinstance(index, int):
             return self._windows.window(self._number(range(len(self))[index]))
-        places = range(len(self))[index]
-        if not places:
+        positions = range(len(self))[index]
+        if not positions:
             return WindowSequence(self._windows, self._first, self._first)
-        if places.step != 1:
-            return [self[place] for place in places]
-        return WindowSequence(self._windows, self._number(places[0]), self._number(places[-1]) + 1)
+        if positions.step != 1:
+            return [self[position] for position in positions]
+        return WindowSequence(
+            self._windows, self._number(positions[0]), self._number(positions[-1]) + 1
+        )
 
     def __iter__(self) -> Iterator[Interval]:
         for ticks in self._windows.boundaries(self._first, self._stop):
@@ -221,13 +222,13 @@ class WindowSequence(LazySequence[Interval]):
     def __repr__(self) -> str:
         return f"<{len(self)} windows>"
 
-    def _number(self, place: int) -> int:
-        """The number of the window at a place: excluded ones before it shift it."""
+    def _number(self, position: int) -> int:
+        """Return the number of the window at a position, shifted by excluded windows before it."""
         if not self._excluded:
-            return self._first + place
+            return self._first + position
         passed = bisect_right(
             range(len(self._excluded)),
-            place,
+            position,
             key=lambda index: self._excluded[index] - self._first - index,
         )
-        return self._first + place + passed
+        return self._first + position + passed

@@ -2,7 +2,7 @@
 
 Instants are whole seconds since 1970-01-01T00:00Z, wall times whole seconds since 1970-01-01T00:00
 on the local clock. The machine's own database is never used: it may be years older than the locked
-package, and then two hosts would cut the same day differently.
+package, and then two hosts would give the same day different boundaries.
 """
 
 import re
@@ -25,19 +25,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400
 BEGIN = -62_135_596_800  # 0001-01-01T00:00Z
 END = 253_402_300_799  # the last second of year 9999
-# Tables reach this far at once; what lies beyond is rarely asked for and costs far more.
+# Tables reach this far at first; later times are rarely needed and cost far more.
 HORIZON = 2_524_608_000  # 2050-01-01T00:00Z
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FOLDER = Path(str(files("tzdata") / "zoneinfo"))
 
 
 def to_instant(moment: datetime) -> int:
-    """Return seconds since the epoch of an aware datetime; a fraction of a second is cut off."""
+    """Return the seconds since the epoch of an aware datetime, without a fraction of a second."""
     return (plain(moment) - EPOCH) // timedelta(seconds=1)
 
 
 def plain(moment: datetime) -> datetime:
-    """The same moment as the standard library's type: pendulum's own has another arithmetic."""
+    """Return the moment as the standard library's type: pendulum's type has another arithmetic."""
     if type(moment) is datetime:
         return moment
     fields = (moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
@@ -50,7 +50,7 @@ def to_datetime(instant: int) -> datetime:
 
 
 def to_wall(moment: datetime) -> int:
-    """Return wall seconds of what a datetime reads, whatever its zone."""
+    """Return the wall seconds of a datetime's reading, in any zone."""
     return to_instant(moment.replace(tzinfo=UTC))
 
 
@@ -59,16 +59,16 @@ class OffsetTable(NamedTuple):
 
     starts: tuple[int, ...]
     offsets: tuple[int, ...]
-    # The latest local reading up to the end of period i: what calendar rule 4 searches.
+    # The latest local reading up to the end of period i, which calendar rule 4 searches.
     reach: tuple[int, ...]
 
     @classmethod
     def of(cls, changes: list[tuple[int, int]], end: int) -> "OffsetTable":
-        """Build from (instant, offset) pairs in order, dropping those that change nothing."""
-        kept = [changes[0]]
-        kept += [new for old, new in pairwise(changes) if old[1] != new[1]]
-        starts = tuple([start for start, _ in kept])
-        offsets = tuple([offset for _, offset in kept])
+        """Build a table from ordered (instant, offset) pairs, without pairs that change nothing."""
+        real_changes = [changes[0]]
+        real_changes += [new for old, new in pairwise(changes) if old[1] != new[1]]
+        starts = tuple([start for start, _ in real_changes])
+        offsets = tuple([offset for _, offset in real_changes])
         reach = accumulate(map(add, (*starts[1:], end), offsets), max)
         return cls(starts, offsets, tuple(reach))
 
@@ -79,7 +79,7 @@ class Zone:
     def __init__(self, name: str) -> None:
         path = _FOLDER / name
         data = path.read_bytes() if _is_zone_name(name) and path.is_file() else b""
-        if data[:4] != b"TZif":  # the package has lists beside its zones
+        if data[:4] != b"TZif":  # the package also contains lists
             similar = alike(name, available_timezones()) or ", such as 'Europe/Berlin'"
             raise DefinitionError(f"unknown time zone {name!r}: use an IANA name{similar}")
         self.name = name
@@ -94,46 +94,47 @@ class Zone:
 
     @cached_property
     def far(self) -> OffsetTable:
-        """Offsets until the end of year 9999."""
+        """The offsets until the end of year 9999."""
         return self.table_until(END) if self.changes_for_ever else self.near
 
     @property
     def changes_for_ever(self) -> bool:
-        """Whether a rule goes on changing the offset after the last change on record."""
+        """Whether a rule continues to change the offset after the last change on record."""
         return "," in self._rule
 
     def table(self, instant: int) -> OffsetTable:
-        """Return the table that covers an instant (or a wall time: the horizon keeps a
-        week's margin).
+        """Return the table that covers an instant or a wall time: the near table up to the horizon.
+
+        The border lies a week before the horizon, so that wall times are covered, too.
         """
         return self.near if instant < HORIZON - 7 * DAY else self.far
 
     def offset_at(self, instant: int) -> int:
-        """Return seconds east of UTC at the instant."""
+        """Return the seconds east of UTC at the instant."""
         table = self.table(instant)
         return table.offsets[bisect_right(table.starts, instant, 1) - 1]
 
     def tzinfo_at(self, instant: int) -> tzinfo:
-        """The offset at the instant as a fixed tzinfo: both passes of a fold stay distinct."""
+        """Return the offset at an instant as a fixed tzinfo: both passes of a fold are distinct."""
         return timezone(timedelta(seconds=self.offset_at(instant)))
 
     def first_instant(self, wall: int) -> int:
-        """Return the first instant at which the local clock reads `wall` or later (calendar
-        rule 4).
-        """
+        """Return the first instant at which the clock reads `wall` or later (calendar rule 4)."""
         table = self.table(wall)
         index = min(bisect_right(table.reach, wall), len(table.starts) - 1)
         return max(table.starts[index], wall - table.offsets[index])
 
     def instants(self, wall: int) -> list[int]:
-        """Every instant at which the local clock reads `wall`: none in a gap, two in a fold."""
+        """Return all instants at which the clock reads `wall`: none in a gap, two in a fold."""
         table = self.table(wall)
         nearby = range(
             max(0, bisect_right(table.starts, wall - 2 * DAY) - 1),
             bisect_right(table.starts, wall + 2 * DAY),
         )
-        found = (wall - table.offsets[index] for index in nearby)
-        return sorted({instant for instant in found if instant + self.offset_at(instant) == wall})
+        candidates = (wall - table.offsets[index] for index in nearby)
+        return sorted(
+            {instant for instant in candidates if instant + self.offset_at(instant) == wall}
+        )
 
     def is_day_start(self, instant: int) -> bool:
         """Return whether a local date begins at this instant."""
@@ -145,7 +146,7 @@ class Zone:
         return self.first_instant(wall - wall % DAY) == instant
 
     def table_until(self, end: int) -> OffsetTable:
-        """Offsets up to an instant, and whatever changes are on record after it."""
+        """Return the offsets up to an instant, and all changes on record after the instant."""
         changes = self._written
         if self.changes_for_ever:
             last = changes[-1][0]
@@ -156,9 +157,7 @@ class Zone:
 
 
 def zone_name(timezone: str | tzinfo) -> str:
-    """Return the IANA name that a text, a ZoneInfo or `UTC` says. Raises DefinitionError
-    for others.
-    """
+    """Return the IANA name of a text, a ZoneInfo or `UTC`. Raises DefinitionError for others."""
     if timezone is UTC:
         return "UTC"
     name = timezone if isinstance(timezone, str) else getattr(timezone, "key", None)
@@ -169,7 +168,7 @@ def zone_name(timezone: str | tzinfo) -> str:
 
 @cache
 def zone(name: str) -> Zone:
-    """Return the zone of that IANA name. Raises DefinitionError where tzdata has none."""
+    """Return the zone of that IANA name. Raises DefinitionError if tzdata has no such zone."""
     return Zone(name)
 
 
@@ -179,11 +178,11 @@ _CHANGE = rf"M(\d+)\.(\d)\.(\d)(?:/({_TIME}))?"
 _RULE = re.compile(rf"{_NAME}({_TIME}){_NAME}({_TIME})?,{_CHANGE},{_CHANGE}")
 
 
-def _changes_by_rule(rule: str, years: range) -> Iterator[tuple[int, int]]:
-    """Changes of those years by a TZ rule such as EST5EDT,M3.2.0,M11.1.0 (POSIX, RFC 8536)."""
-    match = _RULE.fullmatch(rule)
+def _changes_by_rule(tz_rule: str, years: range) -> Iterator[tuple[int, int]]:
+    """Yield these years' changes by a TZ rule such as EST5EDT,M3.2.0,M11.1.0 (POSIX, RFC 8536)."""
+    match = _RULE.fullmatch(tz_rule)
     if match is None:
-        raise DefinitionError(f"the time zone rule {rule!r} is not understood")
+        raise DefinitionError(f"the time zone rule {tz_rule!r} is not understood")
     standard = -_seconds(match[1])  # POSIX counts west
     summer = -_seconds(match[2]) if match[2] else standard + 3600
     to_summer = tuple(map(int, match.group(3, 4, 5))), _seconds(match[6] or "2")
@@ -196,12 +195,12 @@ def _changes_by_rule(rule: str, years: range) -> Iterator[tuple[int, int]]:
 
 def _seconds(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
-    parts = [int(part) for part in text.lstrip("+-").split(":")] + [0, 0]
-    return sign * (parts[0] * 3600 + parts[1] * 60 + parts[2])
+    fields = [int(field) for field in text.lstrip("+-").split(":")] + [0, 0]
+    return sign * (fields[0] * 3600 + fields[1] * 60 + fields[2])
 
 
 def _weekday_of_month(year: int, month: int, week: int, weekday: int) -> int:
-    """Days since the epoch of, say, the second Sunday (2, 0) of a month; week 5 is the last."""
+    """Return the days since the epoch of, say, a second Sunday (2, 0); week 5 is the last week."""
     first = date(year, month, 1).toordinal()
     day = first + (weekday - first) % 7 + 7 * (week - 1)
     if week == 5 and date.fromordinal(day).month != month:
@@ -210,26 +209,30 @@ def _weekday_of_month(year: int, month: int, week: int, weekday: int) -> int:
 
 
 def _is_zone_name(name: str) -> bool:
-    parts = name.split("/")
-    return all(part and part[0].isalpha() and part.isprintable() for part in parts)
+    components = name.split("/")
+    return all(
+        component and component[0].isalpha() and component.isprintable() for component in components
+    )
 
 
 def _read_tzif(data: bytes) -> tuple[list[tuple[int, int]], str]:
-    """Changes and closing rule of a compiled zone file (RFC 8536): its second, 64-bit block."""
+    """Return (changes, closing rule) of a compiled zone file (RFC 8536), from its 64-bit block."""
     if data[4:5] < b"2":
         raise DefinitionError("the tzdata package is too old: its zones have no 64-bit block")
     utc, standard, leap, times, types, letters = struct.unpack(">6l", data[20:44])
     block = 44 + times * 5 + types * 6 + letters + leap * 8 + standard + utc
     utc, standard, leap, times, types, letters = struct.unpack(">6l", data[block + 20 : block + 44])
-    at = block + 44
-    moments = struct.unpack(f">{times}q", data[at : at + 8 * times])
-    indices = data[at + 8 * times : at + 9 * times]
-    at += 9 * times
+    position = block + 44
+    moments = struct.unpack(f">{times}q", data[position : position + 8 * times])
+    indices = data[position + 8 * times : position + 9 * times]
+    position += 9 * times
     offsets = [
-        int(struct.unpack(">l", data[at + 6 * index : at + 6 * index + 4])[0])
+        int(struct.unpack(">l", data[position + 6 * index : position + 6 * index + 4])[0])
         for index in range(types)
     ]
-    at += types * 6 + letters + leap * 12 + standard + utc
+    position += types * 6 + letters + leap * 12 + standard + utc
     changes = [(BEGIN - 2 * DAY, offsets[0])]
     changes += [(moment, offsets[i]) for moment, i in zip(moments, indices, strict=True)]
-    return [change for change in changes if change[0] >= changes[0][0]], data[at:].decode().strip()
+    return [change for change in changes if change[0] >= changes[0][0]], data[
+        position:
+    ].decode().strip()

@@ -1,4 +1,4 @@
-"""Validations: what an asset's data has to fulfil, before or after a run."""
+"""Validations: conditions on the data of an asset, checked before or after a run."""
 
 from slicewise.validations.checking import check_all, not_evaluated
 from slicewise.validations.declaring import AssetValidation, validation

@@ -1,4 +1,4 @@
-"""Evaluates validations of one frame together, in as few Spark jobs as possible."""
+"""Evaluation of the validations of one frame together, in as few Spark jobs as possible."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ _ERROR_LENGTH = 500
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is measured for one validation, and of what; or why that cannot be."""
+    """The aggregates measured for one validation, and their source frame; or the problem that
+    prevents measuring.
+    """
 
     validation: "AssetValidation"
     source: Frame = None
@@ -35,26 +37,27 @@ def check_all(
     now: datetime | None = None,
     materialized_at: datetime | None = None,
 ) -> "list[ValidationResult]":
-    """Return the result of each validation of a Spark DataFrame, in their order.
+    """Return the result of each validation of a Spark DataFrame, in the order of the validations.
 
-    One aggregation serves all rules but ``unique``, which has one of its own, and functions.
-    ``now`` (default: the clock) and ``materialized_at`` (when the data was made; of several
-    partitions the longest ago) are aware datetimes, for ``fresh_within``. A validation that cannot
-    be evaluated has failed, with a sentence; so has one whose function raises. Raises what Spark
-    raises when its server is gone, and ValueError for datetimes without a time zone.
+    One aggregation serves all rules but ``unique``, which has an aggregation of its own, and
+    functions. ``now`` (default: the clock) and ``materialized_at`` (when the data was materialized;
+    the oldest time for several partitions) are aware datetimes, for ``fresh_within``. A validation
+    fails with a sentence if the validation cannot be evaluated or its function raises. Raises the
+    errors of Spark when its server is gone, and ValueError for datetimes without a time zone.
     """
     facts = Facts(frame, _aware("now", now or datetime.now(UTC)), materialized_at)
     if materialized_at is not None:
         _aware("materialized_at", materialized_at)
     plans = [_plan(validation, facts) for validation in validations]
-    seen = _measured([plan for plan in plans if plan.measures])
-    return [_result(plan, seen, facts) for plan in plans]
+    measured_values = _measured([plan for plan in plans if plan.measures])
+    return [_result(plan, measured_values, facts) for plan in plans]
 
 
 def not_evaluated(validation: "AssetValidation", error: Exception) -> ValidationResult:
-    """Return the result of a validation whose frame cannot be had: it has failed, for this reason.
+    """Return the failed result of a validation whose frame cannot be obtained, with the error as
+    the reason.
 
-    Raises the error where it says nothing of the data, since the Spark server is gone.
+    Raises the error if the Spark server is gone, because such an error says nothing about the data.
     """
     return _failed(validation, _problem(error))
 
@@ -66,69 +69,73 @@ def _aware(name: str, moment: datetime) -> datetime:
 
 
 def _plan(validation: "AssetValidation", facts: Facts) -> _Plan:
-    rule = validation.rule
+    validation_rule = validation.rule
     try:
-        if rule.needs_spark:
+        if validation_rule.needs_spark:
             facts.check_frame()
-        measures = rule.measures(facts)
-        return _Plan(validation, rule.source(facts) if measures else None, measures)
+        measures = validation_rule.measures(facts)
+        return _Plan(validation, validation_rule.source(facts) if measures else None, measures)
     except Exception as error:
         return _Plan(validation, problem=_problem(error))
 
 
 def _measured(plans: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
-    """The measured values, or the error of measuring, by the identity of the plan."""
+    """Return the measured values, or the error of measuring, by the identity of the plan."""
     groups: dict[int, list[_Plan]] = {}
     for plan in plans:
         groups.setdefault(id(plan.source), []).append(plan)
-    seen: dict[int, Mapping[str, Any] | Exception] = {}
+    measured_values: dict[int, Mapping[str, Any] | Exception] = {}
     for group in groups.values():
         try:
-            seen |= _aggregated(group)
+            measured_values |= _aggregated(group)
         except Exception as error:
             _raise_if_platform(error)
-            # One of them is at fault: each by itself, so that the others are evaluated.
-            seen |= {id(group[0]): error} if len(group) == 1 else _one_by_one(group)
-    return seen
+            # One plan is at fault: measure each plan by itself, to evaluate the other plans.
+            measured_values |= (
+                {id(group[0]): error} if len(group) == 1 else _measured_one_by_one(group)
+            )
+    return measured_values
 
 
-def _one_by_one(group: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
+def _measured_one_by_one(group: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
     return {key: value for plan in group for key, value in _measured([plan]).items()}
 
 
 def _aggregated(group: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Exception]:
     columns = [
-        column.alias(f"{place}_{name}")
-        for place, plan in enumerate(group)
+        column.alias(f"{position}_{name}")
+        for position, plan in enumerate(group)
         for name, column in (plan.measures or {}).items()
     ]
     (row,) = group[0].source.agg(*columns).collect()
     return {
-        id(plan): {name: row[f"{place}_{name}"] for name in plan.measures or {}}
-        for place, plan in enumerate(group)
+        id(plan): {name: row[f"{position}_{name}"] for name in plan.measures or {}}
+        for position, plan in enumerate(group)
     }
 
 
 def _result(
-    plan: _Plan, seen: Mapping[int, Mapping[str, Any] | Exception], facts: Facts
+    plan: _Plan, measured_values: Mapping[int, Mapping[str, Any] | Exception], facts: Facts
 ) -> ValidationResult:
     if plan.problem is not None:
         return _failed(plan.validation, plan.problem)
-    values = seen.get(id(plan), {})
+    values = measured_values.get(id(plan), {})
     if isinstance(values, Exception):
         return _failed(plan.validation, _problem(values))
     try:
         verdict = plan.validation.rule.judge(values, facts)
     except Exception as error:
         return _failed(plan.validation, _problem(error))
-    return _told(plan.validation, verdict, evaluated=True)
+    return _result_of_verdict(plan.validation, verdict, evaluated=True)
 
 
 def _failed(validation: "AssetValidation", problem: str) -> ValidationResult:
-    return _told(validation, Verdict(False, problem), evaluated=False)
+    return _result_of_verdict(validation, Verdict(False, problem), evaluated=False)
 
 
-def _told(validation: "AssetValidation", verdict: Verdict, *, evaluated: bool) -> ValidationResult:
+def _result_of_verdict(
+    validation: "AssetValidation", verdict: Verdict, *, evaluated: bool
+) -> ValidationResult:
     return ValidationResult(
         name=validation.name,
         severity=validation.severity,
@@ -149,6 +156,6 @@ def _problem(error: Exception) -> str:
 
 
 def _raise_if_platform(error: Exception) -> None:
-    """The server is gone: that says nothing of the data, and a later try may succeed."""
+    """Raise the error if the server is gone: the data is not judged, and a retry may succeed."""
     if is_platform_failure(error):
         raise error

@@ -18,25 +18,26 @@ from slicewise.validations.values import AcceptedValues, Matches, NotNull, Uniqu
 
 __all__ = ["AssetValidation", "validation"]
 
-# What regular expressions of Java have and those of Python have not.
+# Syntax that regular expressions of Java have and regular expressions of Python have not.
 _ONLY_JAVA = re.compile(r"\\[pP](\{\w+(=\w+)?\}|\w)|\\[hHRXzZGe]")
 _GROUP = re.compile(r"\(\?<(?![=!])")
 
 
 @dataclass(frozen=True)
 class AssetValidation:
-    """Something that an asset's data has to fulfil; made by one of the methods below.
+    """A condition on the data of an asset; created by one of the methods below.
 
     Columns are names, or an asset's columns (``raw_sales.sales``). ``severity="error"`` (default)
-    blocks, ``"warn"`` only tells. All methods raise DefinitionError for arguments that cannot be.
+    blocks the run, ``"warn"`` only reports. All methods raise DefinitionError for invalid
+    arguments.
     """
 
     rule: Rule
     severity: Severity = "error"
     name: str = ""
-    """What it is called; by default after the rule: ``"not_null(sales)"``."""
+    """The name of the validation; by default the name of the rule: ``"not_null(sales)"``."""
     assets: frozenset[str] = field(default=frozenset(), compare=False)
-    """The asset to which the columns belong, where they were given as an asset's columns."""
+    """The asset of the columns, if columns of an asset were given; else empty."""
 
     def __post_init__(self) -> None:
         if self.severity not in get_args(Severity):
@@ -55,8 +56,8 @@ class AssetValidation:
         cls, *columns: object, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
         """Expect the data to have these columns; ``"address.city"`` is a field of a struct."""
-        rule = HasColumns(column_names("has_columns", columns))
-        return cls(rule, severity, name, _assets(columns))
+        columns_rule = HasColumns(column_names("has_columns", columns))
+        return cls(columns_rule, severity, name, _assets(columns))
 
     @classmethod
     def has_types(
@@ -64,7 +65,7 @@ class AssetValidation:
     ) -> "AssetValidation":
         """Expect these types of columns: ``{"sales": "decimal(10,2)", "tags": "array<string>"}``.
 
-        Types are texts of Spark's DDL, or DataTypes.
+        Types are texts in Spark's DDL, or DataTypes.
         """
         if not isinstance(types, Mapping):
             raise DefinitionError(f"has_types takes columns and types as a dict, not {types!r}")
@@ -76,9 +77,9 @@ class AssetValidation:
     def not_null(
         cls, *columns: object, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """Expect no null in any of these columns. NaN is no null."""
-        rule = NotNull(column_names("not_null", columns))
-        return cls(rule, severity, name, _assets(columns))
+        """Expect no null in any of these columns. NaN is not null."""
+        null_rule = NotNull(column_names("not_null", columns))
+        return cls(null_rule, severity, name, _assets(columns))
 
     @classmethod
     def unique(
@@ -86,32 +87,32 @@ class AssetValidation:
     ) -> "AssetValidation":
         """Expect no two rows with the same values in these columns, taken together.
 
-        As in SQL, rows with a null in one of them are not asked.
+        As in SQL, rows with a null in one of the columns are not compared.
         """
-        rule = Unique(column_names("unique", columns))
-        return cls(rule, severity, name, _assets(columns))
+        unique_rule = Unique(column_names("unique", columns))
+        return cls(unique_rule, severity, name, _assets(columns))
 
     @classmethod
     def accepted_values(
         cls, column: object, values: Iterable[Any], *, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        """Expect the column to hold these values only, or null.
+        """Expect the column to hold only these values, or null.
 
-        Values are all texts, numbers, truth values, dates, or datetimes.
+        All values are texts, or all numbers, truth values, dates or datetimes.
         """
-        rule = AcceptedValues(column_name("accepted_values", column), _values(values))
-        return cls(rule, severity, name, _assets([column]))
+        values_rule = AcceptedValues(column_name("accepted_values", column), _values(values))
+        return cls(values_rule, severity, name, _assets([column]))
 
     @classmethod
     def matches(
         cls, column: object, regex: str, *, severity: Severity = "error", name: str = ""
     ) -> "AssetValidation":
-        r"""Expect each text of the column to match as a whole, or be null: ``r"\+?[0-9 ]+"``.
+        r"""Expect each text of the column to match as a whole, or to be null: ``r"\+?[0-9 ]+"``.
 
-        The regular expression is one of Java, which Spark evaluates.
+        The regular expression is a Java regular expression, because Spark evaluates it.
         """
-        rule = Matches(column_name("matches", column), _regex(regex))
-        return cls(rule, severity, name, _assets([column]))
+        regex_rule = Matches(column_name("matches", column), _regex(regex))
+        return cls(regex_rule, severity, name, _assets([column]))
 
     @classmethod
     def row_count(
@@ -142,26 +143,27 @@ class AssetValidation:
         severity: Severity = "error",
         name: str = "",
     ) -> "AssetValidation":
-        """Expect the data to be at most so old.
+        """Expect the data to be at most this old.
 
-        With ``column`` its newest timestamp or date (its midnight, in UTC; a timestamp without
-        zone is read in UTC too) is compared with the clock, else the moment at which the data was
-        made. No value at all is not fresh; one in the future is.
+        With ``column``, the newest timestamp or date of the column is compared with the clock (a
+        date counts as its midnight in UTC; a timestamp without zone is read in UTC, too); else the
+        time at which the data was materialized. Data without any value is not fresh; a value in the
+        future is fresh.
         """
         if not isinstance(span, timedelta) or span <= timedelta(0):
             raise DefinitionError(f"fresh_within takes a timedelta above 0, not {span!r}")
         if column is None:
             return cls(FreshWithin(span, None), severity, name)
-        rule = FreshWithin(span, column_name("fresh_within", column))
-        return cls(rule, severity, name, _assets([column]))
+        freshness_rule = FreshWithin(span, column_name("fresh_within", column))
+        return cls(freshness_rule, severity, name, _assets([column]))
 
     @property
     def description(self) -> str:
-        """What is expected, as a sentence or a function's docstring."""
+        """The condition, as a sentence or the docstring of a function."""
         return self.rule.description()
 
     def to_json(self) -> dict[str, Any]:
-        """As the loader reports it: kind, name, severity, description, and the arguments."""
+        """Return kind, name, severity, description and arguments, as the loader reports them."""
         return {
             "kind": self.rule.kind,
             "name": self.name,
@@ -173,7 +175,7 @@ class AssetValidation:
     def check(
         self, frame: Frame, *, now: datetime | None = None, materialized_at: datetime | None = None
     ) -> ValidationResult:
-        """Return the result for a Spark DataFrame; as `check_all`, which asks several at once."""
+        """Return the result for a Spark DataFrame; `check_all` evaluates several at once."""
         return check_all(frame, [self], now=now, materialized_at=materialized_at)[0]
 
 
@@ -186,10 +188,11 @@ def validation(
 def validation(
     function: Function | None = None, /, *, severity: Severity = "error", name: str = ""
 ) -> AssetValidation | Callable[[Function], AssetValidation]:
-    """Make a validation of a function of a DataFrame.
+    """Create a validation from a function of a DataFrame.
 
-    The function returns True or None for data that is right; for data that is wrong False, or a
-    text that says why; or it raises AssertionError. Its docstring is the description.
+    The function returns True or None for valid data; for invalid data the function returns False or
+    a text with the reason, or raises AssertionError. The docstring of the function is the
+    description.
     """
 
     def decorate(function: Function) -> AssetValidation:
@@ -207,20 +210,20 @@ def _assets(columns: Iterable[object]) -> frozenset[str]:
 def _values(values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise DefinitionError(f"accepted_values takes a list of values, not {values!r}")
-    given = tuple(values)
-    if not given:
+    accepted = tuple(values)
+    if not accepted:
         raise DefinitionError("accepted_values needs at least one value")
-    families = dict.fromkeys(family(value) for value in given)
-    if None in given:
+    families = dict.fromkeys(family(value) for value in accepted)
+    if None in accepted:
         raise DefinitionError("null is always accepted; not_null is what refuses it")
-    if None in families or any(isinstance(v, float) and not math.isfinite(v) for v in given):
+    if None in families or any(isinstance(v, float) and not math.isfinite(v) for v in accepted):
         raise DefinitionError(
             f"accepted_values takes texts, finite numbers, truth values, dates or datetimes,"
-            f" not {names_text(given)}"
+            f" not {names_text(accepted)}"
         )
     if len(families) > 1:
         raise DefinitionError(f"the values are of one kind, not {' and '.join(map(str, families))}")
-    return given
+    return accepted
 
 
 def _regex(regex: object) -> str:
@@ -232,6 +235,6 @@ def _regex(regex: object) -> str:
         re.compile(_GROUP.sub("(?P<", _ONLY_JAVA.sub("a", regex)))
     except re.error as error:
         if "look-behind" in str(error):
-            return regex  # Python's have one length, those of Java need not
+            return regex  # look-behind has one fixed length in Python, but not in Java
         raise DefinitionError(f"{regex!r} is no regular expression: {error}") from None
     return regex

@@ -18,14 +18,14 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class FunctionRule(Rule):
-    """What a function says of the frame; equal to another of the same function."""
+    """A rule that calls a function with the frame; equal to another rule of the same function."""
 
     function: Function
     kind: ClassVar[str] = "function"
 
     @property
     def needs_spark(self) -> bool:
-        """In a unit test it may be asked of anything."""
+        """Always False, because a unit test may call the function with any object."""
         return False
 
     def name(self) -> str:
@@ -39,7 +39,7 @@ class FunctionRule(Rule):
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
         try:
-            said = self.function(facts.frame)
+            returned = self.function(facts.frame)
         except AssertionError as error:
             return Verdict(False, str(error) or f"An assertion of {self.name()} failed.")
         except Exception as error:
@@ -48,26 +48,32 @@ class FunctionRule(Rule):
             raise CannotEvaluateError(
                 f"{self.name()} raised {one_line(error)}{self._place(error)}"
             ) from error
-        if isinstance(said, str) and said.strip():
-            return Verdict(False, said)
-        if said is None or isinstance(said, str) or (_is_truth_value(said) and said):
+        if isinstance(returned, str) and returned.strip():
+            return Verdict(False, returned)
+        if (
+            returned is None
+            or isinstance(returned, str)
+            or (_is_truth_value(returned) and returned)
+        ):
             return Verdict(True, f"{self.name()} has nothing to say against it.")
-        if _is_truth_value(said):
+        if _is_truth_value(returned):
             return Verdict(False, f"{self.name()} says no.")
         raise CannotEvaluateError(
-            f"{self.name()} returned {_a(type(said).__name__)}; it returns whether the data is"
-            " right, or a text of what is wrong with it"
+            f"{self.name()} returned {_with_article(type(returned).__name__)}; it returns whether"
+            " the data is right, or a text of what is wrong with it"
         )
 
     def _place(self, error: Exception) -> str:
-        """Where in the function's file it came from."""
+        """Return the name and line of the function's file where the error was raised; empty if
+        unknown.
+        """
         file = Path(self.function.__code__.co_filename)
         lines = file_lines(error, file)
         return f" ({file.name}, line {lines[-1]})" if lines else ""
 
 
 def check_function(function: object) -> None:
-    """Raise DefinitionError for what is no function of one frame."""
+    """Raise DefinitionError for an object that is not a function of one frame."""
     if not inspect.isfunction(function):
         raise DefinitionError(f"@validation stands above a function, not {function!r}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
@@ -80,9 +86,9 @@ def check_function(function: object) -> None:
         ) from None
 
 
-def _is_truth_value(said: object) -> bool:
-    return isinstance(said, bool) or type(said).__name__ in ("bool", "bool_")  # NumPy's, too
+def _is_truth_value(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # NumPy's, too
 
 
-def _a(noun: str) -> str:
+def _with_article(noun: str) -> str:
     return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

@@ -1,4 +1,4 @@
-"""What evaluating a validation says."""
+"""The result of evaluating a validation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ Severity = Literal["error", "warn"]
 
 
 class ValidationFailedError(ValueError):
-    """A validation of an inlet or an outlet failed; the message holds what each of them saw."""
+    """A validation of an inlet or an outlet failed; the message has a line for each validation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +21,19 @@ class ValidationResult:
     severity: Severity
     passed: bool
     message: str
-    """A sentence for people: what was seen, or why it could not be evaluated."""
+    """A sentence for people: the observation, or why the validation could not be evaluated."""
     observed: Mapping[str, Any] = field(default_factory=dict)
     """Facts that JSON can hold, such as ``{"rows": 120, "failing": 3, "examples": [...]}``."""
     evaluated: bool = True
-    """False when it could not be evaluated, and failed for that."""
+    """False when the validation failed because it could not be evaluated."""
 
     @property
     def blocks(self) -> bool:
-        """Whether it stops a run: it failed, and is no mere warning."""
+        """Whether the result stops a run: the validation failed and is not a mere warning."""
         return not self.passed and self.severity == "error"
 
     def to_json(self) -> dict[str, Any]:
-        """As a runner reports it."""
+        """Return the result as a runner reports it."""
         return {
             "name": self.name,
             "severity": self.severity,
@@ -45,9 +45,10 @@ class ValidationResult:
 
 
 def refuse_failed(results: Mapping[str, Sequence[ValidationResult]]) -> None:
-    """Raise ValidationFailedError where a result blocks: a line for each, with its asset.
+    """Raise ValidationFailedError if a result blocks, with one line for each blocking result and
+    its asset.
 
-    ``results`` are by the name of the asset.
+    ``results`` are keyed by the name of the asset.
     """
     lines = [
         f"{asset} does not pass {result.name}: {result.message.splitlines()[0]}"

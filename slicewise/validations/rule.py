@@ -1,4 +1,4 @@
-"""What every rule of a validation can do, and what it can ask of the frame."""
+"""The base class of the rules of validations, and the facts about a frame that rules read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from slicewise.errors import DefinitionError
 
 __all__ = ["CannotEvaluateError", "Facts", "Found", "Rule", "Verdict", "count", "names_text"]
 
-Column = Any  # of pyspark, which is not imported for the sake of a type
+Column = Any  # of pyspark, which is not imported only for a type
 Frame = Any
 
 _SHOWN_COLUMNS = 20
 
 
 class CannotEvaluateError(Exception):
-    """A frame of which a rule cannot be asked; the text is a sentence for people."""
+    """A rule cannot be evaluated for a frame; the text is a sentence for people."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule says of a frame."""
+    """The judgement of a rule about a frame."""
 
     passed: bool
     message: str
@@ -41,7 +41,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Facts:
-    """The frame, and the moments against which freshness is judged."""
+    """The frame, and the times against which freshness is judged."""
 
     frame: Frame
     now: datetime
@@ -49,40 +49,38 @@ class Facts:
 
     @cached_property
     def fields(self) -> list[Any]:
-        """The frame's columns, as StructFields."""
+        """The columns of the frame, as StructFields."""
         return list(self.frame.schema.fields)
 
     def check_frame(self) -> None:
-        """Raise CannotEvaluateError for what is no frame of Spark."""
+        """Raise CannotEvaluateError if the frame is not a Spark DataFrame."""
         if not spark.is_frame(self.frame):
             raise CannotEvaluateError(
                 f"it needs a DataFrame of Spark, not {type(self.frame).__name__}"
             )
 
     def find(self, name: str) -> Found | None:
-        """Return a column, or a field inside structs (``"address.city"``); None where there
-        is none.
-        """
-        same = [found for found in self.fields if found.name == name]
-        if len(same) > 1:
-            raise CannotEvaluateError(f"the frame has {len(same)} columns {name!r}")
+        """Return a column, or a field inside structs (``"address.city"``); None if not found."""
+        matching_fields = [field for field in self.fields if field.name == name]
+        if len(matching_fields) > 1:
+            raise CannotEvaluateError(f"the frame has {len(matching_fields)} columns {name!r}")
         functions = spark.functions()
-        if same:
+        if matching_fields:
             quoted = name.replace("`", "``")
-            return Found(functions.col(f"`{quoted}`"), same[0].dataType)
+            return Found(functions.col(f"`{quoted}`"), matching_fields[0].dataType)
         first, dot, rest = name.partition(".")
         outer = self.find(first) if dot else None
         return None if outer is None else _inside(outer, rest.split("."))
 
     def get(self, name: str) -> Found:
-        """The column; raises CannotEvaluateError, naming what is there, where there is none."""
-        found = self.find(name)
-        if found is None:
+        """Return the column; raise CannotEvaluateError with the existing names if there is none."""
+        column = self.find(name)
+        if column is None:
             raise CannotEvaluateError(f"there is no column {name!r}{self._hint(name)}")
-        return found
+        return column
 
     def _hint(self, name: str) -> str:
-        names = [found.name for found in self.fields]
+        names = [field.name for field in self.fields]
         near = get_close_matches(name, names, n=1)
         if near:
             return f"; did you mean {near[0]!r}?"
@@ -91,37 +89,37 @@ class Facts:
 
 
 def _inside(outer: Found, path: list[str]) -> Found | None:
-    found = outer
+    column = outer
     for name in path:
-        same = [f for f in getattr(found.type, "fields", []) if f.name == name]
-        if len(same) != 1:
+        matching_fields = [f for f in getattr(column.type, "fields", []) if f.name == name]
+        if len(matching_fields) != 1:
             return None
-        found = Found(found.column.getField(name), same[0].dataType)
-    return found
+        column = Found(column.column.getField(name), matching_fields[0].dataType)
+    return column
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that data can be asked. Rules are compared by what they say."""
+    """A condition on data. Rules are compared by their arguments."""
 
     kind: ClassVar[str]
 
     @property
     def needs_spark(self) -> bool:
-        """Whether it asks a DataFrame of Spark; else the frame may be whatever stands in for it."""
+        """Whether the rule needs a Spark DataFrame; else the frame may be any stand-in."""
         return self.needs_data
 
     @property
     def needs_data(self) -> bool:
-        """Whether it asks the data; else what is known of the data is enough."""
+        """Whether the rule reads the data; else the known facts about the data are enough."""
         return True
 
     def name(self) -> str:
-        """What the validation is called unless people name it."""
+        """Return the name of the validation unless people give another name."""
         return self.kind
 
     def description(self) -> str:
-        """Return a sentence of what is expected."""
+        """Return a sentence that describes the condition."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
@@ -129,11 +127,11 @@ class Rule:
         raise NotImplementedError
 
     def source(self, facts: Facts) -> Frame:
-        """What `measures` are taken of: the frame itself, or one derived from it."""
+        """Return the source of `measures`: the frame itself, or a frame derived from it."""
         return facts.frame
 
     def measures(self, facts: Facts) -> dict[str, Column]:
-        """Return aggregates that `judge` needs, by name; none for what the schema says."""
+        """Return the aggregates that `judge` needs, by name; none if the schema is enough."""
         return {}
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
@@ -142,31 +140,32 @@ class Rule:
 
 
 def count(number: int, noun: str = "row") -> str:
-    """``"1 row"``, ``"1,200 rows"``."""
+    """Return a number with a noun: ``"1 row"``, ``"1,200 rows"``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def names_text(names: Any) -> str:
-    """``"'a', 'b'"``."""
+    """Return quoted names, joined by commas: ``"'a', 'b'"``."""
     return ", ".join(repr(name) for name in names)
 
 
 def column_names(kind: str, columns: tuple[object, ...]) -> tuple[str, ...]:
     """Return the names of columns, given as texts or as an asset's columns.
 
-    Raises DefinitionError when there is none, or one is given twice or is neither.
+    Raises DefinitionError when there is no column, a column is given twice, or an argument is
+    neither.
     """
     if not columns:
         raise DefinitionError(f"{kind} names at least one column")
     names = tuple(column_name(kind, column) for column in columns)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DefinitionError(f"{kind} names the column {names_text(twice)} twice")
+    repeated_names = sorted({name for name in names if names.count(name) > 1})
+    if repeated_names:
+        raise DefinitionError(f"{kind} names the column {names_text(repeated_names)} twice")
     return names
 
 
 def column_name(kind: str, column: object) -> str:
-    """Return the name of one column; as `column_names`."""
+    """Return the name of one column; like `column_names`."""
     name = column if isinstance(column, str) else getattr(column, "name", None)
     if isinstance(name, str) and name.strip():
         return name

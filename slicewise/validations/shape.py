@@ -1,4 +1,4 @@
-"""Rules on a frame as a whole: its columns and types, how much there is, and how fresh it is."""
+"""Rules on a frame as a whole: columns, types, number of rows, and freshness."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class HasColumns(Rule):
-    """Columns that the frame has, beside whatever else it has."""
+    """A rule that the frame has some columns; other columns are allowed."""
 
     columns: tuple[str, ...]
     kind: ClassVar[str] = "has_columns"
@@ -47,7 +47,7 @@ class HasColumns(Rule):
 
 @dataclass(frozen=True)
 class HasTypes(Rule):
-    """Columns of these types, in Spark's spelling; whether they may be null is not asked."""
+    """A rule that columns have types, in Spark's spelling; nullability is not compared."""
 
     types: tuple[tuple[str, str], ...]
     kind: ClassVar[str] = "has_types"
@@ -63,25 +63,25 @@ class HasTypes(Rule):
         return {"types": dict(self.types)}
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
-        found = {name: facts.find(name) for name, _ in self.types}
-        shown = {name: one and one.type.simpleString() for name, one in found.items()}
+        columns = {name: facts.find(name) for name, _ in self.types}
+        types = {name: column and column.type.simpleString() for name, column in columns.items()}
         wrong = {
-            name: {"expected": type_, "found": shown[name]}
+            name: {"expected": type_, "found": types[name]}
             for name, type_ in self.types
-            if shown[name] != type_
+            if types[name] != type_
         }
         if not wrong:
             return Verdict(True, "All columns are of their types.", {"wrong": {}})
         sentences = [
-            f"{name!r} is {one['found'] or 'missing'} instead of {one['expected']}"
-            for name, one in wrong.items()
+            f"{name!r} is {problem['found'] or 'missing'} instead of {problem['expected']}"
+            for name, problem in wrong.items()
         ]
         return Verdict(False, f"The column {'; '.join(sentences)}.", {"wrong": wrong})
 
 
 @dataclass(frozen=True)
 class RowCount(Rule):
-    """How many rows there are, both bounds included."""
+    """A rule on the number of rows, both bounds included."""
 
     least: int | None
     most: int | None
@@ -102,20 +102,20 @@ class RowCount(Rule):
         too_many = self.most is not None and rows > self.most
         passed = not too_few and not too_many
         end = "." if passed else f" instead of {self._bounds()}."
-        return Verdict(passed, f"There {_are(rows)} {count(rows)}{end}", {"rows": rows})
+        return Verdict(passed, f"There {_is_or_are(rows)} {count(rows)}{end}", {"rows": rows})
 
     def _bounds(self) -> str:
         if self.most is None:
             return f"at least {count(self.least or 0)}"
         if self.least is None:
             return f"at most {count(self.most)}"
-        same = self.least == self.most
-        return count(self.most) if same else f"{self.least:,} to {count(self.most)}"
+        is_exact = self.least == self.most
+        return count(self.most) if is_exact else f"{self.least:,} to {count(self.most)}"
 
 
 @dataclass(frozen=True)
 class FreshWithin(Rule):
-    """How long ago the newest value of a column, or the making of the data, may lie."""
+    """A rule on the age of the newest value of a column, or of the materialization of the data."""
 
     span: timedelta
     column: str | None
@@ -123,7 +123,7 @@ class FreshWithin(Rule):
 
     @property
     def needs_data(self) -> bool:
-        """Only for the newest value of a column."""
+        """Whether the rule reads the newest value of a column."""
         return self.column is not None
 
     def name(self) -> str:
@@ -139,18 +139,18 @@ class FreshWithin(Rule):
     def measures(self, facts: Facts) -> dict[str, Column]:
         if self.column is None:
             return {}
-        functions, found = spark.functions(), facts.get(self.column)
-        newest, kind = functions.max(found.column), found.type.typeName()
+        functions, column = spark.functions(), facts.get(self.column)
+        newest, kind = functions.max(column.column), column.type.typeName()
         if kind == "timestamp":
             return {"micros": functions.unix_micros(newest)}
         if kind == "timestamp_ntz":
-            # The difference to a moment of its own kind: no zone of a session comes into it.
+            # The difference of two timestamps without zone: a session's zone has no effect.
             start = functions.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
             return {"micros": functions.timestamp_diff("MICROSECOND", start, newest)}
         if kind == "date":
             return {"days": functions.unix_date(newest)}
         raise CannotEvaluateError(
-            f"{self.column!r} is of type {found.type.simpleString()}; it needs a timestamp or date"
+            f"{self.column!r} is of type {column.type.simpleString()}; it needs a timestamp or date"
         )
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
@@ -181,5 +181,5 @@ def _moment(seen: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def _are(number: int) -> str:
+def _is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"

@@ -30,9 +30,9 @@ _SIZED = re.compile(r"(decimal|char|varchar)\((\d+)(?:,(\d+))?\)")
 
 
 def type_text(written: object) -> str:
-    """Return a type as Spark shows it: ``"array<int>"`` for ``"ARRAY< Integer >"``.
+    """Return a type in Spark's spelling: ``"array<int>"`` for ``"ARRAY< Integer >"``.
 
-    Takes a text of Spark's DDL or a DataType. Raises DefinitionError for what names no type.
+    Takes a text in Spark's DDL or a DataType. Raises DefinitionError for a text that names no type.
     """
     shown = getattr(written, "simpleString", None)
     if callable(shown):
@@ -52,14 +52,14 @@ def _type(text: str) -> str:
         return _plain(text)
     if not rest.endswith(">"):
         raise ValueError("a '>' is missing")
-    parts = _split(rest[:-1])
+    inner_types = _split(rest[:-1])
     if name == "struct":
-        return f"struct<{','.join(_field(part) for part in parts if part)}>"
+        return f"struct<{','.join(_field(inner_type) for inner_type in inner_types if inner_type)}>"
     if name not in _NESTED:
         raise ValueError(f"{name!r} has no types inside; array, map and struct have")
-    if len(parts) != _NESTED[name]:
+    if len(inner_types) != _NESTED[name]:
         raise ValueError(f"{name} has {_NESTED[name]} types inside")
-    return f"{name}<{','.join(_type(part) for part in parts)}>"
+    return f"{name}<{','.join(_type(inner_type) for inner_type in inner_types)}>"
 
 
 def _plain(text: str) -> str:
@@ -80,20 +80,20 @@ def _plain(text: str) -> str:
 
 
 def _field(text: str) -> str:
-    found = _FIELD.fullmatch(text)
-    if not found:
+    matched = _FIELD.fullmatch(text)
+    if not matched:
         raise ValueError("fields of a struct stand as in 'struct<city: string>'")
-    return f"{found[1].strip('`')}:{_type(found[2])}"
+    return f"{matched[1].strip('`')}:{_type(matched[2])}"
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that stand in no bracket of their own."""
-    parts, depth, start = [], 0, 0
-    for place, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
+    """Return the texts between the commas that are outside inner brackets."""
+    items, depth, start = [], 0, 0
+    for position, char in enumerate(text):
+        depth += (char in "<(") - (char in ">)")
         if depth < 0:
             raise ValueError("a bracket is closed that was not opened")
-        if sign == "," and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
-    return [*parts, text[start:].strip()]
+        if char == "," and depth == 0:
+            items.append(text[start:position].strip())
+            start = position + 1
+    return [*items, text[start:].strip()]

@@ -1,4 +1,4 @@
-"""Rules on the values of columns. All but `NotNull` pass over nulls."""
+"""Rules on the values of columns. All rules but `NotNull` ignore nulls."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ __all__ = ["AcceptedValues", "Matches", "NotNull", "Unique", "family"]
 
 _EXAMPLES = 5
 _EXAMPLE_LENGTH = 100
-# Examples are the least of each of so many groups: few, distinct, and by one pass over the data.
+# Examples are the least value of each of these groups: few distinct values by one pass over data.
 _EXAMPLE_GROUPS = 8
 
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "decimal"}
@@ -41,7 +41,7 @@ _TYPES = {
 
 
 def family(value: object) -> str | None:
-    """What kind of value it is, for comparing with a column; None for one that cannot be."""
+    """Return the kind of a value, for the comparison with a column; None for other types."""
     if isinstance(value, bool):
         return "truth value"
     if isinstance(value, int | float | Decimal):
@@ -55,7 +55,7 @@ def family(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class NotNull(Rule):
-    """Columns that always hold a value. NaN is a value."""
+    """A rule that columns always hold a value. NaN is a value."""
 
     columns: tuple[str, ...]
     kind: ClassVar[str] = "not_null"
@@ -72,21 +72,25 @@ class NotNull(Rule):
     def measures(self, facts: Facts) -> dict[str, Column]:
         functions = spark.functions()
         nulls = [facts.get(name).column.isNull() for name in self.columns]
-        each = {str(place): functions.count_if(null) for place, null in enumerate(nulls)}
-        return {**_rows(), "failing": functions.count_if(reduce(or_, nulls)), **each}
+        nulls_by_position = {
+            str(position): functions.count_if(null) for position, null in enumerate(nulls)
+        }
+        return {**_rows(), "failing": functions.count_if(reduce(or_, nulls)), **nulls_by_position}
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
-        nulls = {name: seen[str(place)] for place, name in enumerate(self.columns)}
+        nulls = {name: seen[str(position)] for position, name in enumerate(self.columns)}
         observed = {"rows": seen["rows"], "failing": seen["failing"], "nulls": nulls}
         if not seen["failing"]:
             return Verdict(True, f"{count(seen['rows'])}, no null.", observed)
         where = ", ".join(f"{number:,} in {name!r}" for name, number in nulls.items() if number)
-        return Verdict(False, f"{_share(seen)} hold a null: {where}.", observed)
+        return Verdict(False, f"{_failing_share(seen)} hold a null: {where}.", observed)
 
 
 @dataclass(frozen=True)
 class Unique(Rule):
-    """Columns whose values, taken together, occur once. Rows with a null in one are not asked."""
+    """A rule that the values of columns, taken together, occur once. Rows with a null are not
+    compared.
+    """
 
     columns: tuple[str, ...]
     kind: ClassVar[str] = "unique"
@@ -101,24 +105,24 @@ class Unique(Rule):
         return {"columns": list(self.columns)}
 
     def source(self, facts: Facts) -> Frame:
-        """Return the values that occur more than once, and how often."""
+        """Return the values that occur more than once, and the number of rows of each."""
         functions = spark.functions()
         columns = [facts.get(name).column for name in self.columns]
         # `dropna` would take NaN for a null.
-        asked = facts.frame.where(reduce(and_, (column.isNotNull() for column in columns)))
-        keys = [column.alias(f"c{place}") for place, column in enumerate(columns)]
-        grouped = asked.groupBy(*keys).agg(functions.count("*").alias("times"))
+        complete_rows = facts.frame.where(reduce(and_, (column.isNotNull() for column in columns)))
+        keys = [column.alias(f"c{position}") for position, column in enumerate(columns)]
+        grouped = complete_rows.groupBy(*keys).agg(functions.count("*").alias("times"))
         return grouped.where("times > 1")
 
     def measures(self, facts: Facts) -> dict[str, Column]:
         functions = spark.functions()
-        parts = [functions.col(f"c{i}").cast("string") for i in range(len(self.columns))]
-        text = functions.substring(functions.concat_ws(", ", *parts), 1, _EXAMPLE_LENGTH)
-        worst = functions.max_by(text, functions.col("times"), _EXAMPLES)
+        key_texts = [functions.col(f"c{i}").cast("string") for i in range(len(self.columns))]
+        text = functions.substring(functions.concat_ws(", ", *key_texts), 1, _EXAMPLE_LENGTH)
+        examples = functions.max_by(text, functions.col("times"), _EXAMPLES)
         return {
             "values": functions.count("*"),
             "failing": functions.coalesce(functions.sum("times"), functions.lit(0)),
-            "examples": worst,
+            "examples": examples,
         }
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
@@ -133,7 +137,7 @@ class Unique(Rule):
 
 @dataclass(frozen=True)
 class AcceptedValues(Rule):
-    """A column that holds no other values than these."""
+    """A rule that a column holds no other values than the given values."""
 
     column: str
     values: tuple[Any, ...]
@@ -151,14 +155,14 @@ class AcceptedValues(Rule):
         return {"column": self.column, "values": plain}
 
     def measures(self, facts: Facts) -> dict[str, Column]:
-        found, kind = facts.get(self.column), family(self.values[0])
-        # Left to itself Spark would cast the column, and fail on the first text that is no number.
-        if kind is None or found.type.typeName() not in _TYPES[kind]:
+        column, kind = facts.get(self.column), family(self.values[0])
+        # Without this check Spark would cast the column, and fail at a text that is no number.
+        if kind is None or column.type.typeName() not in _TYPES[kind]:
             raise CannotEvaluateError(
-                f"{self.column!r} is of type {found.type.simpleString()}, which is compared with"
+                f"{self.column!r} is of type {column.type.simpleString()}, which is compared with"
                 f" no {kind}"
             )
-        return _failing(found.column, ~found.column.isin(*map(_literal, self.values)))
+        return _failing(column.column, ~column.column.isin(*map(_literal, self.values)))
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
         return _judged(seen, f"another value in {self.column!r}")
@@ -166,7 +170,7 @@ class AcceptedValues(Rule):
 
 @dataclass(frozen=True)
 class Matches(Rule):
-    """A column of texts, each of which matches a regular expression of Java from end to end."""
+    """A rule that each text of a column matches a Java regular expression from end to end."""
 
     column: str
     regex: str
@@ -182,20 +186,20 @@ class Matches(Rule):
         return {"column": self.column, "regex": self.regex}
 
     def measures(self, facts: Facts) -> dict[str, Column]:
-        found = facts.get(self.column)
-        if found.type.typeName() not in _TEXTS:
+        column = facts.get(self.column)
+        if column.type.typeName() not in _TEXTS:
             raise CannotEvaluateError(
-                f"{self.column!r} is of type {found.type.simpleString()}; it needs texts"
+                f"{self.column!r} is of type {column.type.simpleString()}; it needs texts"
             )
-        # Not "^" and "$", which also stand beside a line's end.
-        return _failing(found.column, ~found.column.rlike(rf"\A(?:{self.regex})\z"))
+        # Not "^" and "$", which also match at the end of a line.
+        return _failing(column.column, ~column.column.rlike(rf"\A(?:{self.regex})\z"))
 
     def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
         return _judged(seen, f"a text in {self.column!r} that does not match")
 
 
 def _literal(value: object) -> object:
-    """The value for Spark, which would read a datetime without a zone in the session's."""
+    """Return the value for Spark, which would read a datetime without zone in a session's zone."""
     if not isinstance(value, datetime) or value.tzinfo is not None:
         return value
     return spark.functions().lit(value.isoformat(" ")).cast("timestamp_ntz")
@@ -216,12 +220,18 @@ def _failing(column: Column, fails: Column) -> dict[str, Column]:
     return {**_rows(), "failing": functions.count_if(fails), **examples}
 
 
-def _judged(seen: Mapping[str, Any], what: str) -> Verdict:
-    examples = _sorted(seen[f"example{number}"] for number in range(_EXAMPLE_GROUPS))[:_EXAMPLES]
-    observed = {"rows": seen["rows"], "failing": seen["failing"], "examples": examples}
-    if not seen["failing"]:
-        return Verdict(True, f"{count(seen['rows'])}, all as expected.", observed)
-    message = f"{_share(seen)} hold {what}, such as {names_text(examples)}."
+def _judged(measured_values: Mapping[str, Any], problem: str) -> Verdict:
+    examples = _sorted(measured_values[f"example{number}"] for number in range(_EXAMPLE_GROUPS))[
+        :_EXAMPLES
+    ]
+    observed = {
+        "rows": measured_values["rows"],
+        "failing": measured_values["failing"],
+        "examples": examples,
+    }
+    if not measured_values["failing"]:
+        return Verdict(True, f"{count(measured_values['rows'])}, all as expected.", observed)
+    message = f"{_failing_share(measured_values)} hold {problem}, such as {names_text(examples)}."
     return Verdict(False, message, observed)
 
 
@@ -229,5 +239,5 @@ def _sorted(examples: Iterable[str | None]) -> list[str]:
     return sorted(example for example in examples if example is not None)
 
 
-def _share(seen: Mapping[str, Any]) -> str:
-    return f"{seen['failing']:,} of {count(seen['rows'])}"
+def _failing_share(measured_values: Mapping[str, Any]) -> str:
+    return f"{measured_values['failing']:,} of {count(measured_values['rows'])}"
