@@ -190,7 +190,8 @@ class Storage(ABC):
         *,
         apart: bool,
     ) -> list[Staged]:
-        """Stage the rows of a frame, each in its own partition, and return the staged partitions.
+        """Write the rows of a frame as staged data, each row in its
+        partition; return the partitions.
 
         ``apart``: the frame holds one partition, and other calls stage other partitions. Raises
         RowsError for rows of no partition of the run; nothing of the frame is kept in that case.

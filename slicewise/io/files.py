@@ -1,4 +1,4 @@
-"""Folders of data files, as Python and Spark reach them."""
+"""Folders of data files that Python and Spark share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -75,18 +75,22 @@ _COMPRESSED = {".gz", ".bz2", ".zst", ".zstd", ".snappy", ".lz4", ".deflate", ".
 _CHUNK = 1 << 20
 
 
-def checked_format(declared_format: object, uri: str, known: Sequence[str]) -> str:
+def checked_format(declared_format: object, uri: str, storage_formats: Sequence[str]) -> str:
     """Return the format of an asset's files: the declared format, else the format of the URI's
-    extension, else the first of ``known``.
+    extension, else the storage's first.
 
-    ``known`` are the formats of the URI's storage. Raises DefinitionError for another format, and
-    if the declared format and the extension disagree.
+    ``storage_formats`` are the formats of the URI's storage. Raises DefinitionError for a format
+    that is not one of them, and if the declared format and the extension are two formats.
     """
     by_uri = format_of(urlsplit(uri).path)
     if declared_format is None:
-        return by_uri.name if by_uri is not None and by_uri.name in known else known[0]
-    shown = ", ".join(f'"{name}"' for name in known)
-    if declared_format not in known:
+        return (
+            by_uri.name
+            if by_uri is not None and by_uri.name in storage_formats
+            else storage_formats[0]
+        )
+    shown = ", ".join(f'"{name}"' for name in storage_formats)
+    if declared_format not in storage_formats:
         raise DefinitionError(f"format is one of {shown}, not {declared_format!r}")
     if by_uri is not None and by_uri.name != declared_format:
         raise DefinitionError(

@@ -36,14 +36,14 @@ class PostgresStorage(Storage, kind="postgres"):
     @property
     def table(self) -> Table:
         """The asset's table. Raises ValueError for a URI that names no table."""
-        parts = urlsplit(self.place.uri)
-        names = [unquote(name) for name in parts.path.strip("/").split("/")]
-        if len(names) != 3 or not all(names) or not parts.hostname:
+        split_uri = urlsplit(self.place.uri)
+        names = [unquote(name) for name in split_uri.path.strip("/").split("/")]
+        if len(names) != 3 or not all(names) or not split_uri.hostname:
             raise ValueError(
                 f"{self.place.uri!r} names no table; write postgres://host/database/schema/table"
             )
         database, schema, name = names
-        return Table(parts.hostname, parts.port or 5432, database, schema, name)
+        return Table(split_uri.hostname, split_uri.port or 5432, database, schema, name)
 
     @property
     def is_remote(self) -> bool:

@@ -272,7 +272,8 @@ class Tables:
             if table_kinds[name].plain not in ("text", "character varying"):
                 raise StorageError(
                     f"the column {name!r} of {self._table} is of type"
-                    f" {table_kinds[name].declared}; the texts of partition keys need a column of texts"
+                    f" {table_kinds[name].declared}; the texts of partition keys need a column of"
+                    " texts"
                 )
 
     def _kinds(self, name: str) -> dict[str, Kind]:
@@ -289,7 +290,7 @@ class Tables:
             return
         table_kinds, columns = self._kinds(self._table.name), list(self._kinds(name))
         # For jsonb, uuid and other types, to which an assignment converts no text. The length is
-        # left to the assignment: it refuses a text that is too long, which a cast cuts off silently.
+        # left to the assignment: it refuses a text that is too long, a cast cuts it off silently.
         casts = [
             sql.SQL("{}::{}").format(sql.Identifier(column), sql.SQL(table_kinds[column].plain))
             for column in columns

@@ -48,7 +48,7 @@ def read(
 
 def by_name(frames: Sequence[Frame]) -> Frame:
     """Return the rows of all frames; a column that one frame lacks is null in the frame's rows."""
-    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+    return reduce(lambda first, second: first.unionByName(second, allowMissingColumns=True), frames)
 
 
 def _read(
@@ -109,17 +109,17 @@ def _join_scans(groups: Iterable[_Scan]) -> list[_Scan]:
     return scans
 
 
-def _common_kind(left: _Kind, right: _Kind) -> _Kind | None:
+def _common_kind(first: _Kind, second: _Kind) -> _Kind | None:
     """Return the kind that covers the folders of two kinds; None if one scan cannot read both."""
-    if left.schema is None or right.schema is None:
+    if first.schema is None or second.schema is None:
         return None
-    if (left.form, left.is_own) != (right.form, right.is_own):
+    if (first.form, first.is_own) != (second.form, second.is_own):
         return None
-    left_schema, right_schema = json.loads(left.schema), json.loads(right.schema)
-    if FORMATS[left.form].by_place and column_names(left_schema) != column_names(right_schema):
+    first_schema, second_schema = json.loads(first.schema), json.loads(second.schema)
+    if FORMATS[first.form].by_place and column_names(first_schema) != column_names(second_schema):
         return None
-    schema = merged(left_schema, right_schema)
-    return None if schema is None else replace(left, schema=json.dumps(schema))
+    schema = merged(first_schema, second_schema)
+    return None if schema is None else replace(first, schema=json.dumps(schema))
 
 
 def _inspect(folder: Files) -> _Kind | None:
