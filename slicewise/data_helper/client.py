@@ -132,7 +132,7 @@ class DataHelper:
 
     def _ensure_alive(self) -> "tuple[subprocess.Popen[bytes], socket.socket]":
         if self._owner != os.getpid():
-            # This process is a fork of the one that started the helper, to which the helper belongs.
+            # This process is a fork of the one that started the helper and still owns the helper.
             self._process, self._control, self._owner = None, None, os.getpid()
         process, control = self._process, self._control
         if process is not None and control is not None and process.poll() is None:
