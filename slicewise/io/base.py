@@ -72,7 +72,7 @@ class Staged:
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the staged partition as JSON, in the form in which the runner reports it."""
+        """Return the staged partition as JSON, in the form of a runner's report."""
         return {"key": self.key, "path": self.path, "rows": self.rows, "bytes": self.bytes}
 
 
@@ -129,8 +129,7 @@ class Storage(ABC):
 
     @classmethod
     def problem(cls, uri: str, *, partitioned: bool) -> str | None:
-        """Return why an asset cannot be stored at this canonical URI; None
-        where nothing prevents it.
+        """Return why an asset cannot be stored at this canonical URI; None if there is no reason.
 
         Called when the asset is declared, so that the declaration is refused.
         """
@@ -155,7 +154,7 @@ class Storage(ABC):
 
     @classmethod
     def partition_path(cls, definition: PartitionDefinition | None, key: PartitionKey) -> str:
-        """Return the path of a partition as `stage` reports it, relative to the asset.
+        """Return the path of a partition in the reports of `stage`, relative to the asset.
 
         The worker computes the path as well, and refuses a run whose runner reports another path.
         """
@@ -218,8 +217,7 @@ class Storage(ABC):
         """
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
-        """Raise the error that `publish` would raise, as far as it can be
-        foreseen without publishing.
+        """Raise the error that `publish` would raise, as far as the error can be foreseen.
 
         Called before any data of several assets is published, and again after a failed publication,
         before the failure is recorded: from then on no process with a lower fencing number may
@@ -233,8 +231,8 @@ class Storage(ABC):
 
     @abstractmethod
     def discard(self, writer: Writer) -> None:
-        """Remove the data that the attempt staged, whichever process holds it.
-        Nothing staged is no error.
+        """Remove an attempt's staged data, whichever process holds the attempt;
+        nothing staged is no error.
 
         Called again some time after an attempt has failed: a write that was still under way may
         have left data.

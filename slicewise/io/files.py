@@ -96,14 +96,14 @@ class Files:
         return [info.base_name for info in infos]
 
     def delete(self, name: str) -> None:
-        """Remove a file of this folder, if it exists."""
+        """Remove a file of this folder, or do nothing if there is none."""
         try:
             self.system.delete_file(f"{self.path}/{name}")
         except FileNotFoundError:
             return
 
     def remove(self) -> None:
-        """Remove the folder with all content, if it exists."""
+        """Remove the folder with all content, or do nothing if there is none."""
         try:
             self.system.delete_dir(self.path)
         except FileNotFoundError:

@@ -79,8 +79,8 @@ def checked_format(declared_format: object, uri: str, storage_formats: Sequence[
     """Return the format of an asset's files: the declared format, else the format of the URI's
     extension, else the storage's first.
 
-    ``storage_formats`` are the formats of the URI's storage. Raises DefinitionError for a format
-    that is not one of them, and if the declared format and the extension are two formats.
+    ``storage_formats`` are the formats of the URI's storage. Raises DefinitionError for any other
+    format, and if the declared format and the extension are two formats.
     """
     by_uri = format_of(urlsplit(uri).path)
     if declared_format is None:

@@ -23,8 +23,8 @@ _TRIES = 20
 
 @dataclass(frozen=True)
 class LogState:
-    """The content of the latest entry of a partition's log. Attempts are named like their
-    folders.
+    """The content of the latest entry of a partition's log. An attempt's
+    name is that of the folder.
     """
 
     number: int = 0
@@ -115,8 +115,8 @@ class ObjectLog:
         return the latest entry then.
 
         ``step`` returns None if nothing is left to do, and is called anew whenever another worker
-        was quicker. ``holds`` says whether a later entry builds on this one: if it does not, this
-        entry was created below others, under a number that had been used and deleted meanwhile, and
+        was quicker. ``holds`` says whether a later entry builds on this one: otherwise this entry
+        was created below others, under a number that had been used and deleted meanwhile, and
         counts for nothing. Raises TryAgainError if other workers are quicker again and again.
         """
         for _ in range(_TRIES):

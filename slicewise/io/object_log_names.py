@@ -1,9 +1,9 @@
-"""Log entries of older releases: empty objects, each with a single fact in its name.
+"""Log entries of older releases: empty objects, with a single fact in each name.
 
 Buckets contain such entries until the next publication of the partition, and as long as workers of
-those releases run. Such workers count on from the highest of these names: beside each log lies a
-marker far above the entries, for older workers alone, so that their publications get a number above
-the entries too.
+older releases run. Such workers count on from the highest of these names: beside each log lies a
+marker far above the entries, for older workers alone, so that older workers give publications a
+number above the entries too.
 """
 
 import re

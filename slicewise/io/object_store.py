@@ -1,4 +1,4 @@
-"""Buckets as the log of publications uses them: small objects that are created, never overwritten.
+"""Buckets for the log of publications: small objects that are created, never overwritten.
 
 Accessed by obstore, since pyarrow cannot create an object only where there is none.
 """
@@ -84,7 +84,7 @@ class Store:
         return [info["path"].rpartition("/")[2] for info in objects]
 
     def delete(self, path: str) -> None:
-        """Delete an object, if it exists."""
+        """Delete an object, or do nothing if there is none."""
         with suppress(FileNotFoundError):
             obstore.delete(self.client, path)
 
@@ -92,7 +92,7 @@ class Store:
         """Raise UnfitStoreError if the store cannot create objects below ``folder`` only once.
 
         The trial creates an object twice, once for each store (by ``name``) and process. An error
-        that prevents the trial (a missing permission, say) is raised as it is.
+        that prevents the trial (a missing permission, say) is raised unchanged.
         """
         if name in _fit:
             return

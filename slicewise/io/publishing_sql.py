@@ -192,7 +192,7 @@ class Tables:
         return dict(rows.fetchall())
 
     def columns(self, name: str) -> dict[str, str]:
-        """Return the columns of a table of the schema, with their types."""
+        """Return the columns of a table of the schema, with types."""
         return {column: kind.declared for column, kind in self._kinds(name).items()}
 
     def discard(self) -> None:
@@ -201,7 +201,7 @@ class Tables:
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """Remove a table of staged rows, if it exists."""
+        """Remove a table of staged rows, or do nothing if there is none."""
         self._run("DROP TABLE IF EXISTS {}", self._named(name))
 
     @property
@@ -246,7 +246,7 @@ class Tables:
 
     def _make_table(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
         """Create the asset's table, if there is none, with the columns of the first staged table.
-        The other staged tables are checked against it as against an older table.
+        The other staged tables are checked against that table as against an older one.
         """
         if not self._has(self._table.name):
             like = self._named(waiting[0])

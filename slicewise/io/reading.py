@@ -40,8 +40,8 @@ def read(
 ) -> Frame:
     """Return the data of some folders, whose names below the root contain the partition values.
 
-    A partition that was materialized before the asset's format or columns changed is read as it was
-    written.
+    A partition that was materialized before the asset's format or columns changed is read in the
+    old form.
     """
     return by_name([_read(session, root, scan, columns) for scan in _scans(root, folders)])
 
@@ -69,7 +69,7 @@ def _read(
 
 
 def _declared_schema(form: str, path: str, columns: Sequence[Mapping[str, Any]]) -> str:
-    """Return the declared columns as a schema, for files that do not contain their columns."""
+    """Return the declared columns as a schema, for files without column names and types."""
     if not columns:
         raise ValueError(
             f"nothing says which columns the {form} files in {path} have: declare"

@@ -32,7 +32,7 @@ class Table:
         return f"{self.host}:{self.port}/{self.database}"
 
     def beside(self, name: str) -> str:
-        """Return the name of another table of the schema, as SQL names it."""
+        """Return the name of another table of the schema, in SQL."""
         return ".".join(
             '"' + identifier.replace('"', '""') + '"' for identifier in (self.schema, name)
         )

@@ -131,7 +131,7 @@ def _fill_empty(frame: Frame, target: Target) -> None:
 
 
 def _describe_staged(frame: Frame, target: Target) -> list[Staged]:
-    """Return the staged partitions; store the columns beside files that do not contain them."""
+    """Return the staged partitions; store the columns beside files without columns."""
     files = target.files
     if len(target.keys) == 1:
         path = key_folder(target.definition, target.keys[0])

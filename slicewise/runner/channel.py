@@ -1,4 +1,4 @@
-"""The runner's end of the channel to its worker: messages, and questions with answers."""
+"""The runner's end of the channel to a worker: messages, and questions with answers."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ class WorkerGoneError(PlatformError):
 
 class Channel:
     """The channel to the worker; safe to use from all threads of the runner's process. Each
-    question waits for its answer.
+    question waits for an answer.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -23,7 +23,7 @@ class Channel:
         self._pid = os.getpid()
 
     def hand_over(self, taker: socket.socket) -> None:
-        """Send the channel to the process behind a socket; `receive_channel` receives it there."""
+        """Send the channel to the process behind a socket, which calls `receive_channel`."""
         socket.send_fds(taker, [b"\n"], [self._connection.fileno()])
 
     def say(self, message: Message) -> None:

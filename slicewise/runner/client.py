@@ -273,7 +273,7 @@ class WarmParent:
 
 
 class _Starter:
-    """A thread that lives as long as the worker and starts processes that must end with it.
+    """A thread that lives as long as the worker and starts processes that must end with the worker.
 
     The kernel's parent-death signal comes when the starting *thread* ends, and threads of a pool
     come and go.

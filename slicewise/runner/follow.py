@@ -1,4 +1,4 @@
-"""The messages, log and end of one runner, merged into one stream for its worker."""
+"""The messages, log and end of one runner, merged into one stream for the worker."""
 
 import codecs
 import logging
@@ -59,9 +59,7 @@ class RunnerProcess:
         self._is_asked = False
 
     def ping(self) -> None:
-        """Tell the parent that the worker is alive: without pings it kills
-        the runner after a while.
-        """
+        """Tell the parent that the worker is alive; the parent kills a runner without pings."""
         try:
             self._status.send(encode({"type": "ping"}), socket.MSG_DONTWAIT)
         except OSError:
@@ -160,7 +158,7 @@ class RunnerProcess:
             yield self._end_by_code(f"the run's channel was spoiled: {error}")
 
     def _end_by_code(self, error: str) -> Message:
-        """Kill the runner and stop reading its channel; return the failure of its run."""
+        """Kill the runner and stop reading the channel; return the failure of the run."""
         self._open.discard(self._channel.fileno())
         self.kill()
         return {

@@ -1,7 +1,7 @@
-"""The messages that a worker accepts from a runner, and the checks of their fields.
+"""The messages that a worker accepts from a runner, and the checks of message fields.
 
-User code shares the runner's process and can write to its channel. A message of another form ends
-the run, as the fault of its code, before any part of the message is used.
+User code shares the runner's process and can write to the channel. A message of another form ends
+the run, as the fault of the run's code, before any part of the message is used.
 """
 
 import re

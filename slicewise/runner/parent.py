@@ -143,7 +143,7 @@ class WarmParentLoop:
         _tell(status, {"type": "started", "pid": pid})
 
     def _hear(self, runner: _Runner) -> None:
-        """Read pings of the worker; kill the runner when the worker has closed its end."""
+        """Read pings of the worker; kill the runner when the worker has closed the socket."""
         if runner.status.fileno() < 0:
             return  # reaped in the same round
         try:
@@ -201,7 +201,7 @@ class WarmParentLoop:
         if runner.own_user is None:
             self._end_orphans()
         else:
-            # All of a user at once: a process that forks for ever outruns an end one by one.
+            # All processes of a user at once: one that forks for ever outruns a loop over orphans.
             exit_message["is_user_gone"] = self._end_user(runner.own_user)
         _tell(runner.status, exit_message)
         runner.status.close()
@@ -246,7 +246,7 @@ class WarmParentLoop:
                 time.sleep(_ORPHAN_LOOK_SECONDS)
 
     def _reap_lingering(self) -> None:
-        """Reap lingering processes that have ended, and end the orphans left by them."""
+        """Reap lingering processes that have ended, and end the orphans left behind."""
         ended_pids = {pid for pid in self._lingering if _has_ended(pid)}
         if ended_pids or self._are_orphans_left:
             self._lingering -= ended_pids
@@ -286,9 +286,9 @@ def _run_child(
 
 
 def _try_setpgid(pid: int) -> None:
-    """Make a child the leader of its process group.
+    """Make a child the leader of a process group.
 
-    Done on both sides of the fork, so that it is done whichever side is first.
+    Called on both sides of the fork, so that the group exists whichever side is first.
     """
     try:
         os.setpgid(pid, pid)

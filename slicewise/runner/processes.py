@@ -113,8 +113,8 @@ def end_all_of(user: tuple[int, int]) -> bool:
 
 
 def _status_within(pid: int, seconds: float) -> int | None:
-    """Return the status of a child that ends in time, and reap the child; None if
-    it goes on or is stopped.
+    """Return the status of a child that ends in time, and reap the child; None for any
+    other child.
     """
     descriptor = os.pidfd_open(pid)
     try:

@@ -49,7 +49,7 @@ class LazySession:
             spark.use_connect()
 
     def get(self) -> Any:
-        """Return the session; open it if need be. Raises NoSparkError in a run without Spark."""
+        """Return the session, opened if need be. Raises NoSparkError in a run without Spark."""
         if self._session is None:
             if self._facts is None:
                 raise NoSparkError("this run was given no Spark server")
@@ -71,8 +71,8 @@ class LazySession:
     def _opened(
         self, facts: Mapping[str, Any]
     ) -> tuple["SparkSession | ClassicSession", str | None]:
-        """Return (session, address): the opened session, and the address of its own pages
-        or None.
+        """Return (session, address): the opened session, and the address of
+        the session's pages or None.
         """
         if self._is_submitted:
             application = spark.open_application(facts.get("tag"))

@@ -13,12 +13,12 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def sdk_archive(cache: Path, place: Path | None = None) -> Path:
-    """Return an archive of this package, created once for each state of its
+    """Return an archive of this package, created once for each state of the
     files and version of Python.
 
-    The archive contains compiled files, for the Python that creates it, beside the sources, for all
-    other versions: compiling takes longer than all other steps of a driver before the run.
-    ``place`` is the folder that the archive is read from, if that is another one.
+    The archive contains compiled files, for the Python that creates the archive, beside the
+    sources, for all other versions: compiling takes longer than all other steps of a driver before
+    the run. ``place`` is the folder that the archive is read from, if that is another one.
     """
     sources = sorted(_PACKAGE.rglob("*.py"))
     archive = cache / f"slicewise-{_digest(sources)}.zip"

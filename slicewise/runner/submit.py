@@ -1,7 +1,7 @@
-"""The engine ``submit``: a forked runner that starts spark-submit and keeps watch over it.
+"""The engine ``submit``: a forked runner that starts and watches spark-submit.
 
 The worker and the warm parent treat the runner like any other: pings, log, limits and the end of
-its process group. The runner does no work of the run. spark-submit starts a JVM, and the JVM the
+the process group. The runner does no work of the run. spark-submit starts a JVM, and the JVM the
 driver (`slicewise.runner.driver`), all in the runner's process group; no descriptor survives that,
 so that the driver fetches the runner's channel by a socket in a folder of the attempt.
 """
@@ -73,7 +73,7 @@ def kill_command(
     master: str, application_id: str, tag: str, conf: Mapping[str, str]
 ) -> list[str] | None:
     """Return the command that ends an application from any host; None if the
-    driver's end always ends it.
+    driver's end always does so.
 
     The end of the driver ends the application on YARN and Kubernetes too, after some minutes if the
     driver's host has gone. The runner reports the application's id: the tag, which only the worker
@@ -101,7 +101,7 @@ def kill_command(
 
 
 def launch(request: Message, worker: Channel) -> int:
-    """Execute a run by spark-submit, to its end; return the exit status. If a signal ended
+    """Execute a run by spark-submit to the end; return the exit status. If a signal ended
     spark-submit, end this process by the same signal.
 
     The caller removes the run's folder when this process is killed.
@@ -192,7 +192,7 @@ def _hand_over(
     request: Message,
     worker: Channel,
 ) -> int | None:
-    """Give channel and request to the driver; return its process id, None if
+    """Give channel and request to the driver; return the driver's process id, None if
     the process ended before.
     """
     process_end = os.pidfd_open(process.pid)

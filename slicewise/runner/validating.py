@@ -1,4 +1,4 @@
-"""The validations of a run: of its inlets, before the function; of its outlets, after it."""
+"""The validations of a run: of inlets, before the function; of outlets, after the function."""
 
 import logging
 import time
@@ -146,7 +146,7 @@ def _evaluated(
     now: datetime,
     materialized_at: datetime | None,
 ) -> list[ValidationResult]:
-    """Return the results, in order. Data is read only if a validation needs it."""
+    """Return the results, in order. Data is read only if a validation needs the data."""
     frame = unreadable = None
     if any(validation.rule.needs_data for validation in validations):
         try:

@@ -53,7 +53,7 @@ class LineBuffer:
 
 
 def read_message(source: socket.socket, limit: int) -> Message | None:
-    """Wait for one whole message and return it; None at the end of the stream. Raises WireError."""
+    """Wait for and return one whole message; None at the end of the stream. Raises WireError."""
     data = bytearray()
     while not data.endswith(b"\n"):
         chunk = source.recv(65536)

@@ -67,7 +67,7 @@ def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, 
     file, name = str(request["file"]), str(request["asset"])
     with collecting(Registry(root)) as registry:
         import_file(root, file)
-        # An asset that another program writes may be declared, with its columns, in another file.
+        # An asset that another program writes may be declared, with facts on its data, elsewhere.
         for facts in request.get("upstreams", {}).values():
             if facts.get("declared_in"):
                 import_file(root, str(facts["declared_in"]))

@@ -55,7 +55,8 @@ def folder_texts(path: str) -> list[tuple[str, str]]:
 def staging_home(root: Path, *, partitioned: bool) -> Path:
     """Return the folder for staging folders: the asset's own or, unpartitioned, the one above.
 
-    An asset without partitions is exchanged as a whole, so its staging folder cannot lie inside it.
+    An asset without partitions is exchanged as a whole, so that the staging folder cannot lie
+    inside.
     """
     return root if partitioned else root.parent
 
@@ -83,7 +84,7 @@ def versions_home(root: Path, *, partitioned: bool) -> Path:
 
 
 def versions_of(root: Path, path: str) -> Path:
-    """Return the folder of the versions of one partition, each a folder with its number."""
+    """Return the folder of the versions of one partition, each a folder named by number."""
     home = versions_home(root, partitioned=path != UNPARTITIONED)
     return home if path == UNPARTITIONED else home / path
 

@@ -177,9 +177,10 @@ def _link(source: Path, target: Path) -> None:
 
 def _remove_other_joins(staging: Path) -> None:
     """Remove the folders that other processes have joined and not put in place: the data that is
-    put in place now is not in those folders.
+    put in place now is not in such folders.
 
-    A process that still joins must not find its folder any more: half of it would be put in place.
+    A process that still joins must not find its folder any more: half a folder would be put in
+    place.
     """
     for joined in staging.parent.glob(f"{STAGING_PREFIX}*/{_JOINED_PREFIX}*"):
         if joined.parent.is_symlink():
@@ -197,10 +198,11 @@ class MissingVersionError(ValueError):
 def places_to_read(
     root: Path, paths: Sequence[str], *, version: int | None = None
 ) -> tuple[Path, Sequence[str]]:
-    """Return (root, folders): the root below which partitions are read, and their folders below it.
+    """Return (root, folders): the root below which partitions are read, and
+    the folders below the root.
 
-    Versions are read from their own folders: the files never move. Raises MissingVersionError for a
-    version that does not exist.
+    Versions are read from the versions' folders: the files never move. Raises MissingVersionError
+    for a version that does not exist.
     """
     current_versions = [version_of(root, path) for path in paths]
     if version is None and not all(current_versions):
