@@ -87,16 +87,8 @@ def kill_command(
             server = f"https://{server}"
         namespace = conf.get("spark.kubernetes.namespace", "default")
         selector = f"spark-app-selector={application_id},{_LABEL}={tag}"
-        server_options = ["--server", server, "--namespace", namespace]
-        return [
-            "kubectl",
-            *server_options,
-            "delete",
-            "pods",
-            "--wait=false",
-            "--selector",
-            selector,
-        ]
+        options = ["--server", server, "--namespace", namespace]
+        return ["kubectl", *options, "delete", "pods", "--wait=false", "--selector", selector]
     return None
 
 
