@@ -1,6 +1,6 @@
-"""Work on data by processes that have the rights of runs, for a worker that has more.
+"""The data helper: processes with the user of runs that work on data for a worker with more rights.
 
 User code writes the folders in which a worker publishes and removes data, and may put links there.
-A worker that is root would follow them with all its rights. So it asks a process of the user whose
-rights its runs have: `client` starts one, `server` forks a process for each request.
+A worker that is root would follow links with all rights of root. So the worker asks a process of
+the user of runs: `client` starts that process, `server` forks a process for each request.
 """

@@ -1,4 +1,4 @@
-"""The calls of a storage that the helper takes, as messages, and what may be answered to each."""
+"""The calls of a storage that the helper performs, as messages, and the checks of the answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,21 +14,21 @@ Arguments = Mapping[str, Any]
 
 
 class UnfitAnswerError(ValueError):
-    """The helper has answered what is no answer to the request."""
+    """The helper's answer does not fit the request."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One method of a storage: how the helper performs it, and how its result is read."""
+    """One method of a storage: how the helper performs the call, and how its result is read."""
 
     perform: Callable[[Storage, Arguments], Any]
-    """Its result as JSON, for arguments in JSON."""
+    """Calls the storage with arguments in JSON; returns the result as JSON."""
     read: Callable[[Any, Arguments], Any]
-    """The result of JSON that answers these arguments. Raises UnfitAnswerError."""
+    """Reads the JSON that answers these arguments; returns the result. Raises UnfitAnswerError."""
 
 
 def request_of(call: str, place: Place, arguments: Arguments) -> Message:
-    """Return the message that asks for a call."""
+    """Return the message that requests a call."""
     return {"call": call, "place": asdict(place), "arguments": arguments}
 
 
@@ -42,7 +42,7 @@ def answer_to(request: Message) -> Message:
 
 
 def refusal(error: Exception) -> Message:
-    """Return the answer that raises an error where it was asked."""
+    """Return the answer that raises an error in the process with the request."""
     return {"error": error_to_json(error)}
 
 
@@ -55,49 +55,52 @@ def _writer(arguments: Arguments) -> Writer:
     return Writer(**arguments["writer"])
 
 
-def _publish(storage: Storage, of: Arguments) -> Any:
-    facts = storage.publish(of["staging"], of["partitions"], _writer(of))
-    return {path: dict(said) for path, said in facts.items()}
+def _publish(storage: Storage, arguments: Arguments) -> Any:
+    facts = storage.publish(arguments["staging"], arguments["partitions"], _writer(arguments))
+    return {path: dict(path_facts) for path, path_facts in facts.items()}
 
 
-def _measure(storage: Storage, of: Arguments) -> Any:
-    sizes = storage.measure(of["paths"])
+def _measure(storage: Storage, arguments: Arguments) -> Any:
+    sizes = storage.measure(arguments["paths"])
     if sizes is None:
         return None
     return {path: size and [size.bytes, size.rows] for path, size in sizes.items()}
 
 
-def _remove(storage: Storage, of: Arguments) -> Any:
-    writers = {path: [Writer(**one) for one in own] for path, own in of["writers"].items()}
+def _remove(storage: Storage, arguments: Arguments) -> Any:
+    writers = {
+        path: [Writer(**writer) for writer in path_writers]
+        for path, path_writers in arguments["writers"].items()
+    }
     return dict(storage.remove(writers))
 
 
-def _nothing(result: Any, of: Arguments) -> None:
+def _nothing(result: Any, arguments: Arguments) -> None:
     _refuse_unless(result is None)
 
 
-def _truth(result: Any, of: Arguments) -> bool:
+def _truth(result: Any, arguments: Arguments) -> bool:
     _refuse_unless(isinstance(result, bool))
     return bool(result)
 
 
-def _facts(result: Any, of: Arguments) -> Mapping[str, Mapping[str, Any]]:
-    facts = _by_path(result, [str(partition["path"]) for partition in of["partitions"]])
-    _refuse_unless(all(isinstance(said, dict) for said in facts.values()))
+def _facts(result: Any, arguments: Arguments) -> Mapping[str, Mapping[str, Any]]:
+    facts = _by_path(result, [str(partition["path"]) for partition in arguments["partitions"]])
+    _refuse_unless(all(isinstance(path_facts, dict) for path_facts in facts.values()))
     return facts
 
 
-def _paths(result: Any, of: Arguments) -> list[str]:
+def _paths(result: Any, arguments: Arguments) -> list[str]:
     _refuse_unless(isinstance(result, list) and all(isinstance(path, str) for path in result))
-    _refuse_unless(set(of["paths"]).issuperset(result))
+    _refuse_unless(set(arguments["paths"]).issuperset(result))
     return list(result)
 
 
-def _sizes(result: Any, of: Arguments) -> Mapping[str, Measured | None] | None:
+def _sizes(result: Any, arguments: Arguments) -> Mapping[str, Measured | None] | None:
     if result is None:
         return None
-    sizes = _by_path(result, of["paths"])
-    _refuse_unless(len(sizes) == len(set(of["paths"])))
+    sizes = _by_path(result, arguments["paths"])
+    _refuse_unless(len(sizes) == len(set(arguments["paths"])))
     return {path: None if size is None else _measured(size) for path, size in sizes.items()}
 
 
@@ -106,14 +109,14 @@ def _measured(size: Any) -> Measured:
     return Measured(bytes=size[0], rows=size[1])
 
 
-def _reasons(result: Any, of: Arguments) -> Mapping[str, str]:
-    reasons = _by_path(result, of["writers"])
-    _refuse_unless(all(isinstance(why, str) for why in reasons.values()))
-    return {path: why[:_LONGEST_REASON] for path, why in reasons.items()}
+def _reasons(result: Any, arguments: Arguments) -> Mapping[str, str]:
+    reasons = _by_path(result, arguments["writers"])
+    _refuse_unless(all(isinstance(reason, str) for reason in reasons.values()))
+    return {path: reason[:_LONGEST_REASON] for path, reason in reasons.items()}
 
 
 def _by_path(result: Any, paths: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts by path, of no other paths than those that were asked for."""
+    """Return facts by path. Raises UnfitAnswerError for a path outside the request."""
     _refuse_unless(isinstance(result, dict) and set(paths).issuperset(result))
     return dict(result)
 
@@ -128,14 +131,19 @@ def _refuse_unless(is_fit: bool) -> None:
 
 
 CALLS: Mapping[str, Call] = {
-    "refuse_place": Call(lambda storage, of: storage.refuse_place(), _nothing),
+    "refuse_place": Call(lambda storage, arguments: storage.refuse_place(), _nothing),
     "check": Call(
-        lambda storage, of: storage.check(of["staging"], of["partitions"], _writer(of)), _nothing
+        lambda storage, arguments: storage.check(
+            arguments["staging"], arguments["partitions"], _writer(arguments)
+        ),
+        _nothing,
     ),
     "publish": Call(_publish, _facts),
-    "published": Call(lambda storage, of: storage.published(of["paths"], _writer(of)), _paths),
-    "discard": Call(lambda storage, of: storage.discard(_writer(of)), _nothing),
-    "is_reachable": Call(lambda storage, of: storage.is_reachable(), _truth),
+    "published": Call(
+        lambda storage, arguments: storage.published(arguments["paths"], _writer(arguments)), _paths
+    ),
+    "discard": Call(lambda storage, arguments: storage.discard(_writer(arguments)), _nothing),
+    "is_reachable": Call(lambda storage, arguments: storage.is_reachable(), _truth),
     "measure": Call(_measure, _sizes),
     "remove": Call(_remove, _reasons),
 }

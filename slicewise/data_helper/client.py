@@ -1,4 +1,4 @@
-"""The worker's side: starts the helper, and asks it."""
+"""The worker's side of the helper: starts the helper process, and sends requests."""
 
 import os
 import socket
@@ -19,28 +19,28 @@ from slicewise.storage.errors import TryAgainError
 
 _START_SECONDS = 120.0
 _SEND_SECONDS = 30.0
-# A helper that is stopped takes requests, and begins none.
+# A stopped helper receives requests, and begins none.
 _BEGIN_SECONDS = 30.0
-# Nobody publishes or removes for longer; whoever tries again later fences off whoever hangs.
+# No publication or removal takes longer; a later attempt fences off a process that hangs.
 _PATIENCE_SECONDS = 3600.0
 _SMALL_ANSWER_BYTES = 1024 * 1024
 
 
-_Asked = tuple[socket.socket, "subprocess.Popen[bytes]"]
+_Forked = tuple[socket.socket, "subprocess.Popen[bytes]"]
 
 
 class _NotBegunError(Exception):
-    """The helper has done nothing of a request."""
+    """The helper has not begun a request."""
 
 
 class DataHelper:
     """A process that works on data as another user; safe to use from several threads.
 
-    It is started when it is asked for the first time, started anew when it has died, and ends with
-    this process. ``env`` is its whole environment, once it has its user. ``user`` is its user and
-    group, which takes root; None for this process's own. ``umask`` is that of the folders that it
-    makes. A request that takes longer than ``patience`` seconds is given up; a helper that does not
-    begin one within ``begin_patience`` seconds is replaced.
+    The helper starts with the first request, starts again when it has died, and ends with this
+    process. ``env`` is the whole environment of the helper, once it has its user. ``user`` is the
+    helper's user and group, which takes root; None for this process's own. ``umask`` is the umask
+    of folders that the helper creates. A request that takes longer than ``patience`` seconds is
+    given up; a helper that does not begin a request within ``begin_patience`` seconds is replaced.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class DataHelper:
         return self._process.pid if self._process else None
 
     def call(self, name: str, place: Place, arguments: Arguments) -> Any:
-        """Have the helper call a method of the storage at a place; return its result.
+        """Call, in the helper, a method of the storage at a place; return the result.
 
-        Raises what the method raises, as far as callers sort by it; TryAgainError where the helper
+        Raises the method's error, as far as callers distinguish errors; TryAgainError if the helper
         cannot be started, dies, or does not answer in time.
         """
         request = encode(request_of(name, place, arguments))
@@ -79,21 +79,22 @@ class DataHelper:
                 line = _receive(channel, _SMALL_ANSWER_BYTES + 2 * len(request))
             except TimeoutError:
                 self._end(process)
-                said = f"has not answered for {self._patience:g} s"
-                raise TryAgainError(f"the process that works on the data {said}") from None
+                problem = f"has not answered for {self._patience:g} s"
+                raise TryAgainError(f"the process that works on the data {problem}") from None
             except OSError as error:
                 raise TryAgainError(f"the process that works on the data died: {error}") from error
         return _result(name, line, arguments)
 
     def close(self) -> None:
-        """End the helper, and what it is doing."""
+        """End the helper, and its work."""
         with self._lock:
             self._end_process()
 
-    def _ask(self) -> _Asked:
-        """Have the helper fork a process; return the channel to it, and the helper.
+    def _ask(self) -> _Forked:
+        """Have the helper fork a process; return (channel, process): the channel to
+        the fork, and the helper.
 
-        Asks a new helper once: what has not begun may be asked again.
+        Asks a new helper once more: a request that has not begun may be sent again.
         """
         try:
             return self._begin()
@@ -104,7 +105,7 @@ class DataHelper:
         except _NotBegunError as error:
             raise TryAgainError(f"the process that works on the data {error}") from error
 
-    def _begin(self) -> _Asked:
+    def _begin(self) -> _Forked:
         channel, channel_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with channel_end, self._lock:
@@ -114,7 +115,7 @@ class DataHelper:
                 except OSError as error:
                     self._end_process()
                     raise _NotBegunError(f"takes no request: {error}") from error
-            # Without the lock: others may ask meanwhile.
+            # Without the lock: other threads may ask meanwhile.
             channel.settimeout(self._begin_patience)
             try:
                 line = _receive(channel, _SMALL_ANSWER_BYTES)
@@ -122,7 +123,7 @@ class DataHelper:
                 self._end(process)
                 raise _NotBegunError(f"begins no request: {error}") from error
             if line != BEGUN:
-                _answer(line)  # why no process could be forked
+                _answer(line)  # raises the reason why no process could be forked
                 raise TryAgainError("the process that works on the data answers unasked")
         except BaseException:
             channel.close()
@@ -131,28 +132,28 @@ class DataHelper:
 
     def _ensure_alive(self) -> "tuple[subprocess.Popen[bytes], socket.socket]":
         if self._owner != os.getpid():
-            # A fork of the process that has started it: the helper is the other one's.
+            # This process is a fork of the one that started the helper and still owns the helper.
             self._process, self._control, self._owner = None, None, os.getpid()
         process, control = self._process, self._control
         if process is not None and control is not None and process.poll() is None:
             return process, control
         self._end_process()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, helper_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            with theirs:
-                self._process = process = self._popen(theirs)
-            ours.settimeout(_START_SECONDS)
-            ready = ours.recv(64)
+            with helper_end:
+                self._process = process = self._popen(helper_end)
+            own_end.settimeout(_START_SECONDS)
+            ready = own_end.recv(64)
         except OSError as error:
             ready = str(error).encode()
         if process is None or ready != b"ready\n":
-            ours.close()
+            own_end.close()
             self._end_process()
-            why = ready.decode(errors="replace") or "it ended"
-            raise _NotBegunError(f"did not start: {why}")
-        ours.settimeout(_SEND_SECONDS)
-        self._control = ours
-        return process, ours
+            reason = ready.decode(errors="replace") or "it ended"
+            raise _NotBegunError(f"did not start: {reason}")
+        own_end.settimeout(_SEND_SECONDS)
+        self._control = own_end
+        return process, own_end
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
         number = control.fileno()
@@ -175,7 +176,7 @@ class DataHelper:
         )
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
-        """End a helper that is of no use, unless another one has its place already."""
+        """End a helper that is of no use, unless another helper has replaced it already."""
         with self._lock:
             if self._process is process:
                 self._end_process()
@@ -191,7 +192,7 @@ class DataHelper:
 
 
 def _receive(channel: socket.socket, limit: int) -> bytes:
-    """Wait for one whole line. Raises ConnectionError where none comes."""
+    """Wait for one whole line and return the line. Raises ConnectionError if none comes."""
     data = bytearray()
     while not data.endswith(b"\n"):
         chunk = channel.recv(65536)
@@ -207,20 +208,20 @@ def _result(name: str, line: bytes, arguments: Arguments) -> Any:
     try:
         return CALLS[name].read(_answer(line), arguments)
     except UnfitAnswerError as unfit:
-        raise _nonsense(unfit) from unfit
+        raise _unfit_answer(unfit) from unfit
 
 
 def _answer(line: bytes) -> Any:
-    """Return the result in an answer. Raises the error that is in it."""
+    """Return the result in an answer. Raises the error in an answer."""
     try:
         answer = decode(line)
         if "error" not in answer:
             return answer.get("result")
         error = error_from_json(answer["error"])
     except (WireError, ValueError) as unfit:
-        raise _nonsense(unfit) from unfit
+        raise _unfit_answer(unfit) from unfit
     raise error
 
 
-def _nonsense(unfit: Exception) -> TryAgainError:
+def _unfit_answer(unfit: Exception) -> TryAgainError:
     return TryAgainError(f"the process that works on the data said what is no answer: {unfit}")

@@ -1,4 +1,4 @@
-"""Errors of a storage as they cross the channel of the helper, with their class."""
+"""Errors of a storage in the messages of the helper, with the class of each error."""
 
 import errno
 from typing import Any
@@ -16,8 +16,8 @@ from slicewise.storage.errors import (
 )
 
 _LONGEST = 4000
-# From what is special to what is general: the first one that an error is an instance of counts.
-_KNOWN: dict[str, type[Exception]] = {
+# From special classes to general ones: the first class that an error is an instance of counts.
+_CLASSES: dict[str, type[Exception]] = {
     cls.__name__: cls
     for cls in (
         *(StagingLostError, UnfitFileSystemError, UnfitStoreError, UnfitPlaceError, StorageError),
@@ -29,11 +29,11 @@ _KNOWN: dict[str, type[Exception]] = {
 
 def error_to_json(error: BaseException) -> Message:
     """Return an error as a message."""
-    name = next((name for name, cls in _KNOWN.items() if isinstance(error, cls)), "Exception")
-    said = str(error)
+    name = next((name for name, cls in _CLASSES.items() if isinstance(error, cls)), "Exception")
+    text = str(error)
     if name != type(error).__name__ and not isinstance(error, StorageError | OSError):
-        said = f"{type(error).__name__}: {said}"
-    fields: Message = {"class": name, "message": said[:_LONGEST]}
+        text = f"{type(error).__name__}: {text}"
+    fields: Message = {"class": name, "message": text[:_LONGEST]}
     if isinstance(error, OSError):
         fields["errno"] = error.errno
         fields["strerror"] = None if error.strerror is None else str(error.strerror)[:_LONGEST]
@@ -42,14 +42,14 @@ def error_to_json(error: BaseException) -> Message:
 
 
 def error_from_json(fields: object) -> Exception:
-    """Return the error of a message. Raises ValueError for what is none."""
+    """Return the error of a message. Raises ValueError for a message without an error."""
     if not isinstance(fields, dict) or not _is_text(fields.get("message")):
         raise ValueError("an error of another form")
-    cls, message = _KNOWN.get(str(fields.get("class"))), fields["message"]
+    cls, message = _CLASSES.get(str(fields.get("class"))), fields["message"]
     if cls is None:
         raise ValueError("an error of no known class")
     if not issubclass(cls, OSError):
-        # Some of them make their sentence of other things, which are not sent.
+        # Some classes make the message from other arguments, which are not sent.
         error = cls.__new__(cls)
         Exception.__init__(error, message)
         return error
@@ -57,16 +57,16 @@ def error_from_json(fields: object) -> Exception:
 
 
 def _os_error(cls: type[OSError], fields: Message) -> OSError:
-    number, said, files = fields.get("errno"), fields.get("strerror"), fields.get("files")
+    number, text, files = fields.get("errno"), fields.get("strerror"), fields.get("files")
     if number is None:
         return OSError(fields["message"])
-    if type(number) is not int or number not in errno.errorcode or not _is_text(said):
+    if type(number) is not int or number not in errno.errorcode or not _is_text(text):
         raise ValueError("an error of no known number")
     if not isinstance(files, list) or len(files) != 2 or not all(map(_is_text_or_none, files)):
         raise ValueError("an error of another form")
     if cls is TryAgainError:
-        return TryAgainError(str(said))
-    return OSError(number, said, files[0], None, files[1])
+        return TryAgainError(str(text))
+    return OSError(number, text, files[0], None, files[1])
 
 
 def _text(name: Any) -> str | None:

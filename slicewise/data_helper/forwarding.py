@@ -1,4 +1,4 @@
-"""A storage whose work on data is done by the helper."""
+"""Storages whose work on data is done by the helper."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -10,9 +10,9 @@ from slicewise.io.base import Measured, Storage, Writer
 
 
 def forwarded(storage: Storage, helper: DataHelper) -> Storage:
-    """Return a storage of the same place, of which the helper does what a worker calls.
+    """Return a storage of the same place for which the helper performs the calls of a worker.
 
-    What is computed of place and writer alone, such as `staging`, is computed in this process.
+    Results of place and writer alone, such as `staging`, are computed in this process.
     """
     copy = _forwarding(type(storage))(storage.place)
     vars(copy)["_helper"] = helper
@@ -20,7 +20,7 @@ def forwarded(storage: Storage, helper: DataHelper) -> Storage:
 
 
 class _Forwarding(Storage):
-    """Before the storage's own class among the bases: its methods are the helper's to call."""
+    """The base class that precedes a storage's own class: its methods call the helper."""
 
     _helper: DataHelper
 
@@ -53,8 +53,11 @@ class _Forwarding(Storage):
         return sizes
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
-        asked = {path: [_json(writer) for writer in own] for path, own in writers.items()}
-        reasons: Mapping[str, str] = self._call("remove", writers=asked)
+        writers_json = {
+            path: [_json(writer) for writer in path_writers]
+            for path, path_writers in writers.items()
+        }
+        reasons: Mapping[str, str] = self._call("remove", writers=writers_json)
         return reasons
 
     def _call(self, name: str, **arguments: Any) -> Any:

@@ -18,11 +18,13 @@ from slicewise.runner.wire import encode, read_message, receive_header
 
 LONGEST_REQUEST_BYTES = 512 * 1024 * 1024
 BEGUN = b"begun\n"
-"""What a forked process says first. Nobody sends its request before."""
+"""The first message of a forked process; a request is sent only after this message."""
 
 
 def preload() -> None:
-    """Load once what processes for requests would take long to load, packages' storages too."""
+    """Load once the modules that processes for requests would take long to
+    load, also packages' storages.
+    """
     find_storage("file:///")
     with warnings.catch_warnings(action="ignore"):
         plugins.load(plugins.IO)
@@ -32,12 +34,12 @@ def preload() -> None:
 
 
 def serve(control: socket.socket) -> None:
-    """Fork a process for each request, until the control socket is closed. Never returns in a
-    forked process.
+    """Fork a process for each request, until the control socket is closed. Never
+    returns in a forked process.
 
-    A request that waits for a file server that is gone keeps no other one waiting.
+    A request that waits for a lost file server keeps no other request waiting.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes leave nothing to be waited for
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes leave no zombies
     while (received := receive_header(control, 1)) is not None:
         _, descriptors = received
         if not descriptors:
@@ -55,7 +57,7 @@ def serve(control: socket.socket) -> None:
 
 
 def _run(control: socket.socket, channel: socket.socket) -> NoReturn:
-    """In the forked process: answer the request, and never return."""
+    """Answer the request in the forked process, and never return."""
     try:
         control.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -69,9 +71,9 @@ def _run(control: socket.socket, channel: socket.socket) -> NoReturn:
 
 
 def _end_with(channel: socket.socket) -> None:
-    """End this process, whatever it does, when nobody waits for its answer any more.
+    """End this process, during any work, when the worker no longer waits for the answer.
 
-    Whoever has asked has ended, or has given up: another one may be asked the same.
+    The worker has ended, or has given up: another process may get the same request.
     """
     poll = select.poll()
     poll.register(channel, select.POLLRDHUP | select.POLLHUP)

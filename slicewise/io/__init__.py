@@ -1,4 +1,4 @@
-"""Where the data of assets is kept: one `Storage` for each scheme of URIs.
+"""Storages of the data of assets: one `Storage` for each scheme of URIs.
 
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """

@@ -1,4 +1,4 @@
-"""What may be appended to a partition: rows whose columns fit those that are there."""
+"""The check that rows to be appended have columns that fit the data of the partition."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,41 +15,41 @@ from slicewise.io.files import Files
 def refuse_other_columns(
     frame: Frame,
     definition: PartitionDefinition | None,
-    there: Iterable[tuple[str, Files]],
+    latest_files: Iterable[tuple[str, Files]],
     place: Place,
 ) -> None:
-    """Raise RowsError where what is there and the frame could not be read together.
+    """Raise RowsError if the present data and the frame could not be read together.
 
-    ``there`` are partitions, each with the folder of its latest files.
+    ``latest_files`` are the partitions' paths, each with the folder of the latest files.
 
-    Of one name a column has one type. A column of CSV is known by its place, so that there all are
-    the same.
+    Columns of one name must have one type. CSV identifies a column by position, so that all columns
+    must be the same there.
     """
-    own = frame.drop(*dimension_names(definition)).schema
-    for path, folder in there:
+    frame_schema = frame.drop(*dimension_names(definition)).schema
+    for path, folder in latest_files:
         schema = known_schema(folder)
         if schema is not None:
-            _compare(own, spark.schema_of(schema), path, folder.form.name, place.asset)
+            _compare(frame_schema, spark.schema_of(schema), path, folder.form.name, place.asset)
 
 
-def _compare(own: Any, there: Any, path: str, form: str, asset: str) -> None:
-    types = {field.name: field.dataType.simpleString() for field in there}
-    for field in own:
-        said = field.dataType.simpleString()
-        if types.get(field.name, said) != said:
+def _compare(frame_schema: Any, present_schema: Any, path: str, form: str, asset: str) -> None:
+    types = {field.name: field.dataType.simpleString() for field in present_schema}
+    for field in frame_schema:
+        type_name = field.dataType.simpleString()
+        if types.get(field.name, type_name) != type_name:
             raise RowsError(
                 f"{asset} {path} holds a column {field.name!r} of type {types[field.name]}; rows"
-                f" with one of type {said} cannot be appended to it"
+                f" with one of type {type_name} cannot be appended to it"
             )
-    names = [field.name for field in own]
+    names = [field.name for field in frame_schema]
     if form == "csv" and names != list(types):
         raise RowsError(
             f"{asset} {path} holds the columns {', '.join(types)}; CSV knows columns by their"
             f" place, so that rows of {', '.join(names)} cannot be appended to it"
         )
-    gone = [name for name in types if name not in names]
-    if gone:
+    missing_names = [name for name in types if name not in names]
+    if missing_names:
         raise RowsError(
-            f"{asset} {path} holds a column {gone[0]!r}, which the rows to be appended do not have;"
-            " add it, as nulls if need be"
+            f"{asset} {path} holds a column {missing_names[0]!r}, which the rows to be appended do"
+            " not have; add it, as nulls if need be"
         )

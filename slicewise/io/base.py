@@ -1,4 +1,4 @@
-"""What a storage is, and how the one of a URI is found."""
+"""The base class of storages, and the lookup of the storage of a URI."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from slicewise.storage.errors import StorageError
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 Session = Any
 
-# Loaded when a URI asks for them: what reads and writes is not needed where assets are declared.
+# Loaded when a URI needs them: the declaration of assets needs no code that reads and writes.
 _BUILT_IN = {
     "file": "slicewise.io.file:FileStorage",
     "gcs": "slicewise.io.objects:GcsStorage",
@@ -26,33 +26,34 @@ _BUILT_IN = {
 
 
 class NoStorageError(ValueError):
-    """Nothing here keeps data at such a URI: the asset's function reads and writes by itself."""
+    """No installed storage serves such a URI: the asset's function reads and writes by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the data of one asset is, and how it is kept there."""
+    """The location of one asset's data, and the settings with which the data is stored there."""
 
     uri: str
-    """The canonical URI; for a folder of this machine its path serves as well."""
+    """The canonical URI; for a folder of this machine the path serves as well."""
     asset: str = ""
-    """The asset's name, for sentences."""
+    """The asset's name, for error messages."""
     format: str | None = None
-    """How files are written, where there are files; None: as the URI's extension says."""
+    """The format of the files, where there are files; None: the format of the URI's extension."""
     columns: Sequence[Mapping[str, Any]] = ()
     """Declared columns, ``{"name": ..., "type": ...}`` each."""
     write_mode: WriteMode = "replace"
     connection: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What a gateway knows of this place: logins, options. Empty where nothing is configured."""
+    """The gateway's settings for the location: logins, options. Empty where none are configured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """An attempt, as it is known where data is kept.
+    """An attempt, as storages identify it.
 
-    ``attempt`` is one that no other attempt has, of whatever database. ``fence`` is the fencing
-    number of the process that holds the attempt now: who takes it over has a higher one than those
-    before. ``earlier`` are the names of the attempts at the same run before it.
+    ``attempt`` is a name that no other attempt has, of any database. ``fence`` is the fencing
+    number of the process that holds the attempt now: a process that takes the attempt over has a
+    higher number than all holders before. ``earlier`` are the names of the earlier attempts at the
+    same run.
     """
 
     run_id: int
@@ -63,7 +64,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Staged:
-    """One partition as it waits: key text, path (relative to the asset), rows and bytes."""
+    """A staged partition: key text, path (relative to the asset), rows and bytes."""
 
     key: str
     path: str
@@ -71,48 +72,51 @@ class Staged:
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """As the runner reports it."""
+        """Return the staged partition as JSON, in the form of a runner's report."""
         return {"key": self.key, "path": self.path, "rows": self.rows, "bytes": self.bytes}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """How much data a partition has; None for what the storage does not count."""
+    """The amount of data of a partition; None for a number that the storage does not count."""
 
     bytes: int | None = None
     rows: int | None = None
 
 
 class Storage(ABC):
-    """Keeps the data of one asset; a subclass for each scheme of URIs.
+    """The storage of one asset's data, with a subclass for each scheme of URIs.
 
-    A run is made in two processes. The *runner*, which has Spark and in which the asset's function
-    runs, calls `read`, `stage` and `read_staged`. The *worker*, which has neither, calls `check`,
-    `publish`, `published` and `discard`, when it has committed its intent to publish.
+    A run is executed by two processes. The *runner*, which has Spark and calls the asset's
+    function, calls `read`, `stage` and `read_staged`. The *worker*, which has neither, calls
+    `check`, `publish`, `published` and `discard`, once the worker has committed its intent to
+    publish.
 
-    What `stage` has written must not be seen by readers before `publish`. `publish` may be called
-    again after a crash, by another process with a higher fencing number: a partition that this
-    attempt has published is left alone, and a process with a lower number than the highest that
-    `check` or `publish` was called with must change nothing any more.
-    Of each partition readers see the old data or the new.
+    Readers must not see staged data before `publish`. `publish` may be called again after a crash,
+    by another process with a higher fencing number: a partition that this attempt has published is
+    left alone, and a process with a lower number than the highest that `check` or `publish` was
+    called with must change nothing any more. Of each partition readers see the old data or the new.
 
-    Packages bring others by the entry point group ``slicewise.io``: the name is the scheme, the
+    Packages add storages by the entry point group ``slicewise.io``: the name is the scheme, the
     value a subclass declared with ``kind="that scheme"``.
     """
 
     kind: ClassVar[str] = ""
     """The canonical scheme."""
     formats: ClassVar[Sequence[str]] = ()
-    """What ``format=`` may say; the first one is written where nothing is said."""
+    """The values that ``format=`` accepts; the first is the default."""
     write_modes: ClassVar[Sequence[WriteMode]] = ("replace",)
     must_write: ClassVar[bool] = False
-    """Whether a function that neither returns nor writes anything is at fault. Else it has written
-    by itself, by means of its own."""
+    """Whether a function that neither returns nor writes anything is at fault. Otherwise such a
+    function is taken to have written the data by means of its own.
+    """
     measures_cheaply: ClassVar[bool] = False
     """Whether `measure` costs no more than a listing, so that each read can begin with it."""
 
     keeps_cuts_apart: ClassVar[bool] = False
-    """Whether partitions of other dimensions, as an earlier cut had, share no data with these."""
+    """Whether partitions with other dimensions, as an earlier partitioning had, share no data with
+    the present partitions.
+    """
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -125,43 +129,43 @@ class Storage(ABC):
 
     @classmethod
     def problem(cls, uri: str, *, partitioned: bool) -> str | None:
-        """What keeps an asset from being kept at this canonical URI; None where nothing does.
+        """Return why an asset cannot be stored at this canonical URI; None if there is no reason.
 
-        Asked when the asset is declared, so that it is refused there.
+        Called when the asset is declared, so that the declaration is refused.
         """
         return None
 
     @property
     def is_remote(self) -> bool:
-        """Whether a server keeps the data, which is reached by a login and not by the rights of a
+        """Whether a server stores the data, which is reached by a login and not by the rights of a
         user of this host.
 
-        A worker that is root works on other data by a process of the user that runs have.
+        A worker that is root works on other data by a process with the user of runs.
         """
         return False
 
     def refuse_place(self) -> None:
-        """Raise UnfitPlaceError where nothing could be published at this place.
+        """Raise UnfitPlaceError if no data can be published at this location.
 
-        Asked by the worker before a run begins. Any other error says that this cannot be told: the
-        attempt ends before its code begins, as a failure of the platform.
+        Called by the worker before a run begins. Any other error means that the check itself
+        failed: the attempt ends before the asset's code begins, as a failure of the platform.
         """
         return
 
     @classmethod
     def partition_path(cls, definition: PartitionDefinition | None, key: PartitionKey) -> str:
-        """Return the path of a partition as `stage` says it, relative to the asset.
+        """Return the path of a partition in the reports of `stage`, relative to the asset.
 
-        The worker computes it as well, and refuses a run whose runner says another one.
+        The worker computes the path as well, and refuses a run whose runner reports another path.
         """
         return key_folder(definition, key)
 
     @abstractmethod
     def staging(self, writer: Writer, *, partitioned: bool) -> str:
-        """Return where an attempt's data waits, as a text that `publish` understands.
+        """Return the location of an attempt's staged data, as a text that `publish` understands.
 
-        Computed of place and writer alone. The worker computes it as well, and refuses a run whose
-        runner says another one.
+        Computed from place and writer alone. The worker computes the text as well, and refuses a
+        run whose runner reports another text.
         """
 
     @abstractmethod
@@ -173,7 +177,7 @@ class Storage(ABC):
         *,
         version: int | None = None,
     ) -> Frame:
-        """Return a frame of just these partitions; dimensions are columns of texts."""
+        """Return a frame of exactly these partitions; dimensions are columns of texts."""
 
     @abstractmethod
     def stage(
@@ -185,10 +189,11 @@ class Storage(ABC):
         *,
         apart: bool,
     ) -> list[Staged]:
-        """Write the rows of a frame to where they wait, each into its own partition.
+        """Write the rows of a frame as staged data, each row in its
+        partition; return the partitions.
 
-        ``apart``: the frame is of one partition, and others are staged by other calls. Raises
-        RowsError for rows of no partition of the run; nothing of the frame is kept then.
+        ``apart``: the frame holds one partition, and other calls stage other partitions. Raises
+        RowsError for rows of no partition of the run; nothing of the frame is kept in that case.
         """
 
     @abstractmethod
@@ -199,56 +204,57 @@ class Storage(ABC):
         staged: Sequence[Staged],
         writer: Writer,
     ) -> Frame:
-        """What has been staged, as it will be read once it is published."""
+        """Return the staged data as readers will see it after publication."""
 
     @abstractmethod
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Put staged partitions (``key``, ``path``) in place; facts for the record, by path.
+        """Publish staged partitions (``key``, ``path``); return facts for the record, by path.
 
-        Raises `slicewise.storage.StorageError` for what will never succeed, OSError for what may
-        when it is tried again. Anything else that it raises counts as the former.
+        Raises `slicewise.storage.StorageError` for a publication that will never succeed, OSError
+        for a publication that may succeed later. Any other error counts as the former.
         """
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
-        """Raise what `publish` would, as far as that can be seen before data is put in place.
+        """Raise the error that `publish` would raise, as far as the error can be foreseen.
 
-        Called before anything is published of several assets, and again when a publication has
-        failed and before it is recorded as that: from then on no process with a lower fencing
-        number may change anything.
+        Called before any data of several assets is published, and again after a failed publication,
+        before the failure is recorded: from then on no process with a lower fencing number may
+        change anything.
         """
         return
 
     @abstractmethod
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
-        """Those of the paths at which this attempt's data is in place."""
+        """Return the paths at which this attempt's data is in place."""
 
     @abstractmethod
     def discard(self, writer: Writer) -> None:
-        """Remove what the attempt has staged, whoever holds it. Nothing staged is no error.
+        """Remove an attempt's staged data, whichever process holds the attempt;
+        nothing staged is no error.
 
-        Called again some time after an attempt has come to nothing: a write that went on meanwhile
-        may have left something.
+        Called again some time after an attempt has failed: a write that was still under way may
+        have left data.
         """
 
     def is_reachable(self) -> bool:
-        """Return whether this process sees the place of the data, partitions or none."""
+        """Return whether this process can reach the data's location, partitions or none."""
         return True
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None] | None:
-        """Return how much data partitions have, by path: None for one without data, and None
-        altogether where the storage cannot say.
+        """Return the amount of data of partitions, by path: None for a partition without data, and
+        None altogether if the storage cannot count.
         """
         return None
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
-        """Remove the data of partitions, by their paths with the attempts that are on record as
-        their last ones. Return why data was kept, by path.
+        """Remove the data of partitions, given by path with the attempts on record as the last
+        ones. Return the reasons why data was kept, by path.
 
-        Data that none of these attempts has published is kept; data that is not there is no error.
-        May be called again after a crash. Raises `slicewise.storage.StorageError` where the storage
-        does not remove partitions, and OSError for what may succeed later.
+        Data that none of these attempts has published is kept; missing data is no error. May be
+        called again after a crash. Raises `slicewise.storage.StorageError` if the storage does not
+        remove partitions, and OSError for a removal that may succeed later.
         """
         raise StorageError(f"what keeps {self.place.uri} does not remove partitions")
 
@@ -260,24 +266,24 @@ def scheme_of(uri: str) -> str:
     """Return the scheme of a canonical URI; of a path, ``file``. Empty for any other text."""
     if uri.startswith(("/", "file:/")):
         return "file"
-    scheme, found, _ = uri.partition("://")
-    return scheme.lower() if found else ""
+    scheme, separator, _ = uri.partition("://")
+    return scheme.lower() if separator else ""
 
 
 def find_storage(uri: str | None) -> type[Storage] | None:
-    """What keeps data at a canonical URI; None where nothing that is installed does.
+    """Return the storage class for a canonical URI; None if none is installed.
 
-    Raises PluginError for a package that brings it and cannot be used.
+    Raises PluginError for a package that declares a storage for the scheme and cannot be used.
     """
     scheme = scheme_of(uri or "")
     if scheme in _BUILT_IN:
         module, _, name = _BUILT_IN[scheme].partition(":")
-        built_in: type[Storage] = getattr(import_module(module), name)
-        return built_in
+        built_in_class: type[Storage] = getattr(import_module(module), name)
+        return built_in_class
     if not scheme or not plugins.has(plugins.IO, scheme):
         return None
-    found: type[Storage] = plugins.find(plugins.IO, scheme)
-    return found
+    plugin_class: type[Storage] = plugins.find(plugins.IO, scheme)
+    return plugin_class
 
 
 def storage_at(place: Place) -> Storage:

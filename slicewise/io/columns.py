@@ -1,4 +1,4 @@
-"""Which columns data files have, learned without Spark: as JSON, in which Spark writes a schema."""
+"""The columns of data files, found without Spark: as JSON, in which Spark writes a schema."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,30 +9,30 @@ Json = Any
 
 _SCHEMA_IN_FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
 _PARQUET, _FOOTER_AT_ONCE = b"PAR1", 1 << 16
-# How Thrift's compact protocol begins a text that comes right after another one.
+# The first byte of a text that follows another text in Thrift's compact protocol.
 _TEXT = b"\x18"
-# What is within an array and a map, and whether it may be null.
-_WITHIN = {
+# The inner types of an array and a map, and the field that says whether values may be null.
+_INNER_TYPES = {
     "array": (("elementType",), "containsNull"),
     "map": (("keyType", "valueType"), "valueContainsNull"),
 }
 
 
 def known_schema(folder: Files) -> str | None:
-    """Return the schema of a folder's data, as far as Slicewise or Spark has left one there."""
-    kept = folder.kept_schema()
-    if kept is not None or folder.form.name != "parquet":
-        return kept
+    """Return the schema that Slicewise or Spark has stored with a folder's data, else None."""
+    stored_schema = folder.kept_schema()
+    if stored_schema is not None or folder.form.name != "parquet":
+        return stored_schema
     files = folder.data()
     return footer(folder, files[0].path)[0] if files else None
 
 
 def footer(folder: Files, path: str) -> tuple[str | None, str]:
-    """Return the schema that Spark left in a file, if it left one, else all its columns as
-    one text.
+    """Return (schema, columns) of a file: the schema that Spark stored, or None
+    and all columns as a text.
 
-    From the former Spark need not infer it, which costs the server a job when a read is planned,
-    and another one when it runs. By the latter, files whose columns are the same are known.
+    With a schema Spark need not infer one, which costs the server a job when a read is planned, and
+    another job when the read runs. Files with equal columns are recognized by the text.
     """
     with folder.system.open_input_file(path) as source:
         if folder.form.name == "parquet":
@@ -40,25 +40,29 @@ def footer(folder: Files, path: str) -> tuple[str | None, str]:
         if folder.form.name == "orc":
             from pyarrow import orc
 
-            return None, _text(f"{one.name} {one.type}" for one in orc.ORCFile(source).schema)
+            return None, _text(
+                f"{column.name} {column.type}" for column in orc.ORCFile(source).schema
+            )
     return None, ""
 
 
-def merged(one: Json, other: Json) -> Json | None:
-    """Return the type of which both are parts: columns of both, found by name, null where
-    they are not.
+def merged(first: Json, second: Json) -> Json | None:
+    """Return the type with the columns of both types, matched by name; null
+    where one lacks a column.
 
-    None where there is none: of one name, columns have two types or are written in two ways.
+    None if there is no such type: columns of one name have two types or are written in two ways.
     """
-    if isinstance(one, str) or isinstance(other, str) or one["type"] != other["type"]:
-        return one if one == other else None
-    if one["type"] == "struct":
-        return _merged_struct(one, other)
-    if one["type"] not in _WITHIN:
-        return one if one == other else None
-    parts, nullable = _WITHIN[one["type"]]
-    found = {part: merged(one[part], other[part]) for part in parts}
-    return None if None in found.values() else {**one, **found, nullable: True}
+    if isinstance(first, str) or isinstance(second, str) or first["type"] != second["type"]:
+        return first if first == second else None
+    if first["type"] == "struct":
+        return _merged_struct(first, second)
+    if first["type"] not in _INNER_TYPES:
+        return first if first == second else None
+    type_fields, nullable = _INNER_TYPES[first["type"]]
+    merged_types = {
+        type_field: merged(first[type_field], second[type_field]) for type_field in type_fields
+    }
+    return None if None in merged_types.values() else {**first, **merged_types, nullable: True}
 
 
 def column_names(schema: Json) -> list[str]:
@@ -66,34 +70,37 @@ def column_names(schema: Json) -> list[str]:
     return [field["name"] for field in schema["fields"]]
 
 
-def _merged_struct(one: Json, other: Json) -> Json | None:
-    fields = {field["name"]: {**field, "nullable": True} for field in one["fields"]}
-    for field in other["fields"]:
-        known = fields.setdefault(field["name"], {**field, "nullable": True})
-        both = merged(known["type"], field["type"])
-        if both is None:
+def _merged_struct(first: Json, second: Json) -> Json | None:
+    fields = {field["name"]: {**field, "nullable": True} for field in first["fields"]}
+    for field in second["fields"]:
+        earlier_field = fields.setdefault(field["name"], {**field, "nullable": True})
+        merged_type = merged(earlier_field["type"], field["type"])
+        if merged_type is None:
             return None
-        fields[field["name"]] = {**known, "type": both}
-    # Which of two that differ in upper and lower case only is meant, Spark is to say.
+        fields[field["name"]] = {**earlier_field, "type": merged_type}
+    # Spark decides between two names that differ in upper and lower case only.
     if len({name.casefold() for name in fields}) < len(fields):
         return None
-    return {**one, "fields": list(fields.values())}
+    return {**first, "fields": list(fields.values())}
 
 
 def _parquet_footer(source: Any) -> tuple[str | None, str]:
     from pyarrow import parquet
 
-    said = _found_in_footer(source)
-    if said is not None:
-        return said.decode(), ""
+    spark_schema = _spark_schema_in_footer(source)
+    if spark_schema is not None:
+        return spark_schema.decode(), ""
     metadata = parquet.read_metadata(source)
-    columns = (metadata.schema.column(place) for place in range(metadata.num_columns))
-    return None, _text(f"{one.path} {one.physical_type} {one.logical_type}" for one in columns)
+    columns = (metadata.schema.column(index) for index in range(metadata.num_columns))
+    return None, _text(
+        f"{column.path} {column.physical_type} {column.logical_type}" for column in columns
+    )
 
 
-def _found_in_footer(source: Any) -> bytes | None:
-    """The schema of Spark's, looked for as a text: to take a footer apart, with what it says of
-    each of hundreds of columns, takes milliseconds, and there may be thousands of files.
+def _spark_schema_in_footer(source: Any) -> bytes | None:
+    """Return Spark's schema, found by a search in the footer's bytes: to parse a footer, with the
+    facts about each of hundreds of columns, takes milliseconds, and there may be thousands of
+    files.
     """
     size = source.size()
     end = source.read_at(min(size, _FOOTER_AT_ONCE), max(size - _FOOTER_AT_ONCE, 0))
@@ -102,20 +109,20 @@ def _found_in_footer(source: Any) -> bytes | None:
     length = int.from_bytes(end[-8:-4], "little") + 8
     if length > len(end):
         end = source.read_at(min(length, size), max(size - length, 0))
-    _, found, rest = end[-length:].rpartition(_SCHEMA_IN_FOOTER + _TEXT)
-    return (_sized(rest) if found else b"") or None
+    _, separator, rest = end[-length:].rpartition(_SCHEMA_IN_FOOTER + _TEXT)
+    return (_read_sized(rest) if separator else b"") or None
 
 
-def _sized(content: bytes) -> bytes:
-    """The text at the beginning, before which its size stands, seven bits in each byte."""
+def _read_sized(content: bytes) -> bytes:
+    """Return the text at the beginning, after its size, which has seven bits in each byte."""
     size = 0
-    for place, byte in enumerate(content):
-        size |= (byte & 0x7F) << 7 * place
+    for index, byte in enumerate(content):
+        size |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
-            return content[place + 1 : place + 1 + size]
+            return content[index + 1 : index + 1 + size]
     return b""
 
 
 def _text(columns: Iterable[str]) -> str:
-    """Columns that are known by name have no order."""
+    """Return the columns as one text, sorted: columns that are matched by name have no order."""
     return "\n".join(sorted(columns))

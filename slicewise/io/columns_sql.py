@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from psycopg import Connection
 
-# A domain is followed down to the type that it is made of: to cast to a domain of a short text cuts
-# off what is too long, as to cast to the short text does.
+# A domain is followed down to its base type: a cast to a domain of a short text cuts off a text
+# that is too long, as a cast to the short text does.
 _KINDS = """
 WITH RECURSIVE kinds AS (
     SELECT attnum, attname, format_type(atttypid, atttypmod) AS declared, atttypid AS kind
@@ -26,12 +26,12 @@ class Kind(NamedTuple):
 
     declared: str
     plain: str
-    """Without a length, and not a domain."""
+    """The declared type without a length; for a domain the type that the domain is based on."""
 
 
 def kinds_of(connection: "Connection[Any]", table: str) -> dict[str, Kind]:
-    """Return the types of a table's columns, by name and in their order. None where there
-    is no table.
+    """Return the types of a table's columns, by name and in the order of the table; an empty dict
+    if there is no such table.
     """
     rows = connection.execute(_KINDS, [table]).fetchall()
     return {column: Kind(declared, plain) for column, declared, plain in rows}

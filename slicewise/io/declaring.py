@@ -1,4 +1,4 @@
-"""What an asset says of the way its data is kept, looked at when it is declared."""
+"""Checks of an asset's storage options when the asset is declared."""
 
 from urllib.parse import urlsplit
 
@@ -8,17 +8,17 @@ from slicewise.io.formats import checked_format
 from slicewise.options import WriteMode
 
 
-def format_at(uri: str | None, said: object) -> str | None:
-    """Return the format of the files of an asset; None where nothing here writes files at its URI.
+def format_at(uri: str | None, declared_format: object) -> str | None:
+    """Return the format of an asset's files; None if no storage writes files at the URI.
 
-    Raises DefinitionError for one that is not written there.
+    Raises DefinitionError for a format that the storage does not write.
     """
     storage = find_storage(uri)
     if storage is not None and storage.formats and uri is not None:
-        return checked_format(said, uri, storage.formats)
-    if said is not None:
+        return checked_format(declared_format, uri, storage.formats)
+    if declared_format is not None:
         raise DefinitionError(
-            f"format={said!r} says how the files of an asset are written, and"
+            f"format={declared_format!r} says how the files of an asset are written, and"
             f" {_where(uri, storage)}; leave it out"
         )
     return None
@@ -27,9 +27,9 @@ def format_at(uri: str | None, said: object) -> str | None:
 def check_kept(
     uri: str | None, write_mode: WriteMode, *, partitioned: bool, validated: bool
 ) -> None:
-    """Raise DefinitionError where data of a function cannot be kept, or validated, as declared.
+    """Raise DefinitionError if a function's data cannot be stored, or validated, as declared.
 
-    Where no storage writes, the function does, and the mode says what the function does there.
+    Without a storage the function writes the data, and the write mode describes the function.
     """
     storage = find_storage(uri)
     if storage is None or uri is None:

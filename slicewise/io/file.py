@@ -23,7 +23,7 @@ from slicewise.storage.removing import remove_partitions
 from slicewise.uris import uri_path
 
 # Hadoop's local file system starts a `chmod` process for every file and for its checksum file;
-# without the latter many small folders are written in two thirds of the time.
+# without checksum files many small folders are written in two thirds of the time.
 _WRITING = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
@@ -34,7 +34,7 @@ _LISTED_AT_ONCE = 16
 
 
 class FileStorage(Storage, kind="file"):
-    """A folder for each partition; the new one takes the old one's place in one step."""
+    """A folder for each partition; a new folder takes the old one's place in one step."""
 
     formats = tuple(FORMATS)
     write_modes = ("replace", "append", "version")
@@ -44,7 +44,7 @@ class FileStorage(Storage, kind="file"):
 
     @property
     def root(self) -> Path:
-        """The asset's folder. Raises ValueError for one of another host."""
+        """The asset's folder. Raises ValueError for a folder of another host."""
         uri = self.place.uri
         return Path(uri) if uri.startswith("/") else uri_path(uri)
 
@@ -63,9 +63,9 @@ class FileStorage(Storage, kind="file"):
         *,
         version: int | None = None,
     ) -> Frame:
-        folders = [key_folder(definition, key) for key in keys]
-        root, places = storage.places_to_read(self.root, folders, version=version)
-        return read(session, self._files(root), places, self.place.columns)
+        partition_folders = [key_folder(definition, key) for key in keys]
+        root, folders_below = storage.places_to_read(self.root, partition_folders, version=version)
+        return read(session, self._files(root), folders_below, self.place.columns)
 
     def stage(
         self,
@@ -79,24 +79,26 @@ class FileStorage(Storage, kind="file"):
         appends = self.place.write_mode == "append"
         if appends:
             paths = (key_folder(definition, key) for key in keys)
-            there = ((path, self._files(self.root / path)) for path in paths)
-            refuse_other_columns(frame, definition, there, self.place)
+            latest_files = ((path, self._files(self.root / path)) for path in paths)
+            refuse_other_columns(frame, definition, latest_files, self.place)
         folder = Path(self.staging(writer, partitioned=definition is not None))
         target = Target(self._files(folder), definition, keys, keeps_schema=appends)
         staged = self._stage_apart(frame, target, folder) if apart else stage(frame, target)
-        for one in staged:
-            (folder / one.path / marker_name(writer.run_id, writer.attempt)).touch()
+        for partition in staged:
+            (folder / partition.path / marker_name(writer.run_id, writer.attempt)).touch()
         return staged
 
     def _stage_apart(self, frame: Frame, target: Target, folder: Path) -> list[Staged]:
-        """Spark writes into a folder that is not there yet: each such key gets one of its own."""
-        apart = folder / f"_apart-{uuid4().hex}"
-        files = self._files(apart)
+        """Stage one partition by way of a folder of its own, since Spark writes only into a folder
+        that does not exist yet.
+        """
+        scratch = folder / f"_apart-{uuid4().hex}"
+        files = self._files(scratch)
         try:
             staged = stage(frame, replace(target, files=files))
-            place = folder / staged[0].path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(apart / staged[0].path, place)
+            target_folder = folder / staged[0].path
+            target_folder.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(scratch / staged[0].path, target_folder)
         finally:
             files.remove()
         return staged
@@ -109,7 +111,7 @@ class FileStorage(Storage, kind="file"):
         writer: Writer,
     ) -> Frame:
         folder = Path(self.staging(writer, partitioned=definition is not None))
-        return read(session, self._files(folder), [one.path for one in staged], ())
+        return read(session, self._files(folder), [partition.path for partition in staged], ())
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         storage.check(
@@ -154,8 +156,8 @@ class FileStorage(Storage, kind="file"):
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
         markers = {
-            path: [marker_name(writer.run_id, writer.attempt) for writer in own]
-            for path, own in writers.items()
+            path: [marker_name(writer.run_id, writer.attempt) for writer in attempts]
+            for path, attempts in writers.items()
         }
         return remove_partitions(str(self.root), markers)
 

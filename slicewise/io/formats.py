@@ -1,4 +1,4 @@
-"""Formats of data files: how Spark is told, and how their rows are counted without it."""
+"""Formats of data files: the options of Spark, and counts of rows without Spark."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,18 +9,19 @@ from urllib.parse import unquote, urlsplit
 from slicewise.errors import DefinitionError
 
 SCHEMA_FILE = "_slicewise-schema.json"
-"""Lies beside the data and says its columns, as Spark writes a schema in JSON."""
+"""A file beside the data with its columns, as Spark writes a schema in JSON."""
 
 _TIMES = {
-    # To the microsecond, which is what Spark keeps.
+    # To the microsecond, as Spark stores times.
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-# What is written is read back as it was: spaces, quotes and line ends within values too.
+# Values are read back as they were written: also spaces, quotes and line ends within values.
 _CSV = {
     "header": "true",
     "escape": '"',
-    # A null is not an empty text. As in PostgreSQL's COPY; a text of these two characters is lost.
+    # A null is not an empty text. Written as in PostgreSQL's COPY: a text of these two characters
+    # is lost.
     "nullValue": "\\N",
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
@@ -32,7 +33,7 @@ _STRICT = {"mode": "FAILFAST"}
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A format. ``foreign`` are the options for files that something else has written."""
+    """A format of files. ``foreign`` are the options for files that another program has written."""
 
     name: str
     suffixes: Sequence[str]
@@ -40,20 +41,21 @@ class Format:
     reading: Mapping[str, str] = field(default_factory=dict)
     foreign: Mapping[str, str] = field(default_factory=dict)
     says_columns: bool = False
-    """Whether its files say their columns and types themselves."""
+    """Whether files of this format contain the names and types of columns."""
     by_place: bool = False
-    """Whether a column is known by its place, not by its name."""
+    """Whether a column is identified by position, not by name."""
 
 
 FORMATS = {
-    one.name: one
-    for one in (
+    form.name: form
+    for form in (
         Format(name="parquet", suffixes=[".parquet"], says_columns=True),
         Format(
             name="csv",
             suffixes=[".csv"],
             writing={**_CSV, **_TIMES},
-            # Files that have taken the place of those whose columns are kept are not read by them.
+            # Files that replaced the files whose columns are stored are not read with the stored
+            # columns.
             reading={**_CSV, **_TIMES, **_STRICT, "multiLine": "true", "enforceSchema": "false"},
             foreign={**_FOREIGN_CSV, **_STRICT},
             by_place=True,
@@ -68,34 +70,38 @@ FORMATS = {
         Format(name="orc", suffixes=[".orc"], says_columns=True),
     )
 }
-_BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
+_BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}
 _COMPRESSED = {".gz", ".bz2", ".zst", ".zstd", ".snappy", ".lz4", ".deflate", ".xz"}
 _CHUNK = 1 << 20
 
 
-def checked_format(said: object, uri: str, known: Sequence[str]) -> str:
-    """Return the format of an asset's files: what is said, else the URI's extension, else
-    the first known.
+def checked_format(declared_format: object, uri: str, storage_formats: Sequence[str]) -> str:
+    """Return the format of an asset's files: the declared format, else the format of the URI's
+    extension, else the storage's first.
 
-    ``known`` are those of the URI's storage. Raises DefinitionError for another, and where what is
-    said and the extension are two formats.
+    ``storage_formats`` are the formats of the URI's storage. Raises DefinitionError for any other
+    format, and if the declared format and the extension are two formats.
     """
     by_uri = format_of(urlsplit(uri).path)
-    if said is None:
-        return by_uri.name if by_uri is not None and by_uri.name in known else known[0]
-    shown = ", ".join(f'"{name}"' for name in known)
-    if said not in known:
-        raise DefinitionError(f"format is one of {shown}, not {said!r}")
-    if by_uri is not None and by_uri.name != said:
-        raise DefinitionError(
-            f"format={said!r} and the extension of the uri, which is of {by_uri.name}, are two"
-            " formats; change one of them"
+    if declared_format is None:
+        return (
+            by_uri.name
+            if by_uri is not None and by_uri.name in storage_formats
+            else storage_formats[0]
         )
-    return str(said)
+    shown = ", ".join(f'"{name}"' for name in storage_formats)
+    if declared_format not in storage_formats:
+        raise DefinitionError(f"format is one of {shown}, not {declared_format!r}")
+    if by_uri is not None and by_uri.name != declared_format:
+        raise DefinitionError(
+            f"format={declared_format!r} and the extension of the uri, which is of {by_uri.name},"
+            " are two formats; change one of them"
+        )
+    return str(declared_format)
 
 
 def format_of(path: str) -> Format | None:
-    """Return the format that the extension of a file's, or a folder's, name stands for."""
+    """Return the format for the extension of a file's, or a folder's, name; else None."""
     suffixes = PurePosixPath(unquote(path)).suffixes
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
@@ -103,7 +109,10 @@ def format_of(path: str) -> Format | None:
 
 
 def count_rows(form: Format, files: Any, path: str) -> int:
-    """The rows of one file that Slicewise has written; ``files`` is a pyarrow file system."""
+    """Return the number of rows of one file that Slicewise has written.
+
+    ``files`` is a pyarrow file system.
+    """
     with files.open_input_file(path) as source:
         if form.name == "parquet":
             from pyarrow import parquet
@@ -119,15 +128,16 @@ def count_rows(form: Format, files: Any, path: str) -> int:
 
 
 def _csv_rows(source: Any) -> int:
-    """Line ends outside of quotes, but for the header's; values may be of any size.
+    """Return the number of line ends outside quotes, without the header's.
+    Values may have any size.
 
-    Spark quotes a value that holds a quote or a line end, and doubles its quotes.
+    Spark quotes a value that contains a quote or a line end, and doubles the quotes of the value.
     """
     ends, is_quoted = 0, False
     for chunk in _chunks(source):
-        pieces = chunk.split(b'"')
-        ends += b"".join(pieces[is_quoted::2]).count(b"\n")
-        is_quoted ^= len(pieces) % 2 == 0
+        fragments = chunk.split(b'"')
+        ends += b"".join(fragments[is_quoted::2]).count(b"\n")
+        is_quoted ^= len(fragments) % 2 == 0
     return max(ends - 1, 0)
 
 

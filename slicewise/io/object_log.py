@@ -1,8 +1,9 @@
-"""The log of one partition in a bucket: numbered entries, of which the latest says all.
+"""The log of one partition in a bucket: numbered entries, each with the complete state.
 
-An entry is created only where none is: of several workers that would write the next one, the store
-lets one. Each entry repeats what still holds of those before it, so that nothing but the latest is
-ever read, and a worker that wakes up late and creates an entry below it changes nothing.
+An entry is created only where there is none: of several workers that would write the next entry,
+the store admits one. Each entry repeats the facts of earlier entries that still hold, so that only
+the latest is ever read, and a worker that wakes up late and creates an entry below it changes
+nothing.
 """
 
 import json
@@ -22,20 +23,22 @@ _TRIES = 20
 
 @dataclass(frozen=True)
 class LogState:
-    """What the latest entry of a partition's log says. Attempts are named as their folders are."""
+    """The content of the latest entry of a partition's log. An attempt's
+    name is that of the folder.
+    """
 
     number: int = 0
-    """The entry's; 0 where there is no entry."""
+    """The number of the entry; 0 if there is no entry."""
     data: tuple[str, ...] = ()
     """The attempts whose files are the partition's rows."""
     outside: bool = True
-    """Whether rows that something else has written beside them count too."""
+    """Whether rows that another program has written beside these files count too."""
     versions: Mapping[int, str] = field(default_factory=dict)
-    """The attempts that published a version, by its number."""
+    """The attempts that published a version, by the version's number."""
     repeats: tuple[str, ...] = ()
-    """Attempts that add nothing to the data, since an earlier one at the same run has."""
+    """Attempts that add nothing to the data, since an earlier attempt at the same run has."""
     old: tuple[str, ...] = ()
-    """The attempts whose files the entry put out of use: nobody may publish them again."""
+    """The attempts whose files the entry put out of use: no worker may publish them again."""
     fences: Mapping[str, int] = field(default_factory=dict)
     """The highest fencing number of each attempt that was taken over."""
 
@@ -44,9 +47,11 @@ class LogState:
         return attempt in (*self.data, *self.repeats, *self.versions.values())
 
     def published(self, attempt: str, mode: str, earlier: Collection[str]) -> "LogState":
-        """Return the state after an attempt was published; ``earlier`` ones are of the same run."""
+        """Return the state after an attempt was published; ``earlier`` are
+        attempts at the same run.
+        """
         number = self.number + 1
-        if mode == "append" and any(one in earlier for one in self.data):
+        if mode == "append" and any(data_attempt in earlier for data_attempt in self.data):
             return replace(self, number=number, repeats=(*self.repeats, attempt), old=())
         if mode == "append":
             return replace(self, number=number, data=(*self.data, attempt), old=())
@@ -56,7 +61,9 @@ class LogState:
             data=(attempt,),
             outside=False,
             versions=versions,
-            old=tuple(one for one in self.data if one not in versions.values()),
+            old=tuple(
+                data_attempt for data_attempt in self.data if data_attempt not in versions.values()
+            ),
             fences=self.fences,
         )
 
@@ -77,7 +84,7 @@ class LogState:
 
     @staticmethod
     def from_json(number: int, content: Mapping[str, Any]) -> "LogState":
-        """Return the state that an entry says."""
+        """Return the state that an entry contains."""
         return LogState(
             number=number,
             data=tuple(content["data"]),
@@ -91,25 +98,26 @@ class LogState:
 
 @dataclass(frozen=True)
 class ObjectLog:
-    """The log that is in one folder of a bucket; ``path`` is the partition's, for sentences."""
+    """The log in one folder of a bucket; ``path`` is the partition's path, for error messages."""
 
     store: Store
     folder: str
     path: str
 
     def state(self) -> LogState:
-        """Return what the latest entry says."""
+        """Return the content of the latest entry."""
         return self._latest()[0]
 
     def change(
         self, step: Callable[[LogState], LogState | None], holds: Callable[[LogState], bool]
     ) -> LogState:
-        """Create the next entry, which ``step`` makes of the latest; return the latest then.
+        """Create the next entry, which ``step`` makes from the latest;
+        return the latest entry then.
 
-        ``step`` returns None where nothing is left to do, and is asked anew whenever another worker
-        was quicker. ``holds`` says whether a later entry goes back to this one: where it does not,
-        this one was created below others, in a place that had been used and deleted meanwhile, and
-        counts for nothing. Raises TryAgainError where others are quicker again and again.
+        ``step`` returns None if nothing is left to do, and is called anew whenever another worker
+        was quicker. ``holds`` says whether a later entry builds on this one: otherwise this entry
+        was created below others, under a number that had been used and deleted meanwhile, and
+        counts for nothing. Raises TryAgainError if other workers are quicker again and again.
         """
         for _ in range(_TRIES):
             state, _ = self._latest()
@@ -127,12 +135,14 @@ class ObjectLog:
         raise TryAgainError(f"{self.path}: others publish it at the same time")
 
     def _mark(self, number: int, names: Sequence[str]) -> None:
-        """See to it that workers of the time of names count on from above an entry."""
+        """Ensure that workers of older releases count on from above an entry."""
         if not any(is_mark(name) and name > _name(number) for name in names):
             self.store.put(f"{self.folder}/{mark_above(number)}", b"")
 
     def _latest(self) -> tuple[LogState, list[str]]:
-        """Return what the latest entry says, and all names."""
+        """Return (state, names): the content of the latest entry, and all
+        names in the log's folder.
+        """
         for _ in range(_TRIES):
             names = self.store.names(self.folder)
             entries = {name: number for name in names if (number := _number(name))}
@@ -141,18 +151,18 @@ class ObjectLog:
             number = max(entries.values())
             latest = max(filter(_NAME.fullmatch, entries), default="")
             content = self.store.get(f"{self.folder}/{latest}") if latest else b""
-            if content is None:  # a later one was created, and this one deleted
+            if content is None:  # a later entry was created, and this one deleted
                 continue
-            says = json.loads(content) if content else LogState().to_json()
+            state = json.loads(content) if content else LogState().to_json()
             above = [name for name in entries if entries[name] > entries.get(latest, 0)]
             if above:
-                says = state_of_names(above, says)
-            return LogState.from_json(number, says), names
+                state = state_of_names(above, state)
+            return LogState.from_json(number, state), names
         raise TryAgainError(f"{self.path}: its log changes faster than it can be read")
 
 
 def _below_latest(names: Sequence[str]) -> list[str]:
-    """Return the names of the entries that the latest one that says all makes needless."""
+    """Return the names of the entries that the latest complete entry makes needless."""
     latest = max(filter(_NAME.fullmatch, names), default="")
     bound = _number(latest) or 0
     return [name for name in names if 0 < (_number(name) or 0) <= bound and name != latest]

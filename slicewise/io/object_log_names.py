@@ -1,8 +1,9 @@
-"""Entries of logs as they were before each said all: empty objects, whose names say one thing each.
+"""Log entries of older releases: empty objects, with a single fact in each name.
 
-Buckets have them until the next publication of the partition, and where workers of that time are
-still there. These count on from the highest of such names: beside each log there is one far above
-its entries, for them alone, so that what they publish has a number above them too.
+Buckets contain such entries until the next publication of the partition, and as long as workers of
+older releases run. Such workers count on from the highest of these names: beside each log lies a
+marker far above the entries, for older workers alone, so that older workers give publications a
+number above the entries too.
 """
 
 import re
@@ -17,32 +18,32 @@ _FAR = 1_000_000
 
 
 def mark_above(number: int) -> str:
-    """Return the name from which workers of that time count on: a fence of no attempt."""
+    """Return the name of the marker from which older workers count on: a fence of no attempt."""
     return f"{number + _FAR:012}{_MARK}"
 
 
 def is_mark(name: str) -> bool:
-    """Return whether a name is such a mark, and no entry."""
+    """Return whether a name is the name of such a marker, and not of an entry."""
     return name.endswith(_MARK)
 
 
 def number_in_name(name: str) -> int | None:
-    """Return the number of such an entry; None for any other name."""
+    """Return the number of an entry of an older release; None for any other name."""
     match = _NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def state_of_names(names: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the entries of these names say together, as the content of one that says all.
+    """Return the combined content of entries of older releases, in the form of a complete entry.
 
-    ``before`` is the content of the entry that says all below them.
+    ``before`` is the content of the complete entry below all of them.
     """
-    found = sorted((match for name in names if (match := _NAME.fullmatch(name))), key=_rank)
+    matches = sorted((match for name in names if (match := _NAME.fullmatch(name))), key=_rank)
     fences: dict[str, int] = dict(before["fences"])
     versions: dict[str, str] = dict(before["versions"])
     lists = {name: list(before[name]) for name in ("data", "repeats", "old")}
     content: dict[str, Any] = {"outside": before["outside"], **lists}
-    for number, mode, attempt in (match.groups() for match in found):
+    for number, mode, attempt in (match.groups() for match in matches):
         if mode.startswith(_FENCE):
             fence = int(mode.removeprefix(_FENCE))
             fences[attempt] = max(fence, fences.get(attempt, 0))
@@ -55,13 +56,15 @@ def state_of_names(names: Sequence[str], before: Mapping[str, Any]) -> dict[str,
         kind = "repeats" if mode == "same" else "data"
         if attempt not in content[kind]:
             content[kind].append(attempt)
-    kept = {*versions.values(), *content["data"]}
-    content["old"] = [attempt for attempt in content["old"] if attempt not in kept]
+    attempts_in_use = {*versions.values(), *content["data"]}
+    content["old"] = [attempt for attempt in content["old"] if attempt not in attempts_in_use]
     return {**content, "versions": versions, "fences": fences}
 
 
 def _rank(match: re.Match[str]) -> tuple[int, int, int, str]:
-    """The place in the log: of two with one number the later attempt is the later entry."""
+    """Return the position in the log: of two entries with one number, the
+    later attempt comes later.
+    """
     name = _ATTEMPT.match(match[3])
     run, attempt = (int(name[1]), int(name[2])) if name else (0, 0)
     return int(match[1]), run, attempt, match[3]

@@ -1,6 +1,6 @@
-"""A bucket as the log of publications uses it: small objects that are created, never overwritten.
+"""Buckets for the log of publications: small objects that are created, never overwritten.
 
-By obstore, since pyarrow cannot create an object only where there is none.
+Accessed by obstore, since pyarrow cannot create an object only where there is none.
 """
 
 import json
@@ -38,7 +38,7 @@ _LASTING = (
     *(InvalidPathError, NotSupportedError),
     *(PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError),
 )
-# What obstore has no error of its own for, when it lists objects for anything, is in its text.
+# obstore has no class for some errors, for all errors of a listing; the text has the status.
 _STATUS = re.compile(r"status code: (\d{3})")
 _LASTING_STATUSES = frozenset({400, 401, 403, 404, 405, 501})
 _ELSEWHERE = "Received redirect"  # of a bucket in another region
@@ -51,15 +51,15 @@ _fit: set[str] = set()
 
 @dataclass(frozen=True)
 class Store:
-    """A bucket, or the part of it below a prefix."""
+    """A bucket, or the objects of a bucket below a prefix."""
 
     client: ObjectStore
 
     def create(self, path: str, content: bytes) -> bool:
         """Create an object; return whether this call did. The content must be like no other.
 
-        A client that had no answer sends the same again, and is told then that the object is there:
-        whose it is, only its content says.
+        A client that got no answer sends the same request again, and is told then that the object
+        exists: only the content says which worker created the object.
         """
         try:
             obstore.put(self.client, path, content, mode="create", use_multipart=False)
@@ -68,11 +68,11 @@ class Store:
         return True
 
     def put(self, path: str, content: bytes) -> None:
-        """Put an object, also over another; for what is the same whoever puts it."""
+        """Put an object, also over another; for content that is the same from every worker."""
         obstore.put(self.client, path, content, use_multipart=False)
 
     def get(self, path: str) -> bytes | None:
-        """Return the content of an object; None where there is none."""
+        """Return the content of an object; None if there is none."""
         try:
             return bytes(obstore.get(self.client, path).bytes())
         except FileNotFoundError:
@@ -80,19 +80,19 @@ class Store:
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the objects right below a folder."""
-        found = obstore.list_with_delimiter(self.client, folder)["objects"]
-        return [one["path"].rpartition("/")[2] for one in found]
+        objects = obstore.list_with_delimiter(self.client, folder)["objects"]
+        return [info["path"].rpartition("/")[2] for info in objects]
 
     def delete(self, path: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object, or do nothing if there is none."""
         with suppress(FileNotFoundError):
             obstore.delete(self.client, path)
 
     def refuse_unfit(self, folder: str, uri: str, *, name: str) -> None:
-        """Raise UnfitStoreError where objects cannot be created below ``folder`` only once.
+        """Raise UnfitStoreError if the store cannot create objects below ``folder`` only once.
 
-        An object is created twice, once for each store, which ``name`` says, and process. What
-        keeps the trial from being made (a permission, say) is raised as it is.
+        The trial creates an object twice, once for each store (by ``name``) and process. An error
+        that prevents the trial (a missing permission, say) is raised unchanged.
         """
         if name in _fit:
             return
@@ -110,7 +110,7 @@ class Store:
         except BaseError as error:
             if not _may_refuse_condition(error):
                 raise
-            # Is it the condition that the store refuses, or the object?
+            # Does the store refuse the condition, or the object?
             self.put(path, b"1")
             self.delete(path)
             try:
@@ -124,61 +124,61 @@ class Store:
 
 
 def store_at(arrow: str, options: Mapping[str, Any]) -> Store:
-    """Return the bucket of a URI as pyarrow has it; ``options`` are obstore's.
+    """Return the store of a bucket, given by pyarrow's URI; ``options`` are obstore's.
 
-    What neither says is found where obstore looks: in the environment, and at the services by which
-    a cloud gives its machines and containers credentials. Raises ValueError for a URI of another
-    scheme, and OSError where the region of a bucket cannot be found.
+    Settings that neither of them contains are found where obstore looks: in the environment, and at
+    the services by which a cloud gives credentials to machines and containers. Raises ValueError
+    for a URI of another scheme, and OSError if the region of a bucket cannot be found.
     """
-    parts = urlsplit(arrow)
-    if parts.scheme == "file":
-        return Store(LocalStore(unquote(parts.path)))
+    split_uri = urlsplit(arrow)
+    if split_uri.scheme == "file":
+        return Store(LocalStore(unquote(split_uri.path)))
     config: dict[str, Any]
-    if parts.scheme == "s3":
+    if split_uri.scheme == "s3":
         config = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
         if not config.keys() >= _KEYS:
-            config = {**_s3_login(parts.username, parts.password), **config}
-    elif parts.scheme in ("gs", "gcs"):
-        config = {"skip_signature": True} if parts.username == "anonymous" else {}
+            config = {**_s3_login(split_uri.username, split_uri.password), **config}
+    elif split_uri.scheme in ("gs", "gcs"):
+        config = {"skip_signature": True} if split_uri.username == "anonymous" else {}
         config |= options
     else:
-        raise ValueError(f"nothing here reaches a bucket by {parts.scheme}: URIs")
+        raise ValueError(f"nothing here reaches a bucket by {split_uri.scheme}: URIs")
     return _connected(arrow, json.dumps(config, sort_keys=True))
 
 
 @lru_cache(maxsize=64)
 def _connected(arrow: str, options: str) -> Store:
-    """Keep what holds connections, for as long as who asks is the same."""
-    parts = urlsplit(arrow)
-    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    """Return a store, and keep it with its connections for later calls with equal arguments."""
+    split_uri = urlsplit(arrow)
+    query = {name: values[-1] for name, values in parse_qs(split_uri.query).items()}
     endpoint = query.get("endpoint_override", "")
     url = f"{query.get('scheme', 'https')}://{endpoint}" if endpoint else ""
     shared: Any = {
-        "prefix": unquote(parts.path).strip("/") or None,
+        "prefix": unquote(split_uri.path).strip("/") or None,
         "client_options": {**_CLIENT, "allow_http": url.startswith("http:")},
         "retry_config": _RETRIES,
     }
     config: Any
-    if parts.scheme == "s3":
+    if split_uri.scheme == "s3":
         config = {"endpoint": url} if url else {}
-        # Not every store deletes several objects by one request, and one is all that is asked.
+        # Not every store deletes several objects by one request, and no request here does.
         config |= {"region": _region(arrow, query), "disable_bulk_delete": True}
         config |= json.loads(options)
         if config.keys() >= _KEYS:
-            shared["credential_provider"] = _only(config)
-        return Store(S3Store(parts.hostname, config=config, **shared))
+            shared["credential_provider"] = _login_provider(config)
+        return Store(S3Store(split_uri.hostname, config=config, **shared))
     config = {"base_url": url} if url else {}
     config |= json.loads(options)
-    return Store(GCSStore(parts.hostname, config=config, **shared))
+    return Store(GCSStore(split_uri.hostname, config=config, **shared))
 
 
 @contextmanager
 def answering(uri: str) -> Iterator[None]:
-    """Raise TryAgainError for a store that does not answer, or refuses for now.
+    """Raise TryAgainError if a store does not answer, or refuses for now.
 
-    StorageError where it will always refuse: no login or permission, no such bucket or option.
-    pyarrow tells of either by an OSError without a number, obstore by errors of its own, and of a
-    bucket that is not there as of an object.
+    Raises StorageError if the store will always refuse: no login or permission, no such bucket or
+    option. pyarrow reports both by an OSError without a number, obstore by errors of its own, and a
+    missing bucket like a missing object.
     """
     try:
         yield
@@ -190,7 +190,7 @@ def answering(uri: str) -> Iterator[None]:
 
 
 def _is_lasting(error: Exception) -> bool:
-    """Whether a store would say the same tomorrow, unless a person does something."""
+    """Return whether a store would answer the same tomorrow, unless a person acts."""
     if isinstance(error, _LASTING) or _ELSEWHERE in str(error):
         return True
     return _status(error) in _LASTING_STATUSES and _TOO_SLOW not in str(error)
@@ -201,13 +201,13 @@ def _may_refuse_condition(error: BaseError) -> bool:
 
 
 def _status(error: Exception) -> int | None:
-    """Return the status of the answer that obstore tells of."""
+    """Return the status of the answer that obstore reports in an error; None if there is none."""
     match = _STATUS.search(str(error))
     return int(match[1]) if match else None
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error: below it obstore shows its own innards."""
+    """Return the first line of an error: below it obstore shows internals."""
     return str(error).partition("\n")[0]
 
 
@@ -216,13 +216,13 @@ def _region(arrow: str, query: Mapping[str, str]) -> str:
         return query["region"]
     from pyarrow.fs import FileSystem
 
-    system, _ = FileSystem.from_uri(arrow)  # asks Amazon for the bucket's, where nothing says it
+    system, _ = FileSystem.from_uri(arrow)  # asks Amazon if the URI names no region
     region: str = system.region
     return region
 
 
-def _only(config: dict[str, Any]) -> Callable[[], Any]:
-    """Take the login out of ``config``; return what gives it to obstore.
+def _login_provider(config: dict[str, Any]) -> Callable[[], Any]:
+    """Remove the login from ``config``; return a function that gives the login to obstore.
 
     By itself obstore would add the session token of the environment to these keys.
     """
@@ -232,24 +232,24 @@ def _only(config: dict[str, Any]) -> Callable[[], Any]:
 
 
 def _s3_login(user: str | None, password: str | None) -> dict[str, str]:
-    """Return what says who asks; nothing where obstore is to find it."""
+    """Return the login at S3; an empty dict if obstore has to find the login."""
     if user and password:
         return {"access_key_id": unquote(user), "secret_access_key": unquote(password)}
     if "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
-    # obstore does not read the file that other tools share, and pyarrow does. There may be none,
-    # nor a home, and other tools are not particular about what is in it.
+    # obstore does not read the file that other tools share, and pyarrow does. There may be no file
+    # and no home, and other tools accept a file with errors.
     named = os.environ.get("AWS_SHARED_CREDENTIALS_FILE")
     file = named or os.path.expanduser("~/.aws/credentials")
     profiles = ConfigParser(interpolation=None, strict=False)
     with suppress(OSError, UnicodeDecodeError, Error):
         profiles.read(file)
     profile = os.environ.get("AWS_PROFILE", "default")
-    found = profiles[profile] if profiles.has_section(profile) else {}
+    settings = profiles[profile] if profiles.has_section(profile) else {}
     names = {
         "access_key_id": "aws_access_key_id",
         "secret_access_key": "aws_secret_access_key",
         "session_token": "aws_session_token",
     }
-    login = {own: found[name] for own, name in names.items() if found.get(name)}
+    login = {option: settings[name] for option, name in names.items() if settings.get(name)}
     return login if login.keys() >= _KEYS else {}

@@ -1,8 +1,9 @@
-"""``s3:`` and ``gcs:`` URIs: immutable files, and a log for each partition that says which count.
+"""``s3:`` and ``gcs:`` URIs: immutable files, and a log for each partition
+that names the valid ones.
 
 Object stores cannot exchange folders. To publish is to create the next entry of the partition's
-log, which the store lets one worker do. Whoever takes a publication over creates one first that
-says so, by which the worker before is told that its right is gone.
+log, which the store lets one worker do. A worker that takes a publication over first creates an
+entry with its fencing number, so that the worker before learns that its right is gone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
 _COLUMN = "_slicewise_attempt"
 _DATA, _LOG, _TRIAL = "_slicewise/data", "_slicewise/log", "_slicewise/trial"
 _AT_ONCE = 16
-# As pyarrow names them; a connection may say that a folder of this host stands for one.
+# Schemes of pyarrow; a connection may replace a bucket by a folder of this host.
 _STORES = frozenset({"s3", "gs", "gcs"})
 
 _Result = TypeVar("_Result")
 
 
 class ObjectStorage(Storage):
-    """Files are written where they stay; readers follow the log."""
+    """A storage that writes files at their final location; readers follow the log."""
 
     formats = tuple(FORMATS)
     write_modes = ("replace", "append", "version")
@@ -84,21 +85,27 @@ class ObjectStorage(Storage):
     ) -> Frame:
         paths = [key_folder(definition, key) for key in keys]
         with answering(self.place.uri):
-            states = dict(zip(paths, _at_once(self._state, paths), strict=True))
+            states = dict(zip(paths, _map_concurrently(self._state, paths), strict=True))
             if version is None:
-                own = [_folder(one, path) for path in paths for one in states[path].data]
-                others = [path for path in paths if states[path].outside]
-                others = [one for one in others if self._began_outside(one, states[one])]
+                run_folders = [
+                    _folder(attempt, path) for path in paths for attempt in states[path].data
+                ]
+                outside_paths = [path for path in paths if states[path].outside]
+                outside_paths = [
+                    path for path in outside_paths if self._began_outside(path, states[path])
+                ]
             else:
-                own = [_folder(_version(states[path], version, path), path) for path in paths]
-                others = []
+                run_folders = [
+                    _folder(_version(states[path], version, path), path) for path in paths
+                ]
+                outside_paths = []
             frames = []
-            if own:
-                frame = read(session, self._files(_DATA), own, self.place.columns)
+            if run_folders:
+                frame = read(session, self._files(_DATA), run_folders, self.place.columns)
                 frames.append(frame.drop(_COLUMN))
-            if others:
+            if outside_paths:
                 home = self._files(UNPARTITIONED)
-                frames.append(read(session, home, others, self.place.columns))
+                frames.append(read(session, home, outside_paths, self.place.columns))
         return by_name(frames)
 
     def read_staged(
@@ -108,7 +115,7 @@ class ObjectStorage(Storage):
         staged: Sequence[Staged],
         writer: Writer,
     ) -> Frame:
-        folders = [_folder(_attempt(writer), one.path) for one in staged]
+        folders = [_folder(_attempt(writer), partition.path) for partition in staged]
         return read(session, self._files(_DATA), folders, ()).drop(_COLUMN)
 
     def refuse_place(self) -> None:
@@ -120,7 +127,7 @@ class ObjectStorage(Storage):
             paths = [str(partition["path"]) for partition in partitions]
             states = self._take_over(paths, writer)
             lost = [path for path in paths if not states[path].has(_attempt(writer))]
-            _at_once(lambda path: self._refuse_lost(path, writer), lost)
+            _map_concurrently(lambda path: self._refuse_lost(path, writer), lost)
 
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
@@ -130,36 +137,38 @@ class ObjectStorage(Storage):
             paths = [str(partition["path"]) for partition in partitions]
             if writer.fence > 1:
                 self._take_over(paths, writer)
-            facts = _at_once(lambda path: self._publish(path, writer), paths)
+            facts = _map_concurrently(lambda path: self._publish(path, writer), paths)
             return dict(zip(paths, facts, strict=True))
 
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
         with answering(self.place.uri):
-            states = zip(paths, _at_once(self._state, paths), strict=True)
+            states = zip(paths, _map_concurrently(self._state, paths), strict=True)
             return [path for path, state in states if state.has(_attempt(writer))]
 
     def discard(self, writer: Writer) -> None:
         with answering(self.place.uri):
             files = self._files(self.staging(writer, partitioned=True))
-            there = list(files.tree())
-            kept = set(self.published(there, writer))
-            for path in there:
-                if path not in kept:
+            staged_paths = list(files.tree())
+            published_paths = set(self.published(staged_paths, writer))
+            for path in staged_paths:
+                if path not in published_paths:
                     files.below(path).remove()
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
         with answering(self.place.uri):
-            return dict(zip(paths, _at_once(self._measured, paths), strict=True))
+            return dict(zip(paths, _map_concurrently(self._measured, paths), strict=True))
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
         with answering(self.place.uri):
-            reasons = {path: self._remove_partition(path, own) for path, own in writers.items()}
+            reasons = {
+                path: self._remove_partition(path, attempts) for path, attempts in writers.items()
+            }
         return {path: reason for path, reason in reasons.items() if reason}
 
     def _remove_partition(self, path: str, writers: Sequence[Writer]) -> str:
-        """Remove the data of a partition; return why it is kept, if it is.
+        """Remove the data of a partition; return the reason why it is kept, or an empty text.
 
-        Its log stays, with an entry that says so: numbers that were used are never used again.
+        The partition's log stays, with an entry for the removal: numbers are never used again.
         """
         if self._files(UNPARTITIONED).below(path).data():
             return "something else has written data beside that of runs"
@@ -182,27 +191,31 @@ class ObjectStorage(Storage):
 
     def _publish(self, path: str, writer: Writer) -> Mapping[str, Any]:
         attempt, mode = _attempt(writer), self.place.write_mode
-        earlier = {f"{writer.run_id}-{one}" for one in writer.earlier}
+        earlier = {f"{writer.run_id}-{name}" for name in writer.earlier}
 
         def step(state: LogState) -> LogState | None:
             if state.has(attempt):
                 return None
             _refuse_fenced(state, path, writer)
             self._refuse_lost(path, writer)
-            # The next entry does not name these any more.
+            # The next entry does not list these files any more.
             self._remove_old(path, state)
             return state.published(attempt, mode, earlier)
 
-        state = self._log(path).change(step, lambda one: one.has(attempt) or attempt in one.old)
+        state = self._log(path).change(
+            step, lambda state: state.has(attempt) or attempt in state.old
+        )
         self._remove_old(path, state)
-        numbers = [number for number, one in state.versions.items() if one == attempt]
+        numbers = [number for number, publisher in state.versions.items() if publisher == attempt]
         return {"version": numbers[0]} if numbers else {}
 
     def _take_over(self, paths: Sequence[str], writer: Writer) -> Mapping[str, LogState]:
-        """Put a fence into each log, unless the attempt's data is in place; return what logs say.
+        """Put a fence into each log, unless the attempt's data is in
+        place; return the logs' states.
 
-        All of them, whatever is wrong with one: else a worker before could go on with the others
-        after this one has given up. Raises StagingLostError where there is a higher one.
+        All logs get a fence, even if one fails: otherwise an earlier worker could go on with the
+        other partitions after this one has given up. Raises StagingLostError if there is a higher
+        fence.
         """
         refusals: list[StagingLostError] = []
 
@@ -216,7 +229,7 @@ class ObjectStorage(Storage):
                 refusals.append(error)
                 return None
 
-        states = dict(zip(paths, _at_once(take, paths), strict=True))
+        states = dict(zip(paths, _map_concurrently(take, paths), strict=True))
         if refusals:
             raise refusals[0]
         return {path: state for path, state in states.items() if state is not None}
@@ -234,8 +247,8 @@ class ObjectStorage(Storage):
         return self._log(path).state()
 
     def _log(self, path: str) -> ObjectLog:
-        # The key of an object is no path: a `.` in it would be another key, or none that clients
-        # send as it is.
+        # The key of an object is no path: with a `.` it would be another key, or a key that clients
+        # do not send unchanged.
         folders = [self._root, _LOG, "" if path == UNPARTITIONED else path]
         return ObjectLog(self._store(), "/".join(filter(None, folders)), path)
 
@@ -247,9 +260,9 @@ class ObjectStorage(Storage):
                 yield path, self._files(_DATA).below(_folder(attempt, path))
 
     def _began_outside(self, path: str, state: LogState) -> bool:
-        """Whether something else has written a partition's first rows, in a folder like Spark's.
+        """Return whether another program wrote a partition's first rows, in a folder like Spark's.
 
-        There is no log until a run has added some.
+        There is no log until a run has added rows.
         """
         return not state.data or bool(self._files(UNPARTITIONED).below(path).data())
 
@@ -262,8 +275,8 @@ class ObjectStorage(Storage):
         return urlsplit(self.place.uri).netloc
 
     def _files(self, folder: str) -> Files:
-        parts = (self._root, folder)
-        path = "/".join(part for part in parts if part not in ("", UNPARTITIONED))
+        names = (self._root, folder)
+        path = "/".join(name for name in names if name not in ("", UNPARTITIONED))
         form = FORMATS[checked_format(self.place.format, self.place.uri, self.formats)]
         url = f"{self.connector}://{self._bucket}/{path}"
         options = self.place.connection.get("hadoop") or {}
@@ -288,7 +301,7 @@ class ObjectStorage(Storage):
 
 
 class S3Storage(ObjectStorage, kind="s3"):
-    """Amazon S3, and what speaks like it."""
+    """Amazon S3, and stores with the same protocol."""
 
     connector = "s3a"
     arrow = "s3"
@@ -311,7 +324,7 @@ def _folder(attempt: str, path: str) -> str:
 
 
 def _fenced(state: LogState, path: str, writer: Writer) -> LogState | None:
-    """Return the state with the writer's fencing number; None where it has that, or needs none."""
+    """Return the state with the writer's fencing number; None if the state has or needs none."""
     attempt = _attempt(writer)
     if state.has(attempt):
         return None
@@ -335,8 +348,8 @@ def _version(state: LogState, number: int, path: str) -> str:
     return state.versions[number]
 
 
-def _at_once(act: Callable[[str], _Result], paths: Iterable[str]) -> list[_Result]:
-    """Return the results of a call for each path, several of them made at a time."""
+def _map_concurrently(act: Callable[[str], _Result], paths: Iterable[str]) -> list[_Result]:
+    """Return the results of a call for each path, with several calls at a time."""
     paths = list(paths)
     if len(paths) < 2:
         return [act(path) for path in paths]

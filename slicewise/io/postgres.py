@@ -1,7 +1,7 @@
-"""``postgres:`` URIs: a table, of which a run replaces its own partitions in one transaction.
+"""``postgres:`` URIs: a table in which a run replaces its own partitions in one transaction.
 
-The runner has Spark write the rows to a table of the attempt's, by JDBC; the worker moves them to
-the asset's. A row of `_slicewise_published` says which attempt a partition is of.
+The runner has Spark write the rows to a table of the attempt, by JDBC; the worker moves the rows to
+the asset's table. A row of `_slicewise_published` names the attempt that a partition is from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,21 +29,21 @@ _DRIVER = "org.postgresql.Driver"
 
 
 class PostgresStorage(Storage, kind="postgres"):
-    """A column of texts for each dimension; all partitions of a run at once."""
+    """A table with a column of texts for each dimension; a run's partitions appear at once."""
 
     write_modes = ("replace", "append")
 
     @property
     def table(self) -> Table:
-        """The asset's table. Raises ValueError for a URI that names none."""
-        parts = urlsplit(self.place.uri)
-        names = [unquote(name) for name in parts.path.strip("/").split("/")]
-        if len(names) != 3 or not all(names) or not parts.hostname:
+        """The asset's table. Raises ValueError for a URI that names no table."""
+        split_uri = urlsplit(self.place.uri)
+        names = [unquote(name) for name in split_uri.path.strip("/").split("/")]
+        if len(names) != 3 or not all(names) or not split_uri.hostname:
             raise ValueError(
                 f"{self.place.uri!r} names no table; write postgres://host/database/schema/table"
             )
         database, schema, name = names
-        return Table(parts.hostname, parts.port or 5432, database, schema, name)
+        return Table(split_uri.hostname, split_uri.port or 5432, database, schema, name)
 
     @property
     def is_remote(self) -> bool:
@@ -83,21 +83,21 @@ class PostgresStorage(Storage, kind="postgres"):
         texts: Mapping[str, Any],
         name: str,
     ) -> list[Staged]:
-        """What now waits. Raises RowsError."""
-        seen = self._seen(frame.sparkSession, name, list(texts))
+        """Return the staged partitions. Raises RowsError."""
+        sizes = self._seen(frame.sparkSession, name, list(texts))
         expected = {_texts(key) if texts else (): key for key in keys}
-        wrong = [found for found in seen if found not in expected]
-        if wrong:
-            values = [dict(zip(texts, found, strict=True)) for found in wrong]
-            rows = sum(seen[found][0] for found in wrong)
+        unexpected = [row_texts for row_texts in sizes if row_texts not in expected]
+        if unexpected:
+            values = [dict(zip(texts, row_texts, strict=True)) for row_texts in unexpected]
+            rows = sum(sizes[row_texts][0] for row_texts in unexpected)
             raise RowsError(outside_sentence(rows, values, frame, texts, len(keys)))
         return [
-            Staged(key.text, key_folder(definition, key), *seen.get(found, (0, 0)))
-            for found, key in expected.items()
+            Staged(key.text, key_folder(definition, key), *sizes.get(row_texts, (0, 0)))
+            for row_texts, key in expected.items()
         ]
 
     def _drop(self, name: str, reason: BaseException) -> None:
-        """Nothing is kept of what was refused: a function may catch that, and write other rows."""
+        """Drop the table of refused rows: a function may catch the error, and write other rows."""
         try:
             with Tables(self.table, self.place.connection, name) as tables:
                 tables.drop(name)
@@ -124,11 +124,17 @@ class PostgresStorage(Storage, kind="postgres"):
     ) -> Frame:
         name = self.staging(writer, partitioned=definition is not None)
         with Tables(self.table, self.place.connection, name) as tables:
-            parts = [
-                Part(self.table.beside(one), tables.columns(one), list(map(texts_of, paths)))
-                for one, paths in tables.waiting(name, [one.path for one in staged]).items()
+            table_parts = [
+                Part(
+                    self.table.beside(table_name),
+                    tables.columns(table_name),
+                    list(map(texts_of, paths)),
+                )
+                for table_name, paths in tables.waiting(
+                    name, [partition.path for partition in staged]
+                ).items()
             ]
-        return self._query(session, select_together(parts))
+        return self._query(session, select_together(table_parts))
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         with self._tables(writer) as tables:
@@ -146,14 +152,14 @@ class PostgresStorage(Storage, kind="postgres"):
                 self.staging(writer, partitioned=True),
                 _paths(partitions),
                 adds=self.place.write_mode == "append",
-                earlier=[_attempt(writer, one) for one in writer.earlier],
+                earlier=[_attempt(writer, earlier_attempt) for earlier_attempt in writer.earlier],
             )
         return {}
 
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
         with self._tables(writer) as tables:
-            done = tables.published(paths)
-        return [path for path in paths if path in done]
+            published_paths = tables.published(paths)
+        return [path for path in paths if path in published_paths]
 
     def discard(self, writer: Writer) -> None:
         with self._tables(writer) as tables:
@@ -166,12 +172,12 @@ class PostgresStorage(Storage, kind="postgres"):
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
         attempts = {
-            path: [_attempt(writer, writer.attempt) for writer in own]
-            for path, own in writers.items()
+            path: [_attempt(writer, writer.attempt) for writer in path_writers]
+            for path, path_writers in writers.items()
         }
         with Tables(self.table, self.place.connection, "remove") as tables:
-            kept = tables.remove(attempts)
-        return dict.fromkeys(kept, WRITTEN_SINCE)
+            kept_paths = tables.remove(attempts)
+        return dict.fromkeys(kept_paths, WRITTEN_SINCE)
 
     def _tables(self, writer: Writer) -> Tables:
         attempt = _attempt(writer, writer.attempt)
@@ -193,13 +199,13 @@ class PostgresStorage(Storage, kind="postgres"):
         }
 
     def _query(self, session: Session, query: str) -> Frame:
-        # One connection and one statement: it sees one state of the table.
+        # One connection and one statement: the read sees one state of the table.
         return session.read.format("jdbc").options(**self._options(), query=query).load()
 
     def _seen(
         self, session: Session, name: str, columns: Sequence[str]
     ) -> dict[tuple[str | None, ...], tuple[int, int]]:
-        """Rows and bytes of what waits, by the texts of the dimensions."""
+        """Return (rows, bytes) of the staged data, by the texts of the dimensions."""
         listed = "".join(f"{quoted(column)}, " for column in columns)
         group = f" GROUP BY {listed.removesuffix(', ')}" if columns else ""
         measured = "count(*) AS rows, coalesce(sum(pg_column_size(one)), 0)::bigint AS bytes"
@@ -211,7 +217,7 @@ class PostgresStorage(Storage, kind="postgres"):
 
 
 def _texts(key: PartitionKey) -> tuple[str, ...]:
-    return tuple(column_text(part) for part in key_parts(key))
+    return tuple(column_text(component) for component in key_parts(key))
 
 
 def _paths(partitions: Sequence[Mapping[str, Any]]) -> list[str]:

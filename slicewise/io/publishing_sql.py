@@ -1,4 +1,4 @@
-"""What a worker does in the database of a ``postgres:`` asset, in one transaction."""
+"""The statements of a worker in the database of a ``postgres:`` asset, in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,9 +18,9 @@ _STAGED = "_slicewise"
 
 
 class Tables:
-    """The tables of one asset as one attempt finds them; a context that ends the connection.
+    """The tables of one asset for one attempt; a context that ends the connection.
 
-    Whatever may pass by itself is a TryAgainError: no connection, a lock that somebody holds.
+    An error that may pass by itself is a TryAgainError: no connection, a lock of another session.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class Tables:
             raise StorageError(f"{self._table}: {str(error).strip()}") from error
 
     def take_over(self) -> None:
-        """Have the tables in which the attempt's rows wait bear this fencing number, by which
-        whoever held the attempt before does not find them any more.
+        """Rename the tables of the attempt's staged rows to this fencing number, so that earlier
+        holders of the attempt no longer find the tables.
 
-        Raises StagingLostError where they bear a higher one.
+        Raises StagingLostError if a table has a higher number.
         """
         self._end_earlier_sessions()
         with self._connection.transaction():
@@ -58,18 +58,21 @@ class Tables:
                     raise StagingLostError(
                         f"another worker has taken over what was staged: {self._table.beside(name)}"
                     )
-                mine = staging_table(self._attempt, self._fence) + _suffix(name, self._attempt)
-                if name == mine:
+                own_table = staging_table(self._attempt, self._fence) + _suffix(name, self._attempt)
+                if name == own_table:
                     continue
-                if self._has(mine):  # made anew by a write that went on under its old name
+                if self._has(own_table):  # created again by a write that went on under its old name
                     self.drop(name)
                 else:
-                    self._run("ALTER TABLE {} RENAME TO {}", self._named(name), self._plain(mine))
+                    self._run(
+                        "ALTER TABLE {} RENAME TO {}", self._named(name), self._plain(own_table)
+                    )
 
     def _end_earlier_sessions(self) -> None:
-        """End the sessions of whoever held the attempt before: what they have begun is undone.
+        """End the sessions of earlier holders of the attempt, with their open transactions.
 
-        A session with a higher number is of somebody who has taken the attempt over from here.
+        A session with a higher number belongs to a worker that has taken the attempt over from
+        here.
         """
         self._connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -80,7 +83,7 @@ class Tables:
         )
 
     def _staged(self) -> dict[str, int]:
-        """Return the tables in which the attempt's rows wait, with their fencing numbers."""
+        """Return the tables of the attempt's staged rows, with the tables' fencing numbers."""
         rows = self._connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename ~ %s",
             [self._table.schema, _staged_pattern(self._attempt)],
@@ -91,10 +94,10 @@ class Tables:
     def publish(
         self, staging: str, paths: Sequence[str], *, adds: bool, earlier: Sequence[str]
     ) -> None:
-        """Move what waits to the asset's table, all of it at once; nothing if that is done.
+        """Move staged rows to the asset's table, all partitions at once, unless that is done.
 
-        With ``adds`` the rows that are there stay, and what an ``earlier`` attempt at the same run
-        has added is not added again.
+        With ``adds`` the present rows stay, and rows that an ``earlier`` attempt at the same run
+        has added are not added again.
         """
         self._make_markers()
         with self._connection.transaction():
@@ -102,45 +105,45 @@ class Tables:
             # Instants are UTC in columns without a zone too, whatever zone the server, its user or
             # the environment of this process is in.
             self._run("SET LOCAL TimeZone TO 'UTC'")
-            done = self.published(paths)
-            todo = [path for path in paths if path not in done]
-            if not todo:
+            published_paths = self.published(paths)
+            unpublished_paths = [path for path in paths if path not in published_paths]
+            if not unpublished_paths:
                 return
-            waiting = self.waiting(staging, todo)
-            self._make_table(list(waiting), todo)
-            added = self._made_by(todo, earlier) if adds else set()
-            fresh = [path for path in todo if path not in added]
+            waiting = self.waiting(staging, unpublished_paths)
+            self._make_table(list(waiting), unpublished_paths)
+            added_earlier = self._made_by(unpublished_paths, earlier) if adds else set()
+            new_paths = [path for path in unpublished_paths if path not in added_earlier]
             if not adds:
-                self._remove(fresh)
+                self._remove(new_paths)
             for name in waiting:
-                self._insert(name, fresh)
+                self._insert(name, new_paths)
                 self._run("DROP TABLE {}", self._named(name))
-            self._mark(todo, adds=adds)
+            self._mark(unpublished_paths, adds=adds)
 
     def check(self, staging: str, paths: Sequence[str]) -> None:
-        """Raise StagingLostError where something is to be published and does not wait."""
-        done = self.published(paths)
-        if todo := [path for path in paths if path not in done]:
-            self.waiting(staging, todo)
+        """Raise StagingLostError if a partition is neither published nor staged."""
+        published_paths = self.published(paths)
+        if unpublished_paths := [path for path in paths if path not in published_paths]:
+            self.waiting(staging, unpublished_paths)
 
     def published(self, paths: Sequence[str]) -> set[str]:
-        """Those of the partitions that are of this attempt."""
+        """Return the partitions that this attempt has published."""
         return self._made_by(paths, [self._attempt])
 
     def waiting(self, staging: str, paths: Sequence[str]) -> dict[str, list[str]]:
-        """The tables in which partitions wait, and which of them. Raises StagingLostError."""
+        """Return the tables of staged partitions, with the partitions. Raises StagingLostError."""
         names = {staging: list(paths)} if self._has(staging) else {}
         for path in () if names else paths:
-            apart = staged_apart(staging, path)
-            if not self._has(apart):
+            single_table = staged_apart(staging, path)
+            if not self._has(single_table):
                 raise StagingLostError(
                     f"{self._table} {path} was not published, and what was staged is gone"
                 )
-            names[apart] = [path]
+            names[single_table] = [path]
         return names
 
     def row_counts(self, paths: Sequence[str]) -> dict[str, int]:
-        """Return the numbers of rows of partitions that have some, by path."""
+        """Return the numbers of rows of partitions that have rows, by path."""
         from psycopg import sql
 
         if not paths or not self._has(self._table.name):
@@ -158,14 +161,18 @@ class Tables:
         return {path: by_texts.get(tuple(texts_of(path).values()), 0) for path in paths}
 
     def remove(self, attempts: Mapping[str, Sequence[str]]) -> list[str]:
-        """Remove the rows of partitions that one of their attempts has published last; return the
-        partitions with rows of something else.
+        """Remove the rows of partitions that one of the given attempts has published last; return
+        the partitions with rows of another origin.
         """
         with self._connection.transaction():
             self._lock()
             counts = self.row_counts(list(attempts))
             makers = self._latest_makers(list(attempts))
-            removed = [path for path, own in attempts.items() if makers.get(path) in own]
+            removed = [
+                path
+                for path, recorded_attempts in attempts.items()
+                if makers.get(path) in recorded_attempts
+            ]
             if removed and self._has(self._table.name):
                 self._remove(removed)
             if removed:
@@ -173,7 +180,7 @@ class Tables:
         return [path for path in attempts if counts.get(path) and path not in removed]
 
     def _latest_makers(self, paths: Sequence[str]) -> dict[str, str]:
-        """Return the attempts that have published partitions last, by path."""
+        """Return the attempts that published partitions last, by path."""
         if not self._has(_MARKERS):
             return {}
         rows = self._run(
@@ -185,16 +192,16 @@ class Tables:
         return dict(rows.fetchall())
 
     def columns(self, name: str) -> dict[str, str]:
-        """Return the columns of a table of the schema, and their types."""
+        """Return the columns of a table of the schema, with types."""
         return {column: kind.declared for column, kind in self._kinds(name).items()}
 
     def discard(self) -> None:
-        """Remove the tables in which the attempt's rows wait, whoever holds it."""
+        """Remove the tables of the attempt's staged rows, whichever worker holds the attempt."""
         for name in self._staged():
             self.drop(name)
 
     def drop(self, name: str) -> None:
-        """Remove a table in which rows wait, if it is there."""
+        """Remove a table of staged rows, or do nothing if there is none."""
         self._run("DROP TABLE IF EXISTS {}", self._named(name))
 
     @property
@@ -202,7 +209,7 @@ class Tables:
         return f"slicewise {self._attempt}"[:50]
 
     def _lock(self) -> None:
-        """Publications of one table go one after the other."""
+        """Wait for the lock by which publications of one table go one after the other."""
         self._connection.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"slicewise {self._table}"]
         )
@@ -219,14 +226,16 @@ class Tables:
         return {path for (path,) in rows.fetchall()}
 
     def _make_markers(self) -> None:
-        """Before the transaction in which rows are moved: as long as one has made the table and not
-        committed it, the other assets of the schema wait.
+        """Create the table of markers, before the transaction in which rows are moved: as long as
+        one transaction has created the table and not committed, the other assets of the schema
+        wait.
         """
         from psycopg.errors import UniqueViolation
 
         if self._has(_MARKERS):
             return
-        # IF NOT EXISTS sees none that is just being made. By the time that is said it is there.
+        # IF NOT EXISTS does not see a table that another session is creating. When the error comes,
+        # that table exists.
         with suppress(UniqueViolation):
             self._run(
                 "CREATE TABLE IF NOT EXISTS {} (asset text NOT NULL,"
@@ -236,8 +245,8 @@ class Tables:
             )
 
     def _make_table(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
-        """The asset's table, where it is not there, like the first that waits. The others are held
-        against it as against one that is there.
+        """Create the asset's table, if there is none, with the columns of the first staged table.
+        The other staged tables are checked against that table as against an older one.
         """
         if not self._has(self._table.name):
             like = self._named(waiting[0])
@@ -253,17 +262,18 @@ class Tables:
             self._run("CREATE INDEX ON {} ({})", self._named(self._table.name), columns)
 
     def _refuse_other_columns(self, waiting: Sequence[str], paths: Sequence[str]) -> None:
-        there = self._kinds(self._table.name)
-        for own in map(self._kinds, waiting):
-            if missing := [name for name in own if name not in there]:
+        table_kinds = self._kinds(self._table.name)
+        for staged_kinds in map(self._kinds, waiting):
+            if missing := [name for name in staged_kinds if name not in table_kinds]:
                 raise StorageError(
                     f"{self._table} has no column {missing[0]!r}, and the frame has one"
                 )
         for name in texts_of(paths[0]):
-            if there[name].plain not in ("text", "character varying"):
+            if table_kinds[name].plain not in ("text", "character varying"):
                 raise StorageError(
-                    f"the column {name!r} of {self._table} is of type {there[name].declared}; the"
-                    " texts of partition keys need a column of texts"
+                    f"the column {name!r} of {self._table} is of type"
+                    f" {table_kinds[name].declared}; the texts of partition keys need a column of"
+                    " texts"
                 )
 
     def _kinds(self, name: str) -> dict[str, Kind]:
@@ -278,17 +288,18 @@ class Tables:
 
         if not paths:
             return
-        there, own = self._kinds(self._table.name), list(self._kinds(name))
-        # For jsonb, uuid and others that an assignment would not make of a text. The length is left
-        # to the assignment: it refuses what is too long, which a cast cuts off without a word.
+        table_kinds, columns = self._kinds(self._table.name), list(self._kinds(name))
+        # For jsonb, uuid and other types, to which an assignment converts no text. The length is
+        # left to the assignment: it refuses a text that is too long, a cast cuts it off silently.
         casts = [
-            sql.SQL("{}::{}").format(sql.Identifier(one), sql.SQL(there[one].plain)) for one in own
+            sql.SQL("{}::{}").format(sql.Identifier(column), sql.SQL(table_kinds[column].plain))
+            for column in columns
         ]
         condition, values = self._within(paths)
         self._run(
             "INSERT INTO {} ({}) SELECT {} FROM {}{}",
             self._named(self._table.name),
-            sql.SQL(", ").join(map(sql.Identifier, own)),
+            sql.SQL(", ").join(map(sql.Identifier, columns)),
             sql.SQL(", ").join(casts),
             self._named(name),
             condition,
@@ -312,7 +323,7 @@ class Tables:
         )
 
     def _within(self, paths: Sequence[str]) -> "tuple[Composed, list[Any]]":
-        """The condition of being in one of these partitions."""
+        """Return (condition, values) for the rows of these partitions."""
         from psycopg import sql
 
         if list(paths) == [UNPARTITIONED]:
@@ -323,7 +334,7 @@ class Tables:
         condition = sql.SQL(" WHERE ({}) IN (SELECT * FROM unnest({}))").format(
             sql.SQL(", ").join(map(sql.Identifier, names)), arrays
         )
-        return condition, [[one[name] for one in values] for name in names]
+        return condition, [[texts[name] for texts in values] for name in names]
 
     def _has(self, name: str) -> bool:
         row = self._connection.execute(
@@ -341,15 +352,16 @@ class Tables:
 
         return sql.Identifier(name)
 
-    def _run(self, statement: str, *parts: Any, values: Sequence[Any] | None = None) -> Any:
+    def _run(self, statement: str, *fragments: Any, values: Sequence[Any] | None = None) -> Any:
         from psycopg import sql
 
-        return self._connection.execute(sql.SQL(statement).format(*parts), values)
+        return self._connection.execute(sql.SQL(statement).format(*fragments), values)
 
 
 def staging_table(attempt: str, fence: int) -> str:
-    """Return the name of the table in which the rows of an attempt wait for the holder of this
-    fencing number.
+    """Return the name of the table of an attempt's staged rows.
+
+    ``fence`` is the fencing number of the attempt's holder.
     """
     return f"{_STAGED}{fence if fence > 1 else ''}_{_words(attempt)}"
 
@@ -359,7 +371,7 @@ def _staged_pattern(attempt: str) -> str:
 
 
 def _suffix(name: str, attempt: str) -> str:
-    """Return what the name of a table has more where one partition waits by itself."""
+    """Return the end of a table's name that says which partition is staged alone in the table."""
     return name.partition(f"_{_words(attempt)}")[2]
 
 
@@ -368,13 +380,13 @@ def _words(attempt: str) -> str:
 
 
 def staged_apart(name: str, path: str) -> str:
-    """Return the table in which one partition waits by itself."""
+    """Return the name of the table in which one partition is staged alone."""
     return f"{name}_{sha256(path.encode()).hexdigest()[:8]}"
 
 
 def texts_of(path: str) -> dict[str, str]:
-    """Return the texts of the dimensions' columns that a partition's path stands for."""
+    """Return the texts of the dimensions' columns, read from a partition's path."""
     if path == UNPARTITIONED:
         return {}
-    pairs = (part.partition("=") for part in path.split("/"))
+    pairs = (folder.partition("=") for folder in path.split("/"))
     return {unescape(name): unescape(value) for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""Reading the data of many folders, each by its own columns, in as few scans as can be."""
+"""Reads of many folders, each with its own columns, in as few scans as possible."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,20 +16,20 @@ from slicewise.io.formats import FORMATS, SCHEMA_FILE, format_of
 Frame = Any  # of pyspark, which is not imported for the sake of a type
 Session = Any
 
-_LOOKED_AT_ONCE, _LOOKS = 16, 3
+_INSPECTED_AT_ONCE, _TRIES = 16, 3
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """What folders have in common that one scan reads."""
+    """The properties of folders that one scan can read."""
 
     form: str
     is_own: bool = False
-    """Whether Slicewise has written them, and they are read otherwise than those of others."""
+    """Whether Slicewise has written the files; foreign files are read with other options."""
     schema: str | None = None
-    """Their columns as JSON; None where Spark infers them, or they have to be declared."""
+    """The columns as JSON; None if Spark infers the columns, or they have to be declared."""
     columns: str = ""
-    """What is known of their columns without a schema."""
+    """The columns as a text, for files whose schema is not known."""
 
 
 _Scan = tuple[_Kind, Sequence[str]]
@@ -38,17 +38,17 @@ _Scan = tuple[_Kind, Sequence[str]]
 def read(
     session: Session, root: Files, folders: Sequence[str], columns: Sequence[Mapping[str, Any]]
 ) -> Frame:
-    """Return the data of some folders, whose names below the root say the partitions.
+    """Return the data of some folders, whose names below the root contain the partition values.
 
-    A partition that was made before the asset's format or columns were changed is read as it was
-    written.
+    A partition that was materialized before the asset's format or columns changed is read in the
+    old form.
     """
     return by_name([_read(session, root, scan, columns) for scan in _scans(root, folders)])
 
 
 def by_name(frames: Sequence[Frame]) -> Frame:
-    """Return the rows of all frames; a column that one of them lacks is null in its rows."""
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+    """Return the rows of all frames; a column that one frame lacks is null in the frame's rows."""
+    return reduce(lambda first, second: first.unionByName(second, allowMissingColumns=True), frames)
 
 
 def _read(
@@ -61,15 +61,15 @@ def _read(
     if kind.schema is not None:
         reader = reader.schema(spark.schema_of(kind.schema))
     elif not form.says_columns:
-        reader = reader.schema(_declared(form.name, root.path, columns))
+        reader = reader.schema(_declared_schema(form.name, root.path, columns))
     if list(folders) == ["."]:
         return reader.load(root.url)
     urls = [root.below(folder).url for folder in folders]
     return reader.option("basePath", root.url).load(urls)
 
 
-def _declared(form: str, path: str, columns: Sequence[Mapping[str, Any]]) -> str:
-    """The declared columns as a schema, where the files themselves do not say theirs."""
+def _declared_schema(form: str, path: str, columns: Sequence[Mapping[str, Any]]) -> str:
+    """Return the declared columns as a schema, for files without column names and types."""
     if not columns:
         raise ValueError(
             f"nothing says which columns the {form} files in {path} have: declare"
@@ -79,67 +79,72 @@ def _declared(form: str, path: str, columns: Sequence[Mapping[str, Any]]) -> str
 
 
 def _scans(root: Files, folders: Sequence[str]) -> list[_Scan]:
-    """What is read together. Folders without data go along: what is missing, Spark will say."""
-    with ThreadPoolExecutor(_LOOKED_AT_ONCE) as pool:
-        kinds = list(pool.map(lambda folder: _look(root.below(folder)), folders))
+    """Return the scans that read the folders.
+
+    Folders without data go along: Spark reports missing data.
+    """
+    with ThreadPoolExecutor(_INSPECTED_AT_ONCE) as pool:
+        kinds = list(pool.map(lambda folder: _inspect(root.below(folder)), folders))
     groups: dict[_Kind, list[str]] = {}
     empty: list[str] = []
     for folder, kind in zip(folders, kinds, strict=True):
         (empty if kind is None else groups.setdefault(kind, [])).append(folder)
-    (kind, first), *others = _joined(groups.items()) or [(_Kind(root.form.name), [])]
-    return [(kind, [*first, *empty]), *others]
+    (kind, first_folders), *other_scans = _join_scans(groups.items()) or [
+        (_Kind(root.form.name), [])
+    ]
+    return [(kind, [*first_folders, *empty]), *other_scans]
 
 
-def _joined(groups: Iterable[_Scan]) -> list[_Scan]:
-    """One scan of what differs only in columns that a part of it lacks."""
+def _join_scans(groups: Iterable[_Scan]) -> list[_Scan]:
+    """Return scans, joined where two differ only in columns that some folders lack."""
     scans: list[_Scan] = []
     for kind, folders in groups:
-        for place, (earlier, there) in enumerate(scans):
-            both = _both(earlier, kind)
-            if both is not None:
-                scans[place] = (both, [*there, *folders])
+        for index, (earlier_kind, earlier_folders) in enumerate(scans):
+            common_kind = _common_kind(earlier_kind, kind)
+            if common_kind is not None:
+                scans[index] = (common_kind, [*earlier_folders, *folders])
                 break
         else:
             scans.append((kind, folders))
     return scans
 
 
-def _both(one: _Kind, other: _Kind) -> _Kind | None:
-    """As what the folders of two kinds can be read together; None where they cannot."""
-    if one.schema is None or other.schema is None:
+def _common_kind(first: _Kind, second: _Kind) -> _Kind | None:
+    """Return the kind that covers the folders of two kinds; None if one scan cannot read both."""
+    if first.schema is None or second.schema is None:
         return None
-    if (one.form, one.is_own) != (other.form, other.is_own):
+    if (first.form, first.is_own) != (second.form, second.is_own):
         return None
-    first, second = json.loads(one.schema), json.loads(other.schema)
-    if FORMATS[one.form].by_place and column_names(first) != column_names(second):
+    first_schema, second_schema = json.loads(first.schema), json.loads(second.schema)
+    if FORMATS[first.form].by_place and column_names(first_schema) != column_names(second_schema):
         return None
-    both = merged(first, second)
-    return None if both is None else replace(one, schema=json.dumps(both))
+    schema = merged(first_schema, second_schema)
+    return None if schema is None else replace(first, schema=json.dumps(schema))
 
 
-def _look(folder: Files) -> _Kind | None:
-    """What a folder has; None where there is no data. One that is being replaced is tried again."""
-    for _ in range(_LOOKS - 1):
+def _inspect(folder: Files) -> _Kind | None:
+    """Return the kind of a folder; None without data. Tries again while a folder is replaced."""
+    for _ in range(_TRIES - 1):
         with suppress(FileNotFoundError):
-            return _seen(folder)
-    return _seen(folder)
+            return _inspect_once(folder)
+    return _inspect_once(folder)
 
 
-def _seen(folder: Files) -> _Kind | None:
+def _inspect_once(folder: Files) -> _Kind | None:
     infos = folder.listed()
-    data = [one for one in infos if is_data(one.base_name)]
+    data = [info for info in infos if is_data(info.base_name)]
     if not data:
         return None
     form = format_of(data[0].base_name) or folder.form
-    if any(one.base_name == SCHEMA_FILE for one in infos):
-        kept = folder.kept_schema()
-        if kept is None:
+    if any(info.base_name == SCHEMA_FILE for info in infos):
+        stored_schema = folder.kept_schema()
+        if stored_schema is None:
             raise FileNotFoundError(f"{folder.path}/{SCHEMA_FILE}")
-        return _Kind(form.name, form.reading != form.foreign, kept)
+        return _Kind(form.name, form.reading != form.foreign, stored_schema)
     if not form.says_columns:
         return _Kind(form.name)
-    full = next((one for one in data if one.size), None)
-    if full is None:
+    filled_file = next((info for info in data if info.size), None)
+    if filled_file is None:
         return None
-    schema, columns = footer(replace(folder, form=form), full.path)
+    schema, columns = footer(replace(folder, form=form), filled_file.path)
     return _Kind(form.name, schema=schema, columns=columns)

@@ -1,4 +1,4 @@
-"""The statements by which Spark reads tables of PostgreSQL. JDBC takes each as one text."""
+"""Statements by which Spark reads tables of PostgreSQL. JDBC takes each as one text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,42 +9,43 @@ Texts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Part:
-    """Those rows of a table that are in one of some partitions."""
+    """The rows of a table that are in one of some partitions."""
 
     table: str
-    """As SQL names it."""
+    """The name of the table in SQL."""
     columns: Mapping[str, str]
     """The names of the table's columns, and their types."""
     within: Sequence[Texts]
 
 
 def select_within(table: str, partitions: Sequence[Texts]) -> str:
-    """Return all columns of a table's rows in these partitions."""
+    """Return the statement that selects a table's rows in these partitions."""
     return f"SELECT * FROM {table}{_condition(partitions)}"  # noqa: S608 -- all of it is quoted
 
 
-def select_together(parts: Sequence[Part]) -> str:
-    """Return the rows of several tables, each value in the column of its name.
+def select_together(table_parts: Sequence[Part]) -> str:
+    """Return the statement that selects the rows of several tables, each value
+    in the column of its name.
 
-    What a table has no column for is null, as it is where all of them are moved into one.
+    A column that a table lacks is null, as it is when all rows are moved into one table.
     """
     columns: dict[str, str] = {}
-    for part in parts:
-        for name, kind in part.columns.items():
+    for table_part in table_parts:
+        for name, kind in table_part.columns.items():
             columns.setdefault(name, kind)
-    return " UNION ALL ".join(_select(part, columns) for part in parts)
+    return " UNION ALL ".join(_select(table_part, columns) for table_part in table_parts)
 
 
-def _select(part: Part, columns: Mapping[str, str]) -> str:
+def _select(table_part: Part, columns: Mapping[str, str]) -> str:
     named = ", ".join(
-        quoted(name) if name in part.columns else f"NULL::{kind} AS {quoted(name)}"
+        quoted(name) if name in table_part.columns else f"NULL::{kind} AS {quoted(name)}"
         for name, kind in columns.items()
     )
-    return f"SELECT {named} FROM {part.table}{_condition(part.within)}"  # noqa: S608 -- as above
+    return f"SELECT {named} FROM {table_part.table}{_condition(table_part.within)}"  # noqa: S608 -- as above
 
 
 def _condition(partitions: Sequence[Texts]) -> str:
-    """Empty for what is not partitioned."""
+    """Return the WHERE clause for these partitions; empty for data without partitions."""
     names = ", ".join(map(quoted, partitions[0]))
     if not names:
         return ""
@@ -53,10 +54,10 @@ def _condition(partitions: Sequence[Texts]) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return an identifier of SQL."""
+    """Return a name as an identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text of SQL."""
+    """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"

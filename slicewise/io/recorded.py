@@ -1,4 +1,4 @@
-"""Compares the data of partitions with what is on record of it."""
+"""The comparison of partitions' data with the amounts on record."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,21 +10,21 @@ from slicewise.io.base import Measured, Storage
 from slicewise.keys import PartitionKey
 
 _NAMED_AT_MOST = 5
-# A partition that is published between a look at its data and one at its record differs from it.
+# A partition that is published after its data is measured and before its record is read differs.
 _LOOKS, _PAUSE_SECONDS = 3, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What is on record of the data of a partition; None for what is not."""
+    """The amount of a partition's data on record; None for a number that is not recorded."""
 
     rows: int | None = None
     bytes: int | None = None
     is_least: bool = False
-    """Whether the partition holds at least as much: the record is of what was appended last."""
+    """Whether the partition holds at least as much: the record is of the rows appended last."""
 
     def to_json(self) -> list[Any]:
-        """As a worker answers a runner."""
+        """Return the record as JSON, in the form in which a worker answers a runner."""
         return [self.rows, self.bytes, self.is_least]
 
     @classmethod
@@ -36,7 +36,7 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A partition whose data is not as it was recorded; ``actual`` is None where there is none."""
+    """A partition whose data differs from the record; ``actual`` is None if there is no data."""
 
     key: str
     path: str
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def reason(self) -> str:
-        """Say what differs, in a few words."""
+        """The difference, in a few words."""
         if self.actual is None:
             return "no data"
         if self.actual.bytes is not None and self.recorded.bytes is not None:
@@ -54,12 +54,11 @@ class Difference:
 
 
 class LostDataError(ValueError):
-    """Data of partitions is missing, or is not what was recorded when it was published."""
+    """Data of partitions is missing, or differs from the record of its publication."""
 
 
 Records = Callable[[Sequence[str]], Mapping[str, Recorded]]
-"""Returns what is on record of partitions, by key text; nothing of those that are being published.
-"""
+"""A function that returns records by key text; none of a partition that is being published."""
 
 
 def find_differences(
@@ -68,9 +67,9 @@ def find_differences(
     keys: Sequence[PartitionKey],
     records: Records,
 ) -> list[Difference] | None:
-    """Return the partitions whose data differs from its record; None where the storage cannot say.
+    """Return the partitions whose data differs from the record; None if the storage cannot measure.
 
-    The data is looked at first, the record afterwards, and again where the two differ.
+    The data is measured first, and the record is read afterwards; both again where the two differ.
     """
     differing: list[Difference] = []
     for look in range(_LOOKS):
@@ -86,15 +85,15 @@ def find_differences(
             for text, path in paths.items()
             if text in recorded and differs(recorded[text], measured[path])
         ]
-        wrong = {difference.key for difference in differing}
-        keys = [key for key in keys if key.text in wrong]
+        differing_keys = {difference.key for difference in differing}
+        keys = [key for key in keys if key.text in differing_keys]
         if not keys:
             break
     return differing
 
 
 def differs(recorded: Recorded, actual: Measured | None) -> bool:
-    """Return whether data is not as it was recorded."""
+    """Return whether data differs from the record."""
     if actual is None:
         return True
     pairs = ((recorded.bytes, actual.bytes), (recorded.rows, actual.rows))
@@ -107,13 +106,16 @@ def differs(recorded: Recorded, actual: Measured | None) -> bool:
 
 
 def lost_data_sentence(asset: str, differing: Sequence[Difference]) -> str:
-    """Say which partitions differ, and what helps."""
+    """Say which partitions differ, and how to repair them."""
     count = len(differing)
-    listed = [f"{one.key} ({one.reason})" if one.key else one.reason for one in differing]
+    listed = [
+        f"{difference.key} ({difference.reason})" if difference.key else difference.reason
+        for difference in differing
+    ]
     named = ", ".join(listed[:_NAMED_AT_MOST])
     more = f" and {count - _NAMED_AT_MOST:,} more" if count > _NAMED_AT_MOST else ""
-    which = f"{count:,} partitions" if count > 1 else "1 partition"
-    subject = f"{which} of {asset}" if differing[0].key else f"the data of {asset}"
+    count_text = f"{count:,} partitions" if count > 1 else "1 partition"
+    subject = f"{count_text} of {asset}" if differing[0].key else f"the data of {asset}"
     verb = "are" if count > 1 else "is"
     return (
         f"{subject} that this run reads {verb} not as recorded when published: {named}{more}."

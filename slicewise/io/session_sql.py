@@ -1,4 +1,4 @@
-"""A worker's way to the database of a ``postgres:`` asset."""
+"""Connections of workers to the database of a ``postgres:`` asset."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _CONNECT_SECONDS = 10
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and the server that it is on."""
+    """A table, and the server with the table."""
 
     host: str
     port: int
@@ -32,15 +32,17 @@ class Table:
         return f"{self.host}:{self.port}/{self.database}"
 
     def beside(self, name: str) -> str:
-        """Another table of the schema, as SQL names it."""
-        return ".".join('"' + part.replace('"', '""') + '"' for part in (self.schema, name))
+        """Return the name of another table of the schema, in SQL."""
+        return ".".join(
+            '"' + identifier.replace('"', '""') + '"' for identifier in (self.schema, name)
+        )
 
 
 def open_session(table: Table, facts: Mapping[str, Any], name: str) -> "Connection[Any]":
-    """Return a session of that name on the table's server, without a transaction.
+    """Return a session with this name on the table's server, without a transaction.
 
-    ``facts`` are what the gateway knows of the place. Raises TryAgainError where the server does
-    not answer or lets nobody in, StorageError for what libpq does not understand.
+    ``facts`` are the gateway's settings for the location. Raises TryAgainError if the server does
+    not answer or refuses the login, StorageError for options that libpq does not understand.
     """
     import psycopg
 
@@ -53,8 +55,10 @@ def open_session(table: Table, facts: Mapping[str, Any], name: str) -> "Connecti
 
 
 def _parameters(table: Table, facts: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What the gateway says goes before what is usual, but not before what publishing needs."""
-    own = dict(facts.get("libpq") or {})
+    """Return the parameters of a session: the gateway's settings override the defaults, but not the
+    options that publishing needs.
+    """
+    libpq_options = dict(facts.get("libpq") or {})
     return {
         "host": table.host,
         "port": table.port,
@@ -62,8 +66,8 @@ def _parameters(table: Table, facts: Mapping[str, Any], name: str) -> dict[str, 
         "user": facts.get("user"),
         "password": facts.get("password"),
         "connect_timeout": _CONNECT_SECONDS,
-        **own,
-        "options": f"-c lock_timeout={_PATIENCE} {own.get('options') or ''}".rstrip(),
-        "application_name": name,  # by which whoever takes over finds it
+        **libpq_options,
+        "options": f"-c lock_timeout={_PATIENCE} {libpq_options.get('options') or ''}".rstrip(),
+        "application_name": name,  # by which a worker that takes over finds the session
         "autocommit": True,
     }

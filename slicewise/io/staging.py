@@ -1,4 +1,4 @@
-"""Writing a frame into the staging folder of an attempt, every row into its own partition."""
+"""Writes of a frame into an attempt's staging folder, each row into its own partition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,21 +22,22 @@ _LEAST_TASKS, _FOLDERS_PER_TASK = 32, 16
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run writes: its staging folder, and the partitions that it makes."""
+    """The target of a run's writes: the staging folder, and the partitions of the run."""
 
     files: Files
     definition: PartitionDefinition | None
     keys: Sequence[PartitionKey]
     keeps_schema: bool = False
-    """Whether the columns are written down beside the data though its files say them."""
+    """Whether the columns are stored beside the data even if the files contain them."""
 
 
 def stage(frame: Frame, target: Target) -> list[Staged]:
-    """Write the rows of a frame and say what each partition holds.
+    """Write the rows of a frame; return the staged partitions.
 
-    A frame for several partitions carries a column per dimension; one for a single partition may.
-    Raises RowsError, with a sentence that names them, for missing columns, nulls, and rows outside
-    the run's partitions; nothing of the frame is kept then.
+    A frame for several partitions has a column per dimension; a frame for one partition may have
+    it. Raises RowsError, with a sentence that names the columns, values or rows, for missing
+    columns, nulls, and rows outside the run's partitions; nothing of the frame is kept in that
+    case.
     """
     try:
         return _stage(frame, target)
@@ -46,17 +47,17 @@ def stage(frame: Frame, target: Target) -> list[Staged]:
 
 
 def stage_one(frame: Frame, target: Target) -> list[Staged]:
-    """As `stage` for one partition, where others have been written to the same folder.
+    """Write one partition as `stage` does, in a folder to which other partitions have been written.
 
-    The rows are looked at first: what is written cannot be moved.
+    The rows are checked first: written files cannot be moved.
     """
     if not says_nothing(frame, target.definition, target.keys):
-        _refuse_before(frame, target)
+        _refuse_outside_rows(frame, target)
         frame = frame.drop(*dimension_names(target.definition))
     folder = target.files.below(key_folder(target.definition, target.keys[0]))
     try:
         folder.write(frame)
-        return _finished(frame, target)
+        return _describe_staged(frame, target)
     except BaseException:
         folder.remove()
         raise
@@ -69,43 +70,43 @@ def _stage(frame: Frame, target: Target) -> list[Staged]:
         _write_by_key(frame, target)
         frame = frame.drop(*dimension_names(target.definition))
         _fill_empty(frame, target)
-    return _finished(frame, target)
+    return _describe_staged(frame, target)
 
 
 def _write_by_key(frame: Frame, target: Target) -> None:
     texts = text_columns(frame, target.definition, target.keys)
     ready = frame.withColumns(dict(texts))
     if len(target.keys) > 1:
-        # One file in each folder, and enough tasks to open them at the same time: left to itself
+        # One file in each folder, and enough tasks to open the files at the same time: by default
         # Spark would put a small frame into one task.
         tasks = max(_LEAST_TASKS, len(target.keys) // _FOLDERS_PER_TASK)
         ready = ready.repartition(min(tasks, len(target.keys)), *texts)
     target.files.write(ready, by=list(texts))
     expected = {key_folder(target.definition, key) for key in target.keys}
-    wrong = {
+    outside_files = {
         folder: infos for folder, infos in target.files.tree().items() if folder not in expected
     }
-    if wrong:
-        rows = sum(target.files.rows(infos) for infos in wrong.values())
-        found = [_values(folder) for folder in wrong]
-        raise RowsError(outside_sentence(rows, found, frame, texts, len(target.keys)))
+    if outside_files:
+        rows = sum(target.files.rows(infos) for infos in outside_files.values())
+        outside_values = [_values(folder) for folder in outside_files]
+        raise RowsError(outside_sentence(rows, outside_values, frame, texts, len(target.keys)))
 
 
-def _refuse_before(frame: Frame, target: Target) -> None:
+def _refuse_outside_rows(frame: Frame, target: Target) -> None:
     texts = text_columns(frame, target.definition, target.keys)
-    seen = frame.select(*(text.alias(name) for name, text in texts.items()))
-    own = _values(key_folder(target.definition, target.keys[0]))
-    counts = [row.asDict() for row in seen.groupBy(*texts).count().collect()]
-    wrong = [row for row in counts if any(row[name] != own[name] for name in texts)]
-    if wrong:
-        found = [{name: row[name] for name in texts} for row in wrong]
-        rows = sum(row["count"] for row in wrong)
-        raise RowsError(outside_sentence(rows, found, frame, texts, 1))
+    selected = frame.select(*(text.alias(name) for name, text in texts.items()))
+    own_values = _values(key_folder(target.definition, target.keys[0]))
+    counts = [row.asDict() for row in selected.groupBy(*texts).count().collect()]
+    outside_counts = [row for row in counts if any(row[name] != own_values[name] for name in texts)]
+    if outside_counts:
+        outside_values = [{name: row[name] for name in texts} for row in outside_counts]
+        rows = sum(row["count"] for row in outside_counts)
+        raise RowsError(outside_sentence(rows, outside_values, frame, texts, 1))
 
 
 def _values(folder: str) -> dict[str, str | None]:
-    """The values of the dimensions' columns that a folder of Spark's stands for."""
-    pairs = (part.partition("=") for part in folder.split("/"))
+    """Return the values of the dimensions' columns, read from the path of a folder of Spark's."""
+    pairs = (folder_name.partition("=") for folder_name in folder.split("/"))
     return {
         unescape(name): None if value == NULL_FOLDER_VALUE else unescape(value)
         for name, _, value in pairs
@@ -113,10 +114,10 @@ def _values(folder: str) -> dict[str, str | None]:
 
 
 def _fill_empty(frame: Frame, target: Target) -> None:
-    """An empty file with the schema for each partition that no row fell into."""
-    files, there = target.files, target.files.tree()
+    """Write an empty file with the schema for each partition without rows."""
+    files, infos_by_folder = target.files, target.files.tree()
     folders = [key_folder(target.definition, key) for key in target.keys]
-    empty = [folder for folder in folders if folder not in there]
+    empty = [folder for folder in folders if folder not in infos_by_folder]
     if not empty:
         return
     scratch = files.below("_empty")
@@ -129,22 +130,22 @@ def _fill_empty(frame: Frame, target: Target) -> None:
     scratch.remove()
 
 
-def _finished(frame: Frame, target: Target) -> list[Staged]:
-    """What has been written, with its columns beside it where its files do not say them."""
+def _describe_staged(frame: Frame, target: Target) -> list[Staged]:
+    """Return the staged partitions; store the columns beside files without columns."""
     files = target.files
     if len(target.keys) == 1:
         path = key_folder(target.definition, target.keys[0])
-        there = {path: files.below(path).data()}
+        infos_by_folder = {path: files.below(path).data()}
     else:
-        there = files.tree()
+        infos_by_folder = files.tree()
     keeps_schema = target.keeps_schema or files.form.name != "parquet"
     staged = []
     for key in target.keys:
         path = key_folder(target.definition, key)
-        folder, infos = files.below(path), there.get(path, [])
+        folder, infos = files.below(path), infos_by_folder.get(path, [])
         if keeps_schema:
             folder.keep_schema(frame.schema)
-        if not infos:  # a format that writes no file for no rows; Spark looks for one
+        if not infos:  # this format writes no file for no rows, and Spark needs one
             folder.put(_empty_name(files), b"")
         size = sum(info.size for info in infos)
         staged.append(Staged(key.text, path, files.rows(infos), size))

@@ -18,7 +18,9 @@ from slicewise.runner.processes import (
 
 
 def main() -> None:
-    """Loads what runs need, then serves until the worker closes the control socket or ends."""
+    """Load the modules that runs need, then serve until the worker closes
+    the control socket or ends.
+    """
     parser = argparse.ArgumentParser(prog="python -m slicewise.runner", description=__doc__)
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--parent-pid", type=int, required=True)
@@ -28,7 +30,7 @@ def main() -> None:
     renounce_privileges()
     score = MemoryScore()
     hide_from_others()
-    # Signals of a terminal and of an orderly stop are the worker's to act on.
+    # The worker acts upon the signals of a terminal and of an orderly stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.set_inheritable(options.control_fd, False)

@@ -1,9 +1,9 @@
-"""Bundle versions as runners import them: unpacked by the worker, and looked at before each use.
+"""Bundle versions as runners import them: unpacked by the worker, and checked before each use.
 
-Where runners have another user than the worker, they can read these files and change none. Where
-they have the worker's own, a run may change what other runs import: whatever is not what the worker
-has seen is compared with the archive, and unpacked anew if it differs. What nobody but root can
-set, a file's time of change, tells that it was seen before.
+If runners have another user than the worker, runners can read these files and change none. If
+runners have the worker's user, a run may change files that other runs import: a folder whose
+fingerprint has changed is compared with the archive, and unpacked anew if it differs. The
+fingerprint contains each file's time of change, which only root can set.
 """
 
 import fcntl
@@ -27,22 +27,22 @@ _SDK = "sdk"
 
 
 class BundleCache:
-    """Unpacked bundle versions of one host, which several workers share; safe to use from several
-    threads.
+    """Unpacked bundle versions of one host, shared by several workers; safe to
+    use from several threads.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = Lock()
         self._seen: dict[str, bytes] = {}
-        """By digest: how an unpacked version looked when it was what its archive holds."""
+        """By digest: the fingerprint of an unpacked version when it was equal to the archive."""
         self._shipped: dict[str, tuple[Path, bytes]] = {}
 
     def root(self, bundle: Mapping[str, str]) -> Path:
-        """Return the folder of a bundle version, with what its archive holds and nothing else.
+        """Return the folder of a bundle version, with the content of its archive and nothing else.
 
-        Raises BundleError for an archive that is not the one of its digest; it is removed, so that
-        the next attempt gets another.
+        Raises BundleError for an archive whose digest is wrong; the archive is removed, so that the
+        next attempt gets another.
         """
         digest = str(bundle["digest"])
         folder = self._folder / digest
@@ -52,7 +52,7 @@ class BundleCache:
         return folder
 
     def shipped(self, bundle: Mapping[str, str]) -> list[Path]:
-        """Return the archives that an application gets: the SDK, and the bundle version."""
+        """Return the archives for an application: the SDK, and the bundle version."""
         digest, root = str(bundle["digest"]), self.root(bundle)
         return [
             self._kept(_SDK, sdk_archive),
@@ -60,7 +60,7 @@ class BundleCache:
         ]
 
     def _is_as_seen(self, digest: str, folder: Path) -> bool:
-        return digest in self._seen and _look(folder) == self._seen[digest]
+        return digest in self._seen and _fingerprint(folder) == self._seen[digest]
 
     def _renew(self, digest: str, folder: Path, archive: Path) -> None:
         if self._is_as_seen(digest, folder):
@@ -71,45 +71,47 @@ class BundleCache:
         except BundleError:
             archive.unlink(missing_ok=True)
             raise
-        look = _look(folder)
-        if look is None or not _holds(folder, files):
-            if look is not None:
+        fingerprint = _fingerprint(folder)
+        if fingerprint is None or not _has_exactly(folder, files):
+            if fingerprint is not None:
                 log.warning("bundle was changed, unpacked anew", extra={"folder": str(folder)})
             self._unpack(packed, folder)
-            look = _look(folder)
-            if not _holds(folder, files):
+            fingerprint = _fingerprint(folder)
+            if not _has_exactly(folder, files):
                 raise BundleError(f"{folder} does not stay as it was unpacked")
-        if look is not None:
-            self._seen[digest] = look
+        if fingerprint is not None:
+            self._seen[digest] = fingerprint
 
     def _unpack(self, packed: bytes, folder: Path) -> None:
         with self._scratch() as scratch:
             unpack(packed, scratch / "new", read_only=True)
             if os.path.lexists(folder):
-                # Runs that are at work find what they import here but for this moment.
+                # Active runs find their files in this folder except at this moment.
                 folder.rename(scratch / "old")
             (scratch / "new").rename(folder)
 
     def _kept(self, name: str, make: Callable[[Path, Path], Path]) -> Path:
-        """Return an archive that this process has made, or found to be as it would make it."""
-        known = self._shipped.get(name)
-        if known and _look_of_file(known[0]) == known[1]:
-            return known[0]
+        """Return an archive that this process has written, or has found equal to
+        the one that it would write.
+        """
+        earlier = self._shipped.get(name)
+        if earlier and _file_fingerprint(earlier[0]) == earlier[1]:
+            return earlier[0]
         shipped = self._folder / "shipped"
         with self._alone(), self._scratch() as scratch:
             shipped.mkdir(exist_ok=True)
-            shipped.chmod(0o755)  # whatever the umask
-            made = make(scratch, shipped)
-            archive = shipped / made.name
-            if not archive.is_file() or archive.read_bytes() != made.read_bytes():
-                made.chmod(0o444)
-                made.rename(archive)
-            self._shipped[name] = archive, _look_of_file(archive)
+            shipped.chmod(0o755)  # under any umask
+            new_archive = make(scratch, shipped)
+            archive = shipped / new_archive.name
+            if not archive.is_file() or archive.read_bytes() != new_archive.read_bytes():
+                new_archive.chmod(0o444)
+                new_archive.rename(archive)
+            self._shipped[name] = archive, _file_fingerprint(archive)
         return archive
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """No other thread and no other process changes the folder meanwhile."""
+        """Hold the lock on the folder: no other thread or process changes the folder meanwhile."""
         with self._lock:
             self._folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -130,51 +132,51 @@ class BundleCache:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Everything below the folder and the folder itself, by relative path; no link is followed."""
+    """Yield the folder and everything below it, by relative path; no link is followed."""
     yield "", os.lstat(folder)
     above = [""]
     while above:
-        place = above.pop()
-        with os.scandir(folder / place) as found:
-            for entry in found:
-                name = f"{place}{entry.name}"
+        prefix = above.pop()
+        with os.scandir(folder / prefix) as entries:
+            for entry in entries:
+                name = f"{prefix}{entry.name}"
                 yield name, entry.stat(follow_symlinks=False)
                 if entry.is_dir(follow_symlinks=False):
                     above.append(f"{name}/")
 
 
-def _look(folder: Path) -> bytes | None:
-    """How a folder looks, without reading a file: 3 ms for 1,000 files, where their content takes
-    13. None where it is not there.
+def _fingerprint(folder: Path) -> bytes | None:
+    """Return a folder's fingerprint, which needs no file's content: 3 ms for 1,000 files, where the
+    content takes 13. None if the folder does not exist.
     """
     try:
-        facts = sorted((name, *_facts(found)) for name, found in _entries(folder))
+        facts = sorted((name, *_facts(status)) for name, status in _entries(folder))
     except OSError:
         return None if not os.path.lexists(folder) else b""
     return hashlib.sha256(repr(facts).encode()).digest()
 
 
-def _look_of_file(file: Path) -> bytes:
+def _file_fingerprint(file: Path) -> bytes:
     try:
         return repr(_facts(os.lstat(file))).encode()
     except OSError:
         return b""
 
 
-def _facts(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_ctime_ns
+def _facts(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_ctime_ns
 
 
-def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether these files are in the folder, by the digests of their content, and nothing else."""
+def _has_exactly(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Return whether the folder contains exactly these files, by the digests of their content."""
     missing = dict(files)
     folders = {parent.as_posix() for name in files for parent in Path(name).parents} | {"", "."}
     try:
-        for name, found in _entries(folder):
-            if stat.S_ISDIR(found.st_mode):
+        for name, status in _entries(folder):
+            if stat.S_ISDIR(status.st_mode):
                 if name not in folders:
                     return False
-            elif not stat.S_ISREG(found.st_mode) or missing.pop(name, None) != _digest(
+            elif not stat.S_ISREG(status.st_mode) or missing.pop(name, None) != _digest(
                 folder / name
             ):
                 return False

@@ -1,4 +1,4 @@
-"""The runner's end of its channel: what it says to its worker, and what it asks."""
+"""The runner's end of the channel to a worker: messages, and questions with answers."""
 
 import os
 import socket
@@ -9,11 +9,13 @@ from slicewise.runner.wire import MESSAGE_LIMIT_BYTES, Message, encode, read_mes
 
 
 class WorkerGoneError(PlatformError):
-    """Nobody is left to answer. Not the fault of the asset's code."""
+    """The worker that should answer is gone. Not the fault of the asset's code."""
 
 
 class Channel:
-    """Safe to use from all threads of the runner's process; each question waits for its answer."""
+    """The channel to the worker; safe to use from all threads of the runner's process. Each
+    question waits for an answer.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -21,19 +23,20 @@ class Channel:
         self._pid = os.getpid()
 
     def hand_over(self, taker: socket.socket) -> None:
-        """Gives the channel to the process behind a socket, which `receive_channel` takes."""
+        """Send the channel to the process behind a socket, which calls `receive_channel`."""
         socket.send_fds(taker, [b"\n"], [self._connection.fileno()])
 
     def say(self, message: Message) -> None:
-        """Tells the worker."""
+        """Send a message to the worker."""
         with self._lock:
             self._connection.sendall(encode(message))
 
     def ask(self, question: str, **facts: object) -> Message:
-        """The worker's answer.
+        """Ask the worker a question and return the answer.
 
-        Raises WorkerGoneError when there is none, ValueError for a question that it refuses, and
-        RuntimeError in a process that the run has forked: the answer would go to either of the two.
+        Raises WorkerGoneError if no answer comes, ValueError for a question that the worker
+        refuses, and RuntimeError in a process that the run has forked: the answer would go to
+        either of the two.
         """
         if os.getpid() != self._pid:
             raise RuntimeError(
@@ -53,7 +56,7 @@ class Channel:
 
 
 def receive_channel(giver: socket.socket) -> Channel:
-    """The channel that another process hands over. Raises WorkerGoneError when it does not."""
+    """Receive the channel that another process sends. Raises WorkerGoneError if none comes."""
     data, descriptors, _, _ = socket.recv_fds(giver, 1, 1)
     if not data or not descriptors:
         raise WorkerGoneError("the runner of this run is gone")

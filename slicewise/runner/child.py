@@ -1,4 +1,4 @@
-"""The first and last steps of a forked runner; what it does between them is in `work`."""
+"""The first and last steps of a forked runner; the module `work` has the steps between."""
 
 import fcntl
 import logging
@@ -32,18 +32,19 @@ _CHANNEL = 3
 def become_runner(
     parent: int, channel: int, log: int, user: tuple[int, int] | None = None
 ) -> tuple[int, int]:
-    """A process group of its own, bound to the parent's life, with channel and log and no more,
-    under another user and group if there is one for it.
+    """Turn this process into a runner; return the numbers of channel and log.
 
-    Returns the numbers of channel and log. The log stands behind stdout and stderr.
+    The runner has a process group of its own, ends with the parent, and has no descriptors but
+    channel and log; it gets another user and group if ``user`` is given. The log stands behind
+    stdout and stderr.
     """
     os.setpgid(0, 0)
     die_with_parent(parent)
-    # What detaches itself stays this run's until it ends: the warm parent cannot tell whose it was.
+    # Detached processes stay the run's until it ends: the warm parent could not tell their run.
     adopt_orphans()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    # Lifted out of the way first: either may be one of the numbers that are given out below.
+    # Moved out of the way first: either may have one of the numbers that are assigned below.
     channel, log = _lift(channel), _lift(log)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -57,18 +58,18 @@ def become_runner(
     hide_from_others()
     if user is not None:
         take_environment()
-    _start_afresh()
+    _replace_copied_state()
     return _CHANNEL, 1
 
 
 Perform = Callable[[Message, Channel], int]
-"""Does what one request asks, saying how it goes; the exit status."""
+"""Performs one request and reports on it; returns the exit status."""
 
 
 def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int) -> int:
-    """Reads the request from the channel and does what it asks; the exit status.
+    """Read the request from the channel and perform the request; return the exit status.
 
-    ``performs`` says how, by operation. A run of a Spark application is submitted instead.
+    ``performs`` has the functions by operation. A run of a Spark application is submitted instead.
     """
     with socket.socket(fileno=channel) as connection:
         request = read_message(connection, REQUEST_LIMIT_BYTES)
@@ -77,24 +78,26 @@ def main(performs: Mapping[str, Perform], operation: str, channel: int, log: int
         home = request.get("home")
         RunLimits.of(request.get("limits")).impose(is_only_user=home is not None)
         if home is not None:
-            _live_in(home)
+            _set_home(home)
         perform = _interrupt if operation == "interrupt" else performs[operation]
         if is_submitted(request):
             perform = submit.launch
         return answer_run(perform, request, Channel(connection))
 
 
-def _live_in(home: str) -> None:
-    """Of a user that no other run has: a home, a name, and files that its group may change."""
-    # The host knows no name of it, and libraries ask for one.
+def _set_home(home: str) -> None:
+    """Prepare for a user that no other run has: set a home, a name, and a umask by which
+    its group may change files.
+    """
+    # The host has no name for the user, and libraries ask for one.
     name = f"slicewise-{os.getuid()}"
     os.environ |= {"HOME": home, "TMPDIR": home, "USER": name, "LOGNAME": name}
-    tempfile.tempdir = None  # where it was found before
+    tempfile.tempdir = None  # the folder found before
     os.umask(0o002)
 
 
 def answer_run(perform: Perform, request: Message, worker: Channel) -> int:
-    """Does what a request asks and says so if the platform fails; the exit status."""
+    """Perform a request, and report a failure of the platform; return the exit status."""
     try:
         status = perform(request, worker)
     except BaseException as error:
@@ -130,8 +133,8 @@ def _text_stream(descriptor: int) -> TextIO:
     )
 
 
-def _start_afresh() -> None:
-    """What a fork copies but each process must have for itself."""
+def _replace_copied_state() -> None:
+    """Replace the objects that a fork copies but each process must have for itself."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
     sys.stdout = _text_stream(1)
     sys.stderr = _text_stream(2)

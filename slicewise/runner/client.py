@@ -1,4 +1,4 @@
-"""The worker's side: starts the warm parent, asks it for runners, follows each to its end."""
+"""The worker's side: starts the warm parent, requests runners, and follows each to its end."""
 
 import os
 import socket
@@ -31,7 +31,7 @@ class WarmParentError(Exception):
 
 
 class RequestTooLargeError(Exception):
-    """A run makes and reads more partitions than a runner can be told of. A failure of the run."""
+    """The partitions of a run do not fit into a request. A failure of the run."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
@@ -41,15 +41,14 @@ class RequestTooLargeError(Exception):
 
 
 class WarmParent:
-    """A warm parent process and the way to ask it for runners; safe to use from several threads.
+    """A warm parent process that forks runners on request; safe to use from several threads.
 
-    ``env`` is the whole environment of everything that user code sees, but for
-    OPENBLAS_NUM_THREADS, and of the parent too where runners have its user. ``cache`` is the folder
-    in which bundles are unpacked for runners.
-    ``user`` has runners run under another user and group, which have to be able to read the folder.
-    It takes root: the parent stays that, keeps the rights to become that user and to end its
-    processes, and runs no code of people. ``slot_users`` are users of which each run has one by
-    itself, and ``user`` then is that of what runs no code.
+    ``env`` is the whole environment of all user code, but for OPENBLAS_NUM_THREADS, and of the
+    parent too if runners have its user. ``cache`` is the folder in which bundles are unpacked for
+    runners. ``user`` is another user and group for runners, which must be able to read the folder.
+    That takes root: the parent stays root, keeps the rights to become that user and to end the
+    user's processes, and runs no user code. ``slot_users`` are users that serve one run at a time,
+    and ``user`` then is the user of operations without user code.
     """
 
     def __init__(
@@ -75,36 +74,36 @@ class WarmParent:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Starts the parent and waits until pyspark is loaded. Raises WarmParentError."""
+        """Start the parent and wait until pyspark is loaded. Raises WarmParentError."""
         with self._lock:
             self._ensure_alive()
 
     def is_alive(self) -> bool:
-        """Whether the parent is there and would take a request."""
+        """Return whether the parent exists and would take a request."""
         return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
-        """Ends the parent and with it every runner."""
+        """End the parent and every runner."""
         with self._lock:
             self._end_process()
             self._starter.close()
 
     def launch(self, request: Message) -> RunnerProcess:
-        """Forks a runner for one run; a dead parent is started again.
+        """Fork a runner for one run; start a dead parent again.
 
-        None is forked once the monotonic clock of this host is past the request's ``not_after``.
-        Raises WarmParentError, and RequestTooLargeError before anything is forked.
+        No runner is forked once the monotonic clock of this host is past the request's
+        ``not_after``. Raises WarmParentError, and RequestTooLargeError before a runner is forked.
         """
         return self._fork("run", request)
 
     def call_hook(self, request: Message) -> RunnerProcess:
-        """Forks a runner that calls a function after its run. Raises as `launch` does."""
+        """Fork a runner that calls a function after its run. Raises the errors of `launch`."""
         return self._fork("hook", request)
 
     def interrupt(self, remote: str, session_id: str) -> None:
-        """Stops all Spark work of a session, which need not have been opened by this worker.
+        """Stop all Spark work of a session, even if another worker has opened the session.
 
-        Raises WarmParentError when that is not done within 10 seconds.
+        Raises WarmParentError if that is not done within 10 seconds.
         """
         body = {"remote": remote, "session_id": session_id}
         helper = self._ask("interrupt", body, INTERRUPT_TIMEOUT_SECONDS)
@@ -135,7 +134,7 @@ class WarmParent:
             raise
 
     def _end_all(self, user: tuple[int, int]) -> bool:
-        """Whether no process of a user that no run has is left."""
+        """End all processes of a user that no run has; return whether none is left."""
         answer = self._send_for("end", {}, {"user": user}, None)
         is_gone = False
         for message in answer.messages(_SEND_TIMEOUT_SECONDS):
@@ -148,7 +147,7 @@ class WarmParent:
         return is_gone
 
     def _full(self, request: Message) -> Message:
-        """The request with what this side has laid out for the runner."""
+        """Return the request with the paths that this worker has prepared for the runner."""
         bundle = request["bundle"]
         try:
             laid_out: Message = {"root": str(self._bundles.root(bundle))}
@@ -209,7 +208,7 @@ class WarmParent:
             channel.sendall(request)
             channel.setblocking(False)
         except OSError:
-            runner.kill()  # its end, which `messages` tells of, says more than this error
+            runner.kill()  # `messages` reports the end, which says more than this error
         return runner
 
     def _send(self, header: Message, descriptors: list[int]) -> None:
@@ -230,29 +229,29 @@ class WarmParent:
         if self._control is not None and self.is_alive():
             return self._control
         self._end_process()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, parent_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self._process = self._starter.run(lambda: self._popen(theirs))
+            self._process = self._starter.run(lambda: self._popen(parent_end))
         finally:
-            theirs.close()
-        self._control = ours
-        ours.settimeout(START_TIMEOUT_SECONDS)
+            parent_end.close()
+        self._control = own_end
+        own_end.settimeout(START_TIMEOUT_SECONDS)
         try:
-            ready = ours.recv(64)
+            ready = own_end.recv(64)
         except OSError as error:
             ready = str(error).encode()
         if ready != b"ready\n":
             self._end_process()
             raise WarmParentError(f"the warm parent did not start: {ready.decode() or 'it ended'}")
-        ours.settimeout(_SEND_TIMEOUT_SECONDS)
-        return ours
+        own_end.settimeout(_SEND_TIMEOUT_SECONDS)
+        return own_end
 
     def _popen(self, control: socket.socket) -> "subprocess.Popen[bytes]":
         number, env = control.fileno(), self._env
         flags: list[str] = []
         options: list[str] = []
         if self._user is not None:
-            # Root's: what user code is given, it is given once it has become its user.
+            # The parent is root: variables of user code come into force once a runner has its user.
             env = held_back(env)
             flags, options = ["-s"], ["--becomes-others"]
         command = [sys.executable, *flags, "-m", "slicewise.runner", *options]
@@ -274,7 +273,7 @@ class WarmParent:
 
 
 class _Starter:
-    """A thread that lives as long as the worker and starts what shall die with it.
+    """A thread that lives as long as the worker and starts processes that must end with the worker.
 
     The kernel's parent-death signal comes when the starting *thread* ends, and threads of a pool
     come and go.
@@ -285,7 +284,7 @@ class _Starter:
         self._thread: threading.Thread | None = None
 
     def run(self, task: Callable[[], Any]) -> Any:
-        """The result of ``task``, called in the thread."""
+        """Call ``task`` in the thread; return the result."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="warm-parent", daemon=True)
             self._thread.start()

@@ -1,4 +1,4 @@
-"""The driver of a run that spark-submit makes: what a forked runner does, in an application."""
+"""The driver of a run that spark-submit starts: the work of a forked runner, in an application."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, read_mes
 
 
 def main() -> int:
-    """Fetches channel and request from the runner, and makes the run; the exit status."""
+    """Fetch channel and request from the runner, and execute the run; return the exit status."""
     hide_from_others()
     die_with_parent(os.getppid())
     channel, request = _fetch()
@@ -22,7 +22,7 @@ def main() -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         force=True,
     )
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of each call of the JVM
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs each call of the JVM
     from slicewise.runner.work import perform
 
     return answer_run(perform, request, channel)
@@ -40,7 +40,7 @@ def _fetch() -> tuple[Channel, Message]:
 
 
 if __name__ == "__main__":
-    # Python puts a script's folder first: its modules are not to be found by their short names.
+    # Python puts a script's folder first: its modules must not be found by their short names.
     del sys.path[0]
     status = main()
-    os._exit(status)  # as a forked runner ends, whatever threads of the user's go on
+    os._exit(status)  # as a forked runner ends, even if threads of the user go on

@@ -1,4 +1,4 @@
-"""One runner as its worker follows it: messages, log and end, merged into one stream."""
+"""The messages, log and end of one runner, merged into one stream for the worker."""
 
 import codecs
 import logging
@@ -25,11 +25,11 @@ _GONE_PATIENCE_SECONDS = 10.0
 
 
 class _OutputLimitError(Exception):
-    """A runner has said more of its output than a worker keeps."""
+    """A runner has reported more output than a worker keeps."""
 
 
 class RunnerProcess:
-    """A forked runner. `messages` ends with exactly one ``exited``, whatever user code does."""
+    """A forked runner. `messages` ends with exactly one ``exited``, even against user code."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class RunnerProcess:
         claim: Claim | None = None,
     ) -> None:
         self.pid: int | None = None
-        """Known from the message ``started`` on."""
+        """Set by the message ``started``."""
         self._claim = claim
         self._channel = channel
         self._log = log
@@ -59,27 +59,28 @@ class RunnerProcess:
         self._is_asked = False
 
     def ping(self) -> None:
-        """Says that the worker is alive; without, the parent kills the runner after a while."""
+        """Tell the parent that the worker is alive; the parent kills a runner without pings."""
         try:
             self._status.send(encode({"type": "ping"}), socket.MSG_DONTWAIT)
         except OSError:
-            return  # it has ended, which `messages` tells
+            return  # the runner has ended, which `messages` reports
 
     def answer(self, message: Message) -> None:
-        """Answers the message ``ask`` that `messages` gave last.
+        """Answer the last message ``ask`` of `messages`.
 
-        It goes out while `messages` is read: a runner that does not read keeps nobody waiting.
+        The answer is sent while `messages` is read: a runner that does not read keeps no worker
+        waiting.
         """
         self._is_asked = False
         self._answers += encode(message)
 
     def kill(self) -> None:
-        """Kills the runner's process group; `messages` then tells of the end."""
+        """Kill the runner's process group; `messages` then reports the end."""
         if self._exited is not None:
-            return  # the parent has killed the group: its number may be another's by now
+            return  # the parent has killed the group: another may have its number by now
         if self.pid is None:
-            # Not known yet: the parent kills the group when the worker's interest ends, as it has
-            # where nobody listens any more.
+            # Not known yet: the parent kills the group when this end of the socket is closed, as
+            # after the death of a worker.
             with suppress(OSError):
                 self._status.shutdown(socket.SHUT_WR)
             return
@@ -89,10 +90,10 @@ class RunnerProcess:
             return  # it has ended
 
     def messages(self, timeout: float) -> Iterator[Message]:
-        """What the runner says, in order within each source: first of all ``started``, last of all
-        ``exited``.
+        """Yield the runner's messages, in order within each source:
+        ``started`` first, ``exited`` last.
 
-        ``{"type": "idle"}`` comes when nothing came within ``timeout`` seconds.
+        ``{"type": "idle"}`` comes when there was no message within ``timeout`` seconds.
         """
         try:
             while self._exited is None:
@@ -108,19 +109,19 @@ class RunnerProcess:
 
     def _wait(self, timeout: float) -> list[int]:
         poll, channel, status = select.poll(), self._channel.fileno(), self._status.fileno()
-        # Nothing else is heard until the process is known: its parent tells of it after the fork,
-        # when the process may have said much already.
-        heard = {status} if self.pid is None and status in self._open else self._open
-        for descriptor in heard:
+        # No other source is read until the process is known: the parent reports it after the fork,
+        # when the process may have sent many messages already.
+        watched = {status} if self.pid is None and status in self._open else self._open
+        for descriptor in watched:
             poll.register(descriptor, select.POLLIN)
-        if self._answers and channel in heard:
+        if self._answers and channel in watched:
             poll.register(channel, select.POLLIN | select.POLLOUT)
-        found = poll.poll(timeout * 1000)
-        if any(fd == channel and event & select.POLLOUT for fd, event in found):
+        events = poll.poll(timeout * 1000)
+        if any(fd == channel and event & select.POLLOUT for fd, event in events):
             self._send_answer()
-        # The status comes last, so that what was said before the end is read before it.
+        # The status comes last: messages that were sent before the end are read before it.
         order = [channel, self._log, status]
-        return sorted((fd for fd, event in found if event != select.POLLOUT), key=order.index)
+        return sorted((fd for fd, event in events if event != select.POLLOUT), key=order.index)
 
     def _send_answer(self) -> None:
         try:
@@ -128,7 +129,7 @@ class RunnerProcess:
         except BlockingIOError:
             return  # no room after all
         except OSError:
-            sent = len(self._answers)  # it has ended, which `messages` tells
+            sent = len(self._answers)  # the runner has ended, which `messages` reports
         del self._answers[:sent]
 
     def _read(self, descriptor: int) -> Iterator[Message]:
@@ -157,7 +158,7 @@ class RunnerProcess:
             yield self._end_by_code(f"the run's channel was spoiled: {error}")
 
     def _end_by_code(self, error: str) -> Message:
-        """Kill the runner and listen to it no more; the failure that its run ends with."""
+        """Kill the runner and stop reading the channel; return the failure of the run."""
         self._open.discard(self._channel.fileno())
         self.kill()
         return {
@@ -195,10 +196,12 @@ class RunnerProcess:
         try:
             self._pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._pidfd = None  # ended already; the parent tells how
+            self._pidfd = None  # ended already; the parent reports how
 
     def _end_without_parent(self) -> Message:
-        """The parent died, and by the kernel's hand its runners: seen to, then reported."""
+        """Return the end of a runner whose parent died: the kernel kills the
+        runner, which is awaited here.
+        """
         if self.pid is not None:
             self.kill()
         if self._pidfd is not None:
@@ -206,7 +209,7 @@ class RunnerProcess:
         return {"type": "exited", "status": -signal.SIGKILL, "signal": int(signal.SIGKILL)}
 
     def _drain(self) -> Iterator[Message]:
-        """What was written before the end; nobody is left to write more, so nothing is awaited."""
+        """Yield the messages written before the end; no process is left to write more."""
         self._open.discard(self._status.fileno())
         deadline = time.monotonic() + _GONE_PATIENCE_SECONDS
         while self._open and time.monotonic() < deadline:
@@ -232,7 +235,7 @@ class RunnerProcess:
 
 
 class _LogText:
-    """Bytes of a log as messages of text, up to a limit and with a note when that is reached."""
+    """The bytes of a log as messages of text, up to a limit, with a note at the cut."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,4 @@
-"""What a run gives its function, made from the request that a worker sends."""
+"""The arguments and the context of a run's function, made from the request of a worker."""
 
 import logging
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _logger = logging.getLogger("slicewise")
 
 
 class Given:
-    """Handles and context of one run. ``own`` is what the function is given as ``self``."""
+    """The handles and the context of one run. ``own`` is the function's argument ``self``."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Given:
         self._write_mode = producer.options.write_mode
         self._outside = producer.options.outside
         self.discoveries = Discoveries()
-        # Outlets share one way of partitioning.
+        # All outlets have the same partitioning.
         self.definition, self.keys = read_partitions(request, imported.get(request["asset"]))
         _warn_of_many_folders(len(self.keys))
         self.outlets = [self._outlet(outlet, worker) for outlet in outlets_of(request)]
@@ -109,7 +109,9 @@ class Given:
 
 
 def outlets_of(request: Message) -> list[Mapping[str, Any]]:
-    """Each a name and a URI. A run of one asset may say both of itself."""
+    """Return the outlets of a run, each with a name and a URI. A run of one
+    asset may give both itself.
+    """
     return request.get("outlets") or [{"name": request["asset"], "uri": request["uri"]}]
 
 

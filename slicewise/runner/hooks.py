@@ -1,6 +1,6 @@
-"""What a runner does after a run: it calls ``on_success`` or ``on_failure`` of what made the data.
+"""The call of a producer's ``on_success`` or ``on_failure`` after a run.
 
-A runner of its own does so, whatever became of that of the run. It opens no Spark session.
+A runner of its own makes the call, after any end of the run's runner, and opens no Spark session.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,13 +28,15 @@ from slicewise.tracebacks import one_line, user_traceback
 
 
 class AfterRunError(RuntimeError):
-    """Something was asked for, after a run, that only the run itself has."""
+    """A function that is called after a run has asked for an object that only the run
+    itself has.
+    """
 
 
 def perform(request: Message, worker: Channel) -> int:
-    """Calls the function that the request names, and says how it went; the exit status."""
+    """Call the function that the request names, and report the end; return the exit status."""
     root = bundle_root(request)
-    # A definition file may make columns at its top, as it may where it is loaded.
+    # A definition file may create columns at the top level, as in the loader.
     spark.use_connect()
     with importable(root):
         try:
@@ -65,9 +67,9 @@ def _hook(producer: Producer, option: str) -> Callable[..., Any]:
 
 
 def _call(hook: Callable[..., Any], context: RunContext) -> None:
-    given = {"self": context["asset"], "context": context}
+    arguments = {"self": context["asset"], "context": context}
     with entered(context):
-        hook(**{name: given[name] for name in wanted_names(hook)})
+        hook(**{name: arguments[name] for name in wanted_names(hook)})
 
 
 def _context(request: Message, producer: Producer, imported: Mapping[str, Asset]) -> RunContext:
@@ -102,7 +104,7 @@ def _no_session() -> NoReturn:
 
 
 class _EndedAsset(AssetHandle):
-    """An asset whose run has ended: its name, its place and the run's partitions."""
+    """An asset whose run has ended: its name, its location and the run's partitions."""
 
     def write(self, frame: Any, *, partition: object = None) -> None:
         raise AfterRunError(
@@ -111,7 +113,7 @@ class _EndedAsset(AssetHandle):
 
 
 class _EndedPartitions(PartitionContext):
-    """The partitions of a run that has ended: what it read, and what was before, is not told."""
+    """The partitions of a run that has ended, without the upstream and the past partitions."""
 
     def iter_past_partitions(self) -> Iterator[Any]:
         raise AfterRunError("past partitions are looked up while a run goes on, and it has ended")
@@ -121,7 +123,7 @@ class _EndedPartitions(PartitionContext):
 
 
 class _NoDiscoveries(Discoveries):
-    """Adds nothing to sets found at run time: the run that could have has ended."""
+    """Discoveries that add nothing to runtime partitions: the run that could add keys has ended."""
 
     def add(self, definition: PartitionDefinition | None, key: object) -> PartitionKey:
         raise AfterRunError(f"nothing is added to {definition!r}: the run has ended")

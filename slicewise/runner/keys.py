@@ -1,4 +1,4 @@
-"""Keys and definitions as a worker sends them."""
+"""Keys and definitions in the messages of a worker."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +11,10 @@ from slicewise.runner.wire import Message
 
 
 def read_key(definition: PartitionDefinition | None, content: Any) -> PartitionKey:
-    """A key is sent as its text or, where a text does not say it all, as ``{"key": its JSON}``.
+    """Return the key that a worker sent as a text or, if the text is
+    ambiguous, as ``{"key": JSON}``.
 
-    That is so in sets found at run time: the text ``1`` may stand for a number or for a text.
+    Texts are ambiguous for runtime partitions: the text ``1`` may stand for a number or for a text.
     Raises PartitionKeyError for a text that names no partition.
     """
     if definition is None:
@@ -24,20 +25,21 @@ def read_key(definition: PartitionDefinition | None, content: Any) -> PartitionK
 
 
 def read_definition(spec: Message | None, asset: Asset | None) -> PartitionDefinition | None:
-    """The definition that a worker sends: the imported asset's own, if it is still the same.
+    """Return the definition that a worker sent: the imported asset's own, if both are equal.
 
-    The user's own classes of keys are known to that one only; from JSON come stand-ins.
+    Only the asset's own definition has the user's key classes; a definition from JSON has
+    stand-ins.
     """
     if spec is None:
         return None
     definition = PartitionDefinition.from_json(spec)
-    own = None if asset is None else asset.partition
-    return own if own == definition else definition
+    asset_definition = None if asset is None else asset.partition
+    return asset_definition if asset_definition == definition else definition
 
 
 def read_partitions(
     facts: Mapping[str, Any], asset: Asset | None
 ) -> tuple[PartitionDefinition | None, Sequence[PartitionKey]]:
-    """The definition and the keys of an asset in a run."""
+    """Return (definition, keys) of an asset in a run."""
     definition = read_definition(facts["partition"], asset)
     return definition, [read_key(definition, content) for content in facts["partitions"]]

@@ -1,7 +1,7 @@
-"""The messages that a worker takes from a runner, and what each may hold.
+"""The messages that a worker accepts from a runner, and the checks of message fields.
 
-User code shares the runner's process and can write to its channel. A message of another form ends
-the run, as the fault of its code, before anything of it is used.
+User code shares the runner's process and can write to the channel. A message of another form ends
+the run, as the fault of the run's code, before any part of the message is used.
 """
 
 import re
@@ -18,17 +18,17 @@ _Check = Callable[[Any], bool]
 
 
 def is_web_address(value: object) -> bool:
-    """Whether a page may link to an address: ``javascript:`` and the like are code."""
+    """Return whether a page may link to an address: ``javascript:`` and the like are code."""
     return isinstance(value, str) and value.lower().startswith(("http://", "https://"))
 
 
 def is_application_id(value: object) -> bool:
-    """Whether a text may stand in a command as the id of a Spark application."""
+    """Return whether a text may stand in a command as the id of a Spark application."""
     return isinstance(value, str) and _APPLICATION_ID.fullmatch(value) is not None
 
 
 def refuse_malformed(message: Message) -> None:
-    """Raises WireError for what is no message of a runner."""
+    """Raise WireError for an object that is no message of a runner."""
     kind = message.get("type")
     form = _FORMS.get(kind) if isinstance(kind, str) else None
     if form is None:
@@ -36,16 +36,16 @@ def refuse_malformed(message: Message) -> None:
     _refuse_fields(f"message {kind!r}", message, form)
 
 
-def _refuse_fields(where: str, said: Mapping[str, Any], form: Mapping[str, _Check]) -> None:
+def _refuse_fields(where: str, fields: Mapping[str, Any], form: Mapping[str, _Check]) -> None:
     for name, is_right in form.items():
         optional = name.endswith("?")
         name = name.removesuffix("?")
-        if name not in said:
+        if name not in fields:
             if optional:
                 continue
             raise WireError(f"a {where} without {name!r}")
-        if not is_right(said[name]):
-            raise WireError(f"a {where} with {name!r}: {repr(said[name])[:80]}")
+        if not is_right(fields[name]):
+            raise WireError(f"a {where} with {name!r}: {repr(fields[name])[:80]}")
 
 
 def _is_text(value: Any) -> bool:
@@ -53,7 +53,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    """Whether a number of rows or bytes, or none, can be kept on record."""
+    """Return whether a value can be recorded as a number of rows or bytes, which may be None."""
     return value is None or (type(value) is int and 0 <= value <= LARGEST_COUNT)
 
 

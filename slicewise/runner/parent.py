@@ -25,15 +25,15 @@ from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receiv
 
 DEFAULT_WATCHDOG_SECONDS = 10.0
 _LONGEST_SLEEP_SECONDS = 1.0
-# A run takes some gigabytes a second where memory is there to be had.
+# A run can take some gigabytes a second if memory is free.
 _MEMORY_LOOK_SECONDS = 0.1
-# For killed processes to end in; one that hangs in the kernel may take for ever.
+# Time for killed processes to end; a process that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
 _DESCRIPTORS_PER_REQUEST = 3
 _TOO_LATE = "it was asked for too long ago"
 
 ChildMain = Callable[[str, int, int], int]
-"""Does what the operation (first argument) asks, given channel and log; returns an exit status."""
+"""Performs the operation (first argument), given channel and log; returns an exit status."""
 
 
 @dataclass
@@ -46,13 +46,13 @@ class _Runner:
     lines: LineBuffer
     limits: RunLimits
     own_user: tuple[int, int] | None = None
-    """Its user, if no other run has it."""
+    """The runner's user, if no other run has that user."""
     excess: str | None = None
-    """Of which of its limits it had more, once it was killed for that."""
+    """The sentence about the exceeded limit, once the runner was killed for it."""
 
 
 class WarmParentLoop:
-    """Forks, watches and reaps runners until the control socket is closed."""
+    """The loop that forks, watches and reaps runners until the control socket is closed."""
 
     def __init__(
         self, control: socket.socket, child_main: ChildMain, score: MemoryScore | None = None
@@ -64,19 +64,21 @@ class WarmParentLoop:
         self._runners: dict[int, _Runner] = {}
         # Killed, and not ended yet.
         self._lingering: set[int] = set()
-        # Given up for the time being; beside what lingers there may be others.
+        # Whether orphans were given up for now; there may be more than the lingering ones.
         self._are_orphans_left = False
         self._next_look = 0.0
 
     def serve(self) -> None:
-        """Returns in the parent when the worker has gone; never returns in a forked child."""
+        """Serve requests; return in the parent when the worker has gone, and never
+        return in a forked child.
+        """
         adopt_orphans()
         freeze_what_is_loaded()
         self._selector.register(self._control, selectors.EVENT_READ, None)
         while True:
             events = self._selector.select(self._pause())
-            # Before anything is read: after a stop of worker and parent together, pings that lie
-            # in the sockets must not make up for the time in which nobody watched.
+            # Before anything is read: after a stop of worker and parent together, pings in the
+            # sockets must not count for the time without a watch.
             self._kill_unwatched()
             self._kill_greedy()
             self._reap_lingering()
@@ -105,8 +107,8 @@ class WarmParentLoop:
     def _fork(self, header: Message, channel: int, log: int, status: socket.socket) -> None:
         parent = os.getpid()
         watchdog = float(header.get("watchdog") or DEFAULT_WATCHDOG_SECONDS)
-        # Until then the lease holds that the worker had when it asked. Another attempt may be at
-        # work where all of them were stopped in between.
+        # The lease that the worker had at its request holds until then. Another attempt may be
+        # active if all processes were stopped in between.
         not_after = float(header.get("not_after") or math.inf)
         if time.monotonic() > not_after:
             _refuse(status, _TOO_LATE)
@@ -141,7 +143,7 @@ class WarmParentLoop:
         _tell(status, {"type": "started", "pid": pid})
 
     def _hear(self, runner: _Runner) -> None:
-        """A ping, or the end of the worker's interest."""
+        """Read pings of the worker; kill the runner when the worker has closed the socket."""
         if runner.status.fileno() < 0:
             return  # reaped in the same round
         try:
@@ -164,16 +166,18 @@ class WarmParentLoop:
                 kill_group(runner.pid)
 
     def _pause(self) -> float:
-        has_memory_limits = any(one.limits.memory is not None for one in self._runners.values())
+        has_memory_limits = any(
+            runner.limits.memory is not None for runner in self._runners.values()
+        )
         return _MEMORY_LOOK_SECONDS if has_memory_limits else _LONGEST_SLEEP_SECONDS
 
     def _kill_greedy(self) -> None:
-        """Kill runs that have more than their limits allow."""
+        """Kill runs that exceed their limits."""
         now = time.monotonic()
         if not self._runners or now < self._next_look:
             return
         self._next_look = now + self._pause()
-        # What gave up being adopted by its run would be counted with none.
+        # A process that is no longer adopted by its run would be counted for no run.
         self._end_orphans()
         for runner in self._runners.values():
             if runner.excess is None:
@@ -182,7 +186,7 @@ class WarmParentLoop:
                 kill_group(runner.pid)
 
     def _reap(self, runner: _Runner) -> None:
-        # The group is killed while its leader is a zombie: its number cannot be another's yet.
+        # The group is killed while its leader is a zombie: no other group can have its number yet.
         kill_group(runner.pid)
         _, wait_status = os.waitpid(runner.pid, 0)
         del self._runners[runner.pid]
@@ -191,15 +195,15 @@ class WarmParentLoop:
         if runner.status in self._selector.get_map():
             self._selector.unregister(runner.status)
         code = os.waitstatus_to_exitcode(wait_status)
-        ended = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
+        exit_message = {"type": "exited", "status": code, "signal": -code if code < 0 else None}
         if runner.excess is not None:
-            ended["excess"] = runner.excess
+            exit_message["excess"] = runner.excess
         if runner.own_user is None:
             self._end_orphans()
         else:
-            # All of a user at once: what forks for ever outruns what ends orphans one by one.
-            ended["is_user_gone"] = self._end_user(runner.own_user)
-        _tell(runner.status, ended)
+            # All processes of a user at once: one that forks for ever outruns a loop over orphans.
+            exit_message["is_user_gone"] = self._end_user(runner.own_user)
+        _tell(runner.status, exit_message)
         runner.status.close()
 
     def _end_for(self, user: tuple[int, int], status: socket.socket) -> None:
@@ -209,9 +213,7 @@ class WarmParentLoop:
         status.close()
 
     def _end_user(self, user: tuple[int, int]) -> bool:
-        """Kill all processes of a user, wherever they detached themselves to; return whether none
-        is left.
-        """
+        """Kill all processes of a user, even detached ones; return whether none is left."""
         patience = time.monotonic() + _ORPHAN_SECONDS
         while not end_all_of(user) or has_processes(user[0]):
             self._end_orphans()
@@ -222,41 +224,42 @@ class WarmParentLoop:
         return True
 
     def _end_orphans(self) -> None:
-        """Kills what ended runners left behind in process groups of its own, generation by one.
+        """Kill processes that ended runners left behind in other process groups,
+        generation by generation.
 
-        Runners adopt what their run leaves behind while they live, so that no child here that is
-        not a runner belongs to a run that goes on.
+        Runners adopt the orphans of their run while they live, so that each child of this process
+        that is no runner belongs to a run that has ended.
         """
         patience = time.monotonic() + _ORPHAN_SECONDS
         self._are_orphans_left = False
         while orphans := set(children()) - self._runners.keys() - self._lingering:
             for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
-            ended = {pid for pid in orphans if _has_ended(pid)}
+            ended_pids = {pid for pid in orphans if _has_ended(pid)}
             if time.monotonic() > patience:
-                # It waits in the kernel, as for a file server that is gone, or is always followed
-                # by others: nothing else here may wait for that.
-                self._lingering |= orphans - ended
+                # An orphan waits in the kernel, as for a lost file server, or is always followed by
+                # others: no other work may wait for that.
+                self._lingering |= orphans - ended_pids
                 self._are_orphans_left = True
                 return
-            if not ended:
+            if not ended_pids:
                 time.sleep(_ORPHAN_LOOK_SECONDS)
 
     def _reap_lingering(self) -> None:
-        """Reap what has ended since; with it goes what it has left behind itself."""
-        ended = {pid for pid in self._lingering if _has_ended(pid)}
-        if ended or self._are_orphans_left:
-            self._lingering -= ended
+        """Reap lingering processes that have ended, and end the orphans left behind."""
+        ended_pids = {pid for pid in self._lingering if _has_ended(pid)}
+        if ended_pids or self._are_orphans_left:
+            self._lingering -= ended_pids
             self._end_orphans()
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a child has ended; one that has is reaped."""
+    """Return whether a child has ended; an ended child is reaped."""
     return os.waitpid(pid, os.WNOHANG)[0] == pid
 
 
 def _end_too_late(channel: int) -> NoReturn:
-    """In the forked process, where it was stopped before it could begin: no fault of the code."""
+    """End a forked process that was stopped until its request was too old: no fault of the code."""
     failed = {"type": "failed", "kind": "platform", "error": _TOO_LATE, "traceback": ""}
     try:
         os.write(channel, encode(failed | {"partition": None}))
@@ -271,7 +274,7 @@ def _run_child(
     log: int,
     user: tuple[int, int] | None,
 ) -> NoReturn:
-    """In the forked process: becomes the runner, and never returns."""
+    """Turn the forked process into the runner, and never return."""
     status = 1
     try:
         from slicewise.runner.child import become_runner
@@ -283,16 +286,19 @@ def _run_child(
 
 
 def _try_setpgid(pid: int) -> None:
-    """Done on both sides of the fork, so that it has happened whichever is first."""
+    """Make a child the leader of a process group.
+
+    Called on both sides of the fork, so that the group exists whichever side is first.
+    """
     try:
         os.setpgid(pid, pid)
     except (ProcessLookupError, PermissionError):
         return  # it has ended already
 
 
-def _refuse(status: socket.socket, why: str) -> None:
-    """Tell that no runner was forked."""
-    _tell(status, {"type": "exited", "status": 1, "signal": None, "error": why})
+def _refuse(status: socket.socket, reason: str) -> None:
+    """Tell the worker that no runner was forked."""
+    _tell(status, {"type": "exited", "status": 1, "signal": None, "error": reason})
     status.close()
 
 
@@ -300,4 +306,4 @@ def _tell(status: socket.socket, message: Message) -> None:
     try:
         status.send(encode(message))
     except (BlockingIOError, BrokenPipeError, ConnectionError):
-        return  # the worker has gone, and with it whoever wanted to know
+        return  # the worker has gone, and the message has no receiver

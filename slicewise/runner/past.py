@@ -1,4 +1,4 @@
-"""Partitions that were made before a run, asked for page by page."""
+"""Partitions that were materialized before a run, requested page by page."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +14,9 @@ PAST_PARTITIONS = "past_partitions"
 def past_keys(
     worker: Channel, definition: PartitionDefinition | None
 ) -> Callable[[], Iterator[Any]]:
-    """A function that goes through the past once more each time it is called."""
+    """Return a function that iterates over the past partitions, from the first at each call."""
 
-    def each() -> Iterator[Any]:
+    def iterate_keys() -> Iterator[Any]:
         after = None
         while True:
             page = worker.ask(PAST_PARTITIONS, after=after)
@@ -24,9 +24,9 @@ def past_keys(
                 try:
                     yield read_key(definition, content)
                 except PartitionKeyError:
-                    continue  # made under other bounds than the definition has now
+                    continue  # materialized under earlier bounds of the definition
             after = page["next"]
             if after is None:
                 return
 
-    return each
+    return iterate_keys

@@ -1,4 +1,4 @@
-"""What Linux offers to keep processes from outliving the ones they work for, and apart."""
+"""Means of Linux to end processes with the processes that need them, and to isolate processes."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _SET_CHILD_SUBREAPER = 36
 _SET_NO_NEW_PRIVILEGES = 38
 _KILL, _SETGID, _SETUID = 5, 6, 7
 _HIGHEST_CAPABILITY = 63
-# To become a user and to signal takes a millisecond; a machine that is busy takes longer.
+# To become a user and to signal takes a millisecond, on a busy machine longer.
 _END_ALL_SECONDS = 0.1
 _CAPABILITY_VERSION = 0x20080522
 
@@ -23,9 +23,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Has the kernel kill this process when the thread that started it ends.
+    """Have the kernel kill this process when the thread that started it ends.
 
-    Ends at once when that has happened already.
+    Ends this process at once if that has happened already.
     """
     _prctl(_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
@@ -33,18 +33,20 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of descendants whose own parent ends, however they detached."""
+    """Make this process the parent of descendants whose own parent ends, even of detached ones."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def renounce_privileges() -> None:
-    """No program that this process or its descendants start gives them another user's rights."""
+    """Forbid that programs which this process or its descendants start get another user's
+    rights.
+    """
     _prctl(_SET_NO_NEW_PRIVILEGES, 1)
 
 
 def hide_from_others() -> None:
-    """Nobody but root looks into this process's memory, environment and descriptors, nor does one
-    of the same user.
+    """Hide this process's memory, environment and descriptors from all users but root, and from
+    other processes of the same user.
 
     Holds until the process starts another program or becomes another user.
     """
@@ -52,23 +54,27 @@ def hide_from_others() -> None:
 
 
 def keep_only_rights_over_users() -> None:
-    """Of root's rights keep those to become another user and to end processes of other users."""
+    """Give up root's rights, except the rights to become another user and to
+    end other users' processes.
+    """
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     # Effective, permitted and inheritable ones: the lower halves, then the upper ones.
     sets = (ctypes.c_uint32 * 6)()
     _check(_libc.capget(header, sets), "capget")
-    kept = sets[1] & (1 << _KILL | 1 << _SETGID | 1 << _SETUID)
+    kept_rights = sets[1] & (1 << _KILL | 1 << _SETGID | 1 << _SETUID)
     for number in range(_HIGHEST_CAPABILITY + 1):
-        if not kept >> number & 1:
-            # Without the right to do so: then nothing that this process starts gets more than it.
+        if not kept_rights >> number & 1:
+            # Fails without the right to do so: then no program started here gets more rights.
             _libc.prctl(_DROP_BOUNDING, ctypes.c_ulong(number), 0, 0, 0)
-    _check(_libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)), "capset")
+    _check(
+        _libc.capset(header, (ctypes.c_uint32 * 6)(kept_rights, kept_rights, 0, 0, 0, 0)), "capset"
+    )
 
 
 def become(user: tuple[int, int]) -> None:
-    """Become this user and group, and nothing else, for good.
+    """Change to this user and group, and to nothing else, for good.
 
-    What `die_with_parent` and `hide_from_others` have said is to be said again.
+    `die_with_parent` and `hide_from_others` have to be called again.
     """
     uid, gid = user
     if uid <= 0 or gid < 0:
@@ -83,9 +89,10 @@ def become(user: tuple[int, int]) -> None:
 def end_all_of(user: tuple[int, int]) -> bool:
     """Kill all processes of a user; return whether that was done.
 
-    In one step of the kernel, so that none of them outruns it by forking: a child becomes that
-    user, and may then signal nothing but the user's processes. One of them may kill or stop the
-    child first: it is not waited for longer than that takes. Whoever asks may try again.
+    Done in one step of the kernel, so that no process escapes by forking: a child becomes that
+    user, and may then signal nothing but the user's processes. A process of the user may kill or
+    stop the child first: the child is awaited no longer than the signal takes. The caller may try
+    again.
     """
     pid = os.fork()
     if pid == 0:
@@ -100,13 +107,15 @@ def end_all_of(user: tuple[int, int]) -> bool:
     ended_with = _status_within(pid, _END_ALL_SECONDS)
     if ended_with is None:
         os.kill(pid, signal.SIGKILL)
-        # One that does not end even so is this process's child still, as orphans are.
+        # A child that does not end even so stays a child of this process, as orphans do.
         _status_within(pid, _END_ALL_SECONDS)
     return ended_with == 0
 
 
 def _status_within(pid: int, seconds: float) -> int | None:
-    """The status by which a child has ended, which is reaped; None if it goes on, or is stopped."""
+    """Return the status of a child that ends in time, and reap the child; None for any
+    other child.
+    """
     descriptor = os.pidfd_open(pid)
     try:
         ends = select.poll()
@@ -114,15 +123,15 @@ def _status_within(pid: int, seconds: float) -> int | None:
         ends.poll(seconds * 1000)
     finally:
         os.close(descriptor)
-    ended, status = os.waitpid(pid, os.WNOHANG)
-    return status if ended else None
+    ended_pid, status = os.waitpid(pid, os.WNOHANG)
+    return status if ended_pid else None
 
 
 def has_processes(uid: int) -> bool:
-    """Whether a process of a user is there that has not ended."""
+    """Return whether a user has a process that has not ended."""
     with os.scandir("/proc") as entries:
         for entry in entries:
-            with suppress(OSError):  # it has gone meanwhile
+            with suppress(OSError):  # the process has ended meanwhile
                 if entry.name.isdecimal() and entry.stat().st_uid == uid:
                     state = Path(entry.path, "stat").read_text().rpartition(")")[2].split()[0]
                     if state not in "ZX":
@@ -138,21 +147,21 @@ def _effective_capabilities() -> int:
 
 
 class MemoryScore:
-    """How soon the kernel ends this process where memory is short.
+    """The score by which the kernel selects a process to end when memory is short.
 
-    Made before `hide_from_others`, after which a process may not say so of itself any more.
+    Created before `hide_from_others`, after which a process may not set its score any more.
     """
 
     def __init__(self) -> None:
         self._file: int | None = None
-        with suppress(OSError):  # where it may not be said, all are alike
+        with suppress(OSError):  # where the score may not be set, all processes are alike
             self._file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
             self._own = os.read(self._file, 16)
 
     @contextmanager
     def highest(self) -> Iterator[None]:
-        """What is forked within the block, and its descendants, end before the worker that others
-        depend on.
+        """Let processes that are forked within the block, and their descendants, end before the
+        worker, on which others depend.
         """
         self._set(b"1000")
         try:
@@ -167,13 +176,13 @@ class MemoryScore:
 
 
 def children() -> list[int]:
-    """The processes whose parent is this one."""
+    """Return the ids of the processes whose parent is this one."""
     pid = os.getpid()
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def kill_group(pid: int) -> None:
-    """Kills a process group and its leader; nothing happens if they are gone."""
+    """Kill a process group and its leader; do nothing if both are gone."""
     for kill in (os.killpg, os.kill):
         try:
             kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What is on record of upstream partitions, asked for page by page."""
+"""Records of partitions, requested from the worker page by page."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -12,21 +12,21 @@ _PAGE = 250
 
 
 def records_of(worker: Channel, asset: str) -> Records:
-    """Return a function that asks the worker of what is on record of partitions of an asset."""
+    """Return a function that asks the worker for the records of partitions of an asset."""
 
     def ask(keys: Sequence[str]) -> Mapping[str, Recorded]:
-        found: dict[str, Recorded] = {}
+        records: dict[str, Recorded] = {}
         for start in range(0, len(keys), _PAGE):
             page = list(keys[start : start + _PAGE])
             answer = worker.ask(RECORDED, asset=asset, keys=page)["recorded"]
-            found |= {key: Recorded.from_json(content) for key, content in answer.items()}
-        return found
+            records |= {key: Recorded.from_json(content) for key, content in answer.items()}
+        return records
 
     return ask
 
 
 def present_keys(worker: Channel, asset: str) -> Callable[[Sequence[str]], Collection[str]]:
-    """Return a function that asks the worker which partitions of an own asset have been made."""
+    """Return a function that asks the worker which partitions of an outlet are materialized."""
 
     def ask(keys: Sequence[str]) -> Collection[str]:
         present: list[str] = []

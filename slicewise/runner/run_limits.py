@@ -1,8 +1,8 @@
-"""What one run may take of its host: memory, processes, open files.
+"""The limits of one run on its host: memory, processes, open files.
 
-The kernel counts files for each process and processes for each user, and its own limit of memory
-counts what a process has reserved, of which Java and Arrow reserve much that they never use. So the
-warm parent adds up what the processes of a run have in memory, and ends a run that has too much.
+The kernel counts files for each process and processes for each user, and the kernel's own limit of
+memory counts reserved memory, of which Java and Arrow reserve much that they never use. So the warm
+parent adds up the memory in use by the processes of a run, and ends a run that exceeds its limit.
 """
 
 import errno
@@ -25,18 +25,18 @@ _KIBIBYTES = ("RssAnon", "RssShmem", "VmSwap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """Limits of one run; None is no limit."""
+    """The limits of one run; None is no limit."""
 
     memory: int | None = None
     memory_by: str = ""
-    """Who says so: MEMORY_OPTION, or a setting."""
+    """The origin of the limit of memory: MEMORY_OPTION, or a setting."""
     processes: int | None = None
     """Threads count as processes do."""
     open_files: int | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any] | None) -> Self:
-        """Return the limits that `to_json` has written; none without."""
+        """Return the limits that `to_json` has written; no limits for None."""
         return cls(**(facts or {}))
 
     def to_json(self) -> dict[str, Any]:
@@ -44,9 +44,10 @@ class RunLimits:
         return asdict(self)
 
     def impose(self, *, is_only_user: bool) -> None:
-        """Have the kernel limit this process and its descendants as far as it can.
+        """Have the kernel limit this process and its descendants as far as the kernel can.
 
-        It counts processes by user: ``is_only_user`` says that no other run has this one's.
+        The kernel counts processes by user: ``is_only_user`` says that no other run has this
+        process's user.
         """
         _lower(resource.RLIMIT_CORE, 0)
         _lower(resource.RLIMIT_NOFILE, self.open_files)
@@ -54,16 +55,16 @@ class RunLimits:
             _lower(resource.RLIMIT_NPROC, self.processes)
 
     def excess(self, pid: int) -> str | None:
-        """Return the sentence for a run that has more than its limit, by the process that it began
-        with; None for any other one.
+        """Return a sentence about the limit that a run exceeds, given the run's first process; None
+        if the run is within its limits.
         """
         if self.memory is None and self.processes is None:
             return None
         memory = threads = 0
         for process in descent(pid):
-            of_process = _measured(process)
-            memory += of_process[0]
-            threads += of_process[1]
+            usage = _usage(process)
+            memory += usage[0]
+            threads += usage[1]
         if self.memory is not None and memory > self.memory:
             return (
                 f"The run had {memory_text(memory)} in memory, and its limit is"
@@ -77,9 +78,10 @@ class RunLimits:
         return None
 
     def advice(self, error: BaseException) -> str | None:
-        """Return the sentence for an error that comes of a limit of the kernel's; None for others.
+        """Return a sentence for an error that is due to one of the kernel's
+        limits; None for other errors.
 
-        Without it the error tells of a number that nobody has heard of.
+        Without the sentence the error shows a number that no user knows.
         """
         number = getattr(error, "errno", None) if isinstance(error, OSError) else None
         if number == errno.EMFILE and self.open_files is not None:
@@ -98,25 +100,27 @@ class RunLimits:
 
 
 def descent(pid: int) -> Iterator[int]:
-    """The process and its descendants; those that end meanwhile may be left out."""
-    found = [pid]
-    while found:
-        process = found.pop()
+    """Yield the process and its descendants; a process that ends meanwhile may be left out."""
+    pending = [pid]
+    while pending:
+        process = pending.pop()
         yield process
         try:
             tasks = os.listdir(f"/proc/{process}/task")
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         for task in tasks:
             try:
-                said = Path(f"/proc/{process}/task/{task}/children").read_text()
+                child_ids = Path(f"/proc/{process}/task/{task}/children").read_text()
             except OSError:
                 continue
-            found += map(int, said.split())
+            pending += map(int, child_ids.split())
 
 
-def _measured(pid: int) -> tuple[int, int]:
-    """Bytes in memory or swapped out that are not of files, and number of threads."""
+def _usage(pid: int) -> tuple[int, int]:
+    """Return (bytes, threads): memory in use or swapped out without files,
+    and the number of threads.
+    """
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

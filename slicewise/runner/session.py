@@ -16,7 +16,7 @@ SUBMIT = "submit"
 
 
 class NoSparkError(RuntimeError):
-    """Spark was asked for in a run that has none."""
+    """A run without Spark has asked for a Spark session."""
 
 
 def _stop_nothing() -> None:
@@ -24,12 +24,12 @@ def _stop_nothing() -> None:
 
 
 def is_submitted(request: Message) -> bool:
-    """Whether the run is made by a Spark application of its own, not by a server."""
+    """Return whether a Spark application executes the run, and not a shared server."""
     return (request.get("spark") or {}).get("engine") == SUBMIT
 
 
 class LazySession:
-    """The session, opened when it is first asked for; one's own application is there before."""
+    """A Spark session that is opened at the first use; a submitted application exists before."""
 
     def __init__(self, request: Message, worker: Channel) -> None:
         self._facts: Mapping[str, Any] | None = request.get("spark")
@@ -37,21 +37,23 @@ class LazySession:
         self._worker = worker
         self._session: SparkSession | ClassicSession | None = None
         self.conf: Mapping[str, str] = {}
-        """What the asset asks of a session. An application is told when it is submitted."""
+        """The asset's Spark options. An application gets the options when it is submitted."""
 
     def prepare(self) -> None:
-        """What must be so before a definition file is imported: it may make columns at its top."""
+        """Prepare for the import of a definition file, which may create columns at the top
+        level.
+        """
         if self._is_submitted:
             self.get()
         elif self._facts is not None:
             spark.use_connect()
 
     def get(self) -> Any:
-        """Raises NoSparkError when the run was given no Spark."""
+        """Return the session, opened if need be. Raises NoSparkError in a run without Spark."""
         if self._session is None:
             if self._facts is None:
                 raise NoSparkError("this run was given no Spark server")
-            # Said before: whoever ends this run knows then that there may be a session to end.
+            # Sent first: a worker that ends this run knows then that there may be a session to end.
             self._worker.say({"type": "spark", "application_id": None, "ui": None})
             self._session, ui = self._opened(self._facts)
             # So a session that is closed during a run was closed by Spark: its server is gone.
@@ -61,7 +63,7 @@ class LazySession:
         return self._session
 
     def close(self) -> None:
-        """Gives the session's memory on the server back, or ends the application."""
+        """Free the session's memory on the server, or end the application."""
         if self._session is not None:
             vars(self._session).pop("stop", None)
             spark.close_session(self._session)
@@ -69,7 +71,9 @@ class LazySession:
     def _opened(
         self, facts: Mapping[str, Any]
     ) -> tuple["SparkSession | ClassicSession", str | None]:
-        """The session, and where its own pages are if it has any."""
+        """Return (session, address): the opened session, and the address of
+        the session's pages or None.
+        """
         if self._is_submitted:
             application = spark.open_application(facts.get("tag"))
             return application, spark.application_ui(application)

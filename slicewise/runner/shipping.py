@@ -1,4 +1,4 @@
-"""What spark-submit sends along: the SDK and a bundle as archives that Python imports from."""
+"""The archives that spark-submit sends along: the SDK and a bundle, for Python to import from."""
 
 import hashlib
 import os
@@ -13,11 +13,12 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def sdk_archive(cache: Path, place: Path | None = None) -> Path:
-    """An archive of this package, made once for each state of its files and version of Python.
+    """Return an archive of this package, created once for each state of the
+    files and version of Python.
 
-    It holds compiled files, for the Python that makes it, beside the sources, for all others:
-    compiling takes longer than all else that a driver does before it begins. ``place`` is the
-    folder that the archive is read from, if that is another one.
+    The archive contains compiled files, for the Python that creates the archive, beside the
+    sources, for all other versions: compiling takes longer than all other steps of a driver before
+    the run. ``place`` is the folder that the archive is read from, if that is another one.
     """
     sources = sorted(_PACKAGE.rglob("*.py"))
     archive = cache / f"slicewise-{_digest(sources)}.zip"
@@ -34,7 +35,7 @@ def sdk_archive(cache: Path, place: Path | None = None) -> Path:
 
 
 def bundle_archive(cache: Path, root: Path, digest: str) -> Path:
-    """An archive of an unpacked bundle version, made once."""
+    """Return an archive of an unpacked bundle version, created once."""
     archive = cache / f"bundle-{digest[:16]}.zip"
     if not archive.exists():
         with _Unfinished(archive) as out:
@@ -46,16 +47,18 @@ def bundle_archive(cache: Path, root: Path, digest: str) -> Path:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """A file of an archive that says nothing of time: the same files make the same archive."""
-    found = zipfile.ZipInfo(name)
-    found.compress_type, found.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-    return found
+    """Return an archive's entry without a time: the same files make the same archive."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+    return entry
 
 
-def _compile(source: Path, place: str, target: Path) -> None:
-    # Unchecked: times in an archive are rounded, and the name of the archive says what is in it.
+def _compile(source: Path, shown_path: str, target: Path) -> None:
+    # Unchecked: times in an archive are rounded, and the archive's name identifies its content.
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(source), str(target), dfile=place, doraise=True, invalidation_mode=mode)
+    py_compile.compile(
+        str(source), str(target), dfile=shown_path, doraise=True, invalidation_mode=mode
+    )
 
 
 def _digest(sources: Iterable[Path]) -> str:
@@ -67,7 +70,9 @@ def _digest(sources: Iterable[Path]) -> str:
 
 
 class _Unfinished:
-    """Several processes may make the same archive at once; it appears whole or not at all."""
+    """An archive that is being written: several processes may write it at
+    once, and it appears whole.
+    """
 
     def __init__(self, archive: Path) -> None:
         self._archive = archive

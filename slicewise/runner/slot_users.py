@@ -1,9 +1,8 @@
-"""A user of its own for each run: numbers of a range that need no names, shared by all workers of a
-host.
+"""Users for single runs: numbers of a range that need no names, shared by all workers of a host.
 
-Who holds the lock on a number's file has the number. The kernel frees the lock with the process
-that holds it, so what a crash has left behind, processes and files, is ended and removed by whoever
-takes the number next, before anything runs under it.
+The process that holds the lock on a number's file has the number. The kernel frees the lock with
+that process, so the remains of a crash, processes and files, are ended and removed by the process
+that takes the number next, before any program runs under it.
 """
 
 import fcntl
@@ -19,7 +18,7 @@ _IN_USE = b"1"
 _REMOVE = ("/bin/rm", "-rf", "--one-file-system", "--")
 
 EndAll = Callable[[tuple[int, int]], bool]
-"""Ends all processes of a user; whether none is left."""
+"""Ends all processes of a user; returns whether none is left."""
 
 
 class NoFreeUserError(Exception):
@@ -29,8 +28,8 @@ class NoFreeUserError(Exception):
 class SlotUsers:
     """The users of a range; safe to use from several threads and processes.
 
-    ``folder`` is a folder of the worker's own that others may pass through. All of the users have
-    the group ``gid``.
+    ``folder`` is a folder of the worker's own that other users may pass through. All users of the
+    range have the group ``gid``.
     """
 
     def __init__(self, uids: Sequence[int], gid: int, folder: Path) -> None:
@@ -39,14 +38,14 @@ class SlotUsers:
 
     @property
     def first(self) -> tuple[int, int]:
-        """The first of the users, and the group of all."""
+        """The first of the users, and the group of all users."""
         return self._uids[0], self._gid
 
     def claim(self, end_all: EndAll) -> "Claim":
-        """Take a user that no other run has, with an empty home. Raises NoFreeUserError."""
+        """Claim a user that no other run has, with an empty home. Raises NoFreeUserError."""
         first = next(self._turn)
-        for place in range(len(self._uids)):
-            uid = self._uids[(first + place) % len(self._uids)]
+        for offset in range(len(self._uids)):
+            uid = self._uids[(first + offset) % len(self._uids)]
             claim = self._claim(uid, end_all)
             if claim is not None:
                 return claim
@@ -73,15 +72,17 @@ class SlotUsers:
 
 
 class Claim:
-    """A user that one run has."""
+    """The claim of one run to a user."""
 
     def __init__(self, user: tuple[int, int], home: Path, lock: int) -> None:
         self.user, self.home = user, home
-        # A file and no number: forgotten, it is closed.
+        # A file and no descriptor: a file without references is closed.
         self._lock = os.fdopen(lock, "r+b", buffering=0)
 
     def begin(self, end_all: EndAll) -> bool:
-        """Make the home, once nothing is left of an earlier run; return whether nothing is."""
+        """Create the home, once nothing is left of an earlier run; return whether nothing
+        is left.
+        """
         if self._lock.read(1) or os.path.lexists(self.home):
             if not end_all(self.user):
                 return False
@@ -92,7 +93,7 @@ class Claim:
         return True
 
     def release(self, *, is_clean: bool) -> None:
-        """Give the user back. ``is_clean`` says that no process of the user is left."""
+        """Release the user. ``is_clean`` says that no process of the user is left."""
         if self._lock.closed:
             return
         try:
@@ -103,9 +104,9 @@ class Claim:
             self.let_go()
 
     def let_go(self) -> None:
-        """Give the user back as it is: whoever takes it next sees to what is left."""
+        """Release the user as it is: the next claim removes the remains."""
         self._lock.close()
 
     def _remove_home(self) -> None:
-        # Not by Python, which gives up on folders in folders by the thousand.
+        # Not by Python, which fails on thousands of nested folders.
         subprocess.run([*_REMOVE, str(self.home)], check=True, capture_output=True)

@@ -1,9 +1,9 @@
-"""The engine ``submit``: a forked runner that starts spark-submit and keeps watch over it.
+"""The engine ``submit``: a forked runner that starts and watches spark-submit.
 
-The runner is one like any other to its worker and to the warm parent: pings, log, limits and the
-end of its process group are theirs. It makes nothing by itself. spark-submit starts a JVM, and that
-the driver (`slicewise.runner.driver`), all in the runner's process group; no descriptor survives
-that, so that the driver fetches the runner's channel by a socket in a folder of the attempt.
+The worker and the warm parent treat the runner like any other: pings, log, limits and the end of
+the process group. The runner does no work of the run. spark-submit starts a JVM, and the JVM the
+driver (`slicewise.runner.driver`), all in the runner's process group; no descriptor survives that,
+so that the driver fetches the runner's channel by a socket in a folder of the attempt.
 """
 
 import hmac
@@ -38,7 +38,9 @@ _AFTER_DRIVER_SECONDS = 30.0
 def submit_command(
     facts: Mapping[str, Any], py_files: Sequence[Path], script: Path = DRIVER
 ) -> list[str]:
-    """The command line. ``facts`` hold ``spark_home``, ``master``, ``name`` and ``conf``."""
+    """Return the command line. ``facts`` contain ``spark_home``, ``master``, ``name`` and
+    ``conf``.
+    """
     command = ["/bin/bash", f"{facts['spark_home']}/bin/spark-submit"]
     command += ["--master", facts["master"], "--deploy-mode", "client", "--name", facts["name"]]
     for name, value in facts["conf"].items():
@@ -47,32 +49,35 @@ def submit_command(
 
 
 def attempt_conf(master: str, tag: str) -> dict[str, str]:
-    """The configuration by which Kubernetes knows whose the pods of an application are."""
+    """Return the configuration that labels an application's pods in Kubernetes with the attempt."""
     if not master.startswith("k8s://"):
         return {}
     return {f"spark.kubernetes.{role}.label.{_LABEL}": tag for role in ("driver", "executor")}
 
 
 def status_command(master: str, application_id: str) -> list[str] | None:
-    """What tells the name of an application; None where what ends it can ask for its tag itself."""
+    """Return the command that shows the name of an application; None if the command that
+    ends it can select by tag.
+    """
     if master.startswith("yarn"):
         return ["yarn", "application", "-status", application_id]
     return None
 
 
 def has_name(status: str, tag: str) -> bool:
-    """Whether this is the answer about an application that was submitted under this name."""
+    """Return whether a status is of an application that was submitted under this name."""
     return tag in re.findall(r"^\s*Application-Name\s*:\s*(\S+)\s*$", status, re.MULTILINE)
 
 
 def kill_command(
     master: str, application_id: str, tag: str, conf: Mapping[str, str]
 ) -> list[str] | None:
-    """What ends an application from anywhere; None where its driver's end always ends it.
+    """Return the command that ends an application from any host; None if the
+    driver's end always does so.
 
-    The end of the driver ends the application on YARN and Kubernetes too, after some minutes where
-    the driver's host has gone. A runner says which application is its own: the tag, which only its
-    worker gives, keeps it from naming another one.
+    The end of the driver ends the application on YARN and Kubernetes too, after some minutes if the
+    driver's host has gone. The runner reports the application's id: the tag, which only the worker
+    gives, keeps a runner from naming another application.
     """
     if master.startswith("yarn"):
         return ["yarn", "application", "-kill", application_id]
@@ -82,15 +87,16 @@ def kill_command(
             server = f"https://{server}"
         namespace = conf.get("spark.kubernetes.namespace", "default")
         selector = f"spark-app-selector={application_id},{_LABEL}={tag}"
-        where = ["--server", server, "--namespace", namespace]
-        return ["kubectl", *where, "delete", "pods", "--wait=false", "--selector", selector]
+        options = ["--server", server, "--namespace", namespace]
+        return ["kubectl", *options, "delete", "pods", "--wait=false", "--selector", selector]
     return None
 
 
 def launch(request: Message, worker: Channel) -> int:
-    """Makes a run by spark-submit, to its end; the exit status. Ends by the signal that ended it.
+    """Execute a run by spark-submit to the end; return the exit status. If a signal ended
+    spark-submit, end this process by the same signal.
 
-    Its folder is the caller's to remove when this process is killed.
+    The caller removes the run's folder when this process is killed.
     """
     folder = Path(request["spark"]["folder"])
     folder.mkdir(mode=0o700, parents=True)
@@ -98,7 +104,7 @@ def launch(request: Message, worker: Channel) -> int:
         status = _submit(request, folder, worker)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    # As the shell and the JVM tell of a process that was ended by a signal.
+    # The statuses by which the shell and the JVM report a process that was ended by a signal.
     number = -status if status < 0 else status - 128
     if number in set(signal.Signals):
         os.kill(os.getpid(), number)
@@ -112,7 +118,7 @@ def _submit(request: Message, folder: Path, worker: Channel) -> int:
         driver = _hand_over(listener, process, token, request, worker)
     if driver is None:
         status = process.wait()
-        worker.say(_not_begun(status))
+        worker.say(_start_failure(status))
         return status or 1
     _wait_for_either(process, driver)
     try:
@@ -124,14 +130,14 @@ def _submit(request: Message, folder: Path, worker: Channel) -> int:
 
 def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[bytes]":
     facts = request["spark"]
-    # A copy of its own: relative paths begin here, for reading and for writing.
+    # A copy for the run alone: relative paths begin here, for reading and for writing.
     work, scratch = folder / "bundle", folder / "scratch"
     shutil.copytree(request["root"], work, copy_function=shutil.copyfile)
     scratch.mkdir()
     conf = {"spark.sql.warehouse.dir": f"file://{folder}/warehouse", **facts["conf"]}
     env = {
         **with_utf8_names(os.environ),
-        # What is left behind when all is killed, lies where somebody clears it away.
+        # Files that remain when all processes are killed are in a folder that is removed.
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={scratch}" -XX:-UsePerfData',
         "PYTHONIOENCODING": "utf-8:backslashreplace",
@@ -149,20 +155,20 @@ def _start(request: Message, folder: Path, token: str) -> "subprocess.Popen[byte
 
 
 def open_socket(folder: Path, act: str) -> socket.socket:
-    """Listens (``bind``) or connects (``connect``) at the socket of an attempt's folder.
+    """Open the socket of an attempt's folder, to listen (``bind``) or to connect (``connect``).
 
     By way of the folder's descriptor: the name of a socket has 107 bytes, a path may have more.
     """
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        getattr(found, act)(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
+        getattr(opened, act)(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
     except BaseException:
-        found.close()
+        opened.close()
         raise
     finally:
         os.close(directory)
-    return found
+    return opened
 
 
 def _listen(folder: Path) -> socket.socket:
@@ -178,32 +184,34 @@ def _hand_over(
     request: Message,
     worker: Channel,
 ) -> int | None:
-    """Gives the driver channel and request; its process id, None if the process ended before."""
-    ended = os.pidfd_open(process.pid)
+    """Give channel and request to the driver; return the driver's process id, None if
+    the process ended before.
+    """
+    process_end = os.pidfd_open(process.pid)
     try:
-        while listener.fileno() in select.select([listener.fileno(), ended], [], [])[0]:
+        while listener.fileno() in select.select([listener.fileno(), process_end], [], [])[0]:
             connection, _ = listener.accept()
             with connection:
                 connection.settimeout(_ANSWER_SECONDS)
                 try:
-                    if _knows(connection, token):
+                    if _has_token(connection, token):
                         worker.hand_over(connection)
                         connection.sendall(encode(request))
                         return _peer(connection)
                 except (OSError, WireError):
-                    continue  # whoever it was has gone
+                    continue  # the process at the other end has gone
         return None
     finally:
-        os.close(ended)
+        os.close(process_end)
 
 
-def _knows(connection: socket.socket, token: str) -> bool:
-    said = read_message(connection, HEADER_LIMIT_BYTES) or {}
-    return hmac.compare_digest(str(said.get("token")).encode(), token.encode())
+def _has_token(connection: socket.socket, token: str) -> bool:
+    message = read_message(connection, HEADER_LIMIT_BYTES) or {}
+    return hmac.compare_digest(str(message.get("token")).encode(), token.encode())
 
 
 def _peer(connection: socket.socket) -> int:
-    """The process at the other end: the first number of the kernel's three."""
+    """Return the process at the other end: the first number of the kernel's three."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(credentials[:4], "little")
 
@@ -220,7 +228,7 @@ def _wait_for_either(process: "subprocess.Popen[bytes]", driver: int) -> None:
             os.close(descriptor)
 
 
-def _not_begun(status: int) -> Message:
+def _start_failure(status: int) -> Message:
     return {
         "type": "failed",
         "kind": "platform",

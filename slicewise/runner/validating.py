@@ -1,4 +1,4 @@
-"""The validations of a run: of what it reads, before the function; of what it wrote, after it."""
+"""The validations of a run: of inlets, before the function; of outlets, after the function."""
 
 import logging
 import time
@@ -23,17 +23,17 @@ from slicewise.validations import (
 # Results are written by people's own functions too, and a message has at most a megabyte.
 _RESULTS_PER_MESSAGE = 50
 _TEXT_LENGTH = 2000
-# Each is a job of Spark.
+# Each validation of one partition is a job of Spark.
 _MOST_APART = 1000
 
 _logger = logging.getLogger("slicewise")
 
 
 class DatabaseClock:
-    """The database's clock, by which it is told when data was made.
+    """The database's clock, with which times of materialization are compared.
 
-    The worker has read it together with the monotonic clock of this host. That one says how much
-    time has passed since; by how much the host's other clock is wrong says nothing here.
+    The worker has read it together with the monotonic clock of this host, which says how much time
+    has passed since. An error of the host's other clock has no effect here.
     """
 
     def __init__(self, read: Mapping[str, Any]) -> None:
@@ -41,16 +41,18 @@ class DatabaseClock:
         self._monotonic = float(read["monotonic"])
 
     def now(self) -> datetime:
-        """Return the present, aware."""
+        """Return the present time of the database, aware."""
         return self._read_at + timedelta(seconds=time.monotonic() - self._monotonic)
 
 
 class Results(dict[str, list[ValidationResult]]):
-    """By the name of the asset."""
+    """The results of validations, by the name of the asset."""
 
 
 class Validating:
-    """Evaluates what is declared of the assets of one run, and tells the worker what was seen."""
+    """The validations of one run's assets: evaluates each, and reports the results to the
+    worker.
+    """
 
     def __init__(
         self,
@@ -62,74 +64,76 @@ class Validating:
         self._producer, self._assets, self._worker = producer, assets, worker
         self._clock = clock
 
-    def inlets(self, given: Given, request: Message) -> None:
-        """Raises ValidationFailedError where what the run reads does not pass."""
+    def inlets(self, arguments: Given, request: Message) -> None:
+        """Raise ValidationFailedError if data that the run reads does not pass."""
         declared, results = inlet_checks(self._producer, self._assets), Results()
         for name, validations in declared.items():
-            made = (request["upstreams"].get(name) or {}).get("materialized_at")
+            materialized_text = (request["upstreams"].get(name) or {}).get("materialized_at")
             results[name] = _evaluated(
                 validations,
-                partial(_read, given, name),
+                partial(_read, arguments, name),
                 now=self._clock.now(),
-                materialized_at=datetime.fromisoformat(made) if made else None,
+                materialized_at=datetime.fromisoformat(materialized_text)
+                if materialized_text
+                else None,
             )
         self._tell("inlet", results, declared)
 
-    def outlets(self, given: Given) -> None:
-        """Raises ValidationFailedError where what the run wrote does not pass.
+    def outlets(self, arguments: Given) -> None:
+        """Raise ValidationFailedError if data that the run wrote does not pass.
 
-        All that was written of an asset is one frame, whatever the number of its partitions. A run
-        that found none has nothing to be asked.
+        All written data of an asset is one frame, for any number of partitions. A run that found no
+        partitions has no data to validate.
         """
-        declared = {one.name: one.validations for one in _made_by(self._producer)}
+        declared = {asset.name: asset.validations for asset in _made_by(self._producer)}
         results = Results()
-        for own in given.outlets:
-            if declared.get(own.name) and not (own.finds_partitions and not own.staged):
+        for outlet in arguments.outlets:
+            if declared.get(outlet.name) and not (outlet.finds_partitions and not outlet.staged):
                 now = self._clock.now()
-                results[own.name] = _evaluated(
-                    declared[own.name], own.read_staged, now=now, materialized_at=now
+                results[outlet.name] = _evaluated(
+                    declared[outlet.name], outlet.read_staged, now=now, materialized_at=now
                 )
         self._tell("outlet", results, declared)
 
-    def apart(self, given: Given) -> dict[str, str]:
-        """What was written does not pass as a whole: which partitions do not pass by themselves,
-        by key text, each with the reason.
+    def apart(self, arguments: Given) -> dict[str, str]:
+        """Validate each partition by itself, after the data as a whole did not pass; return the
+        partitions that do not pass, by key text, each with the reason.
 
-        Empty where no part can be told from the rest: all fail or none does, what passes apart does
-        not pass together, or there are too many to look at one by one.
+        Empty if no partitions can be told from the rest: all fail or none does, the partitions that
+        pass alone do not pass together, or there are too many to validate one by one.
         """
-        (own,) = given.outlets
-        validations = next(one.validations for one in _made_by(self._producer))
-        now, refused = self._clock.now(), {}
-        if len(own.staged) > _MOST_APART:
-            _logger.warning("%s partitions are too many to validate one by one", len(own.staged))
+        (outlet,) = arguments.outlets
+        validations = next(asset.validations for asset in _made_by(self._producer))
+        now, reasons = self._clock.now(), {}
+        if len(outlet.staged) > _MOST_APART:
+            _logger.warning("%s partitions are too many to validate one by one", len(outlet.staged))
             return {}
-        for piece in own.staged:
-            read = partial(own.read_staged, [piece])
+        for partition in outlet.staged:
+            read = partial(outlet.read_staged, [partition])
             blocking = _blocking(_evaluated(validations, read, now=now, materialized_at=now))
             if blocking:
-                refused[piece.key] = f"It does not pass {blocking}"[:_TEXT_LENGTH]
-        rest = [piece for piece in own.staged if piece.key not in refused]
-        if not refused or not rest:
+                reasons[partition.key] = f"It does not pass {blocking}"[:_TEXT_LENGTH]
+        rest = [partition for partition in outlet.staged if partition.key not in reasons]
+        if not reasons or not rest:
             return {}
-        read = partial(own.read_staged, rest)
+        read = partial(outlet.read_staged, rest)
         together = _evaluated(validations, read, now=now, materialized_at=now)
-        return {} if _blocking(together) else refused
+        return {} if _blocking(together) else reasons
 
     def _tell(
         self, when: str, results: Results, declared: Mapping[str, Sequence[AssetValidation]]
     ) -> None:
-        for name, listed in results.items():
-            said = [
+        for name, asset_results in results.items():
+            results_json = [
                 _json(validation, result)
-                for validation, result in zip(declared[name], listed, strict=True)
+                for validation, result in zip(declared[name], asset_results, strict=True)
             ]
-            for start in range(0, len(said), _RESULTS_PER_MESSAGE):
-                page = said[start : start + _RESULTS_PER_MESSAGE]
+            for start in range(0, len(results_json), _RESULTS_PER_MESSAGE):
+                page = results_json[start : start + _RESULTS_PER_MESSAGE]
                 self._worker.say(
                     {"type": "validated", "when": when, "asset": name, "results": page}
                 )
-            for result in listed:
+            for result in asset_results:
                 if not result.passed:
                     _logger.warning("%s does not pass %s: %s", name, result.name, result.message)
         refuse_failed(results)
@@ -142,31 +146,39 @@ def _evaluated(
     now: datetime,
     materialized_at: datetime | None,
 ) -> list[ValidationResult]:
-    """The results, in order. Data is read only where one of them asks for it."""
+    """Return the results, in order. Data is read only if a validation needs the data."""
     frame = unreadable = None
     if any(validation.rule.needs_data for validation in validations):
         try:
             frame = read()
         except Exception as error:
             unreadable = error
-    asked = [one for one in validations if unreadable is None or not one.rule.needs_data]
-    results = iter(check_all(frame, asked, now=now, materialized_at=materialized_at))
+    evaluable = [
+        validation
+        for validation in validations
+        if unreadable is None or not validation.rule.needs_data
+    ]
+    results = iter(check_all(frame, evaluable, now=now, materialized_at=materialized_at))
     return [
-        not_evaluated(one, unreadable) if unreadable and one.rule.needs_data else next(results)
-        for one in validations
+        not_evaluated(validation, unreadable)
+        if unreadable and validation.rule.needs_data
+        else next(results)
+        for validation in validations
     ]
 
 
 def _blocking(results: Sequence[ValidationResult]) -> str:
-    """What stops a run, in one line; empty for nothing."""
-    found = (f"{one.name}: {one.message.splitlines()[0]}" for one in results if one.blocks)
-    return " ".join(found)
+    """Return the failures that stop a run, in one line; an empty text if there are none."""
+    sentences = (
+        f"{result.name}: {result.message.splitlines()[0]}" for result in results if result.blocks
+    )
+    return " ".join(sentences)
 
 
-def _read(given: Given, name: str) -> Any:
-    if name not in given.upstream:
+def _read(arguments: Given, name: str) -> Any:
+    if name not in arguments.upstream:
         raise LookupError(f"the server knows no asset {name!r}")
-    return given.upstream[name].read()
+    return arguments.upstream[name].read()
 
 
 def _made_by(producer: Producer) -> Sequence[Asset]:

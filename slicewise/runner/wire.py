@@ -1,4 +1,4 @@
-"""JSON lines of bounded length, and headers that carry descriptors."""
+"""Messages as JSON lines of limited length, and headers that carry descriptors."""
 
 import array
 import json
@@ -15,16 +15,16 @@ Message = dict[str, Any]
 
 
 class WireError(Exception):
-    """What came is no message: too long, not JSON, or not an object."""
+    """Received bytes are no message: too long, not JSON, or not an object."""
 
 
 def encode(message: Message) -> bytes:
-    """A message as one line."""
+    """Return a message as one line."""
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def decode(line: bytes) -> Message:
-    """The message of one line. Raises WireError."""
+    """Return the message of one line. Raises WireError."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -35,14 +35,14 @@ def decode(line: bytes) -> Message:
 
 
 class LineBuffer:
-    """Cuts a stream of bytes into messages."""
+    """A buffer that cuts a stream of bytes into messages."""
 
     def __init__(self, limit: int = MESSAGE_LIMIT_BYTES) -> None:
         self._limit = limit
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that ``data`` completes. Raises WireError."""
+        """Yield the messages that ``data`` completes. Raises WireError."""
         self._pending += data
         while (end := self._pending.find(b"\n")) >= 0:
             line = bytes(self._pending[:end])
@@ -53,7 +53,7 @@ class LineBuffer:
 
 
 def read_message(source: socket.socket, limit: int) -> Message | None:
-    """Waits for one whole message; None at the end of the stream. Raises WireError."""
+    """Wait for and return one whole message; None at the end of the stream. Raises WireError."""
     data = bytearray()
     while not data.endswith(b"\n"):
         chunk = source.recv(65536)
@@ -66,13 +66,15 @@ def read_message(source: socket.socket, limit: int) -> Message | None:
 
 
 def send_header(control: socket.socket, header: Message, descriptors: Sequence[int]) -> None:
-    """Sends a header and descriptors in one datagram of the control socket."""
+    """Send a header and descriptors in one datagram of the control socket."""
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
     control.sendmsg([encode(header)], [rights])
 
 
 def receive_header(control: socket.socket, most: int) -> tuple[Message, list[int]] | None:
-    """The next header with its descriptors, none of them inheritable; None at the end."""
+    """Return the next (header, descriptors), with no descriptor inheritable; None
+    at the end of the stream.
+    """
     data, descriptors, _, _ = socket.recv_fds(control, HEADER_LIMIT_BYTES, most)
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)

@@ -1,4 +1,4 @@
-"""What a runner does for one run: bundle, definition, function, data, report."""
+"""The work of a runner for one run: bundle, definition, function, data, report."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,17 +27,17 @@ _ERROR_LENGTH = 950
 
 
 def perform(request: Message, worker: Channel) -> int:
-    """Makes the partitions of one run, and says how it went; the exit status.
+    """Materialize the partitions of one run, and report the end; return the exit status.
 
-    Whatever goes wrong before the definition is imported is the platform's failure.
+    Any failure before the definition file is imported is the platform's.
     """
     root = bundle_root(request)
     session = LazySession(request, worker)
     try:
         with importable(root):
             session.prepare()
-            given, unmade = _make(request, root, session, worker)
-            _report(given, unmade, worker)
+            arguments, unmade = _make(request, root, session, worker)
+            _report(arguments, unmade, worker)
             if unmade.error is not None:
                 raise unmade.error
     except KeyboardInterrupt:
@@ -45,7 +45,7 @@ def perform(request: Message, worker: Channel) -> int:
     except BaseException as error:
         failure = _failure(error, root, request)
         worker.say(failure)
-        if failure["kind"] != "platform":  # a server that is gone would be waited for
+        if failure["kind"] != "platform":  # the session would wait for a lost server
             session.close()
         return 1
     worker.say({"type": "finished"})
@@ -54,19 +54,20 @@ def perform(request: Message, worker: Channel) -> int:
 
 
 def bundle_root(request: Message) -> Path:
-    """The folder of the bundle version, as the worker has unpacked it."""
+    """Return the folder of the bundle version, as the worker has unpacked it."""
     return Path(request["root"]).resolve()
 
 
 def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, Asset]]:
-    """Imports the definition file: whose function the run calls, and all assets that it declares.
+    """Import the definition file; return (producer, assets): the producer whose function the run
+    calls, and all assets of the file.
 
-    Raises LookupError, and whatever the file raises.
+    Raises LookupError, and any error that the file raises.
     """
     file, name = str(request["file"]), str(request["asset"])
     with collecting(Registry(root)) as registry:
         import_file(root, file)
-        # What an asset that something else writes says of its data stands in a file of its own.
+        # An asset that another program writes may be declared, with facts on its data, elsewhere.
         for facts in request.get("upstreams", {}).values():
             if facts.get("declared_in"):
                 import_file(root, str(facts["declared_in"]))
@@ -82,66 +83,72 @@ def _make(
 ) -> tuple[Given, Unmade]:
     producer, imported = find_producer(request, root)
     session.conf = producer.options.spark_conf
-    given = Given(request, producer, imported, session, worker)
+    arguments = Given(request, producer, imported, session, worker)
     validating = Validating(producer, imported, worker, DatabaseClock(request["clock"]))
-    validating.inlets(given, request)
+    validating.inlets(arguments, request)
 
     def write() -> None:
-        returned = invoke(producer, given.context, given.own, given.upstream, session.get)
-        keep(producer, given.own, returned)
+        returned = invoke(
+            producer, arguments.context, arguments.own, arguments.upstream, session.get
+        )
+        keep(producer, arguments.own, returned)
 
-    return given, make(producer, given, validating, write)
+    return arguments, make(producer, arguments, validating, write)
 
 
-def _report(given: Given, unmade: Unmade, worker: Channel) -> None:
-    """Says what is staged, left unmade, and found; how it ended is said last, after all of it."""
+def _report(arguments: Given, unmade: Unmade, worker: Channel) -> None:
+    """Report staged, unmaterialized and discovered partitions; the end of the
+    run comes after all of them.
+    """
     unmade.tell(worker)
-    for own in given.outlets:
-        pieces = [piece for piece in own.staged if piece.key not in unmade.reasons]
-        staged = [piece.to_json() for piece in pieces]
+    for outlet in arguments.outlets:
+        partitions = [
+            partition for partition in outlet.staged if partition.key not in unmade.reasons
+        ]
+        staged = [partition.to_json() for partition in partitions]
         for start in range(0, len(staged), _PARTITIONS_PER_MESSAGE):
             worker.say(
                 {
                     "type": "staged",
-                    "asset": own.name,
-                    "root": str(own.canonical_uri),
-                    "staging": own.staging,
+                    "asset": outlet.name,
+                    "root": str(outlet.canonical_uri),
+                    "staging": outlet.staging,
                     "partitions": staged[start : start + _PARTITIONS_PER_MESSAGE],
                 }
             )
-    for name, keys in given.discoveries.sets().items():
-        found = [key_to_json(key) for key in keys]
-        for start in range(0, len(found), _PARTITIONS_PER_MESSAGE):
-            page = found[start : start + _PARTITIONS_PER_MESSAGE]
+    for name, keys in arguments.discoveries.sets().items():
+        keys_json = [key_to_json(key) for key in keys]
+        for start in range(0, len(keys_json), _PARTITIONS_PER_MESSAGE):
+            page = keys_json[start : start + _PARTITIONS_PER_MESSAGE]
             worker.say({"type": "discovered", "set": name, "keys": page})
 
 
 def _failure(error: BaseException, root: Path, request: Message) -> Message:
     keys = request["partitions"]
-    by_data = isinstance(error, ValidationFailedError)  # whose sentence says it all
-    said = _shortened(error) if by_data else one_line(error)
+    by_data = isinstance(error, ValidationFailedError)  # whose sentence is complete
+    sentence = _shortened(error) if by_data else one_line(error)
     limits = RunLimits.of(request.get("limits"))
     advice = (spark.engine_advice(error), spark.write_cause(error), limits.advice(error))
-    for more in filter(None, advice):
-        error.add_note(more)
-        said = f"{said} {more}"
+    for note in filter(None, advice):
+        error.add_note(note)
+        sentence = f"{sentence} {note}"
     return {
         "type": "failed",
         "kind": _kind(error),
-        "error": said,
+        "error": sentence,
         "traceback": "" if by_data else user_traceback(error, root),
         "partition": keys[0] if len(keys) == 1 and request["partition"] is not None else None,
     }
 
 
 def _kind(error: BaseException) -> str:
-    """Return whose failure it is: the data's, the platform's or the code's."""
+    """Return the origin of a failure: the data, the platform or the code."""
     if isinstance(error, LostDataError):
         return "data"
     return "platform" if is_platform_failure(error) else "code"
 
 
 def _shortened(error: BaseException) -> str:
-    """The first validation that failed, and how many more."""
+    """Return the first validation that failed, and the number of the others."""
     first, *more = str(error).splitlines()
     return first[:_ERROR_LENGTH] + (f" (And {len(more)} more.)" if more else "")

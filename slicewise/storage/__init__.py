@@ -1,4 +1,4 @@
-"""How partitions lie on a file system, and how new ones take the place of old ones.
+"""Partitions on a file system, and the publication of new partitions in place of old ones.
 
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """

@@ -1,34 +1,34 @@
-"""Why data could not be put in place."""
+"""The errors of publishing and staging."""
 
 import errno
 from pathlib import Path
 
 
 class StorageError(Exception):
-    """Data could not be put in place; the message says which and why."""
+    """Data could not be published; the message names the data and the reason."""
 
 
 class StagingLostError(StorageError):
-    """What an attempt staged is gone: somebody else took the run over, or discarded it."""
+    """An attempt's staged data is gone: another process discarded it, or took the run over."""
 
 
 class UnfitPlaceError(StorageError):
-    """What keeps the data cannot do what publishing takes; the message says what can."""
+    """The data's location cannot do the steps of publishing; the message names one that can."""
 
 
 class UnfitFileSystemError(UnfitPlaceError):
-    """The file system cannot do what publishing takes."""
+    """The file system cannot do the steps of publishing."""
 
-    def __init__(self, what: str, folder: Path) -> None:
-        self.what = what
+    def __init__(self, operation: str, folder: Path) -> None:
+        self.what = operation
         super().__init__(
-            f"the file system of {folder} cannot {what}, which publishing takes: keep the asset on"
-            " ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI"
+            f"the file system of {folder} cannot {operation}, which publishing takes: keep the"
+            " asset on ext4, XFS, Btrfs or tmpfs of one host, or at an s3:, gcs: or postgres: URI"
         )
 
 
 class UnfitStoreError(UnfitPlaceError):
-    """The object store cannot do what publishing takes."""
+    """The object store cannot do the steps of publishing."""
 
     def __init__(self, uri: str, answer: str) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class UnfitStoreError(UnfitPlaceError):
 
 
 class TryAgainError(OSError):
-    """Where the data is kept does not answer, or is busy: the same may succeed later."""
+    """The data's location does not answer, or is busy: the same call may succeed later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(errno.EAGAIN, message)

@@ -1,4 +1,4 @@
-"""renameat2(2), which Python does not offer: two paths exchanged in one step."""
+"""The system call renameat2(2), which Python does not offer: two paths exchanged in one step."""
 
 import ctypes
 import errno
@@ -10,7 +10,7 @@ from slicewise.storage.errors import UnfitFileSystemError
 _AT_FDCWD = -100
 _NOREPLACE = 1
 _EXCHANGE = 2
-# What a file system says that cannot exchange (NFS, CephFS, SMB, most of FUSE), and an old kernel.
+# Errors of file systems that cannot exchange (NFS, CephFS, SMB, most of FUSE), and of old kernels.
 _NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 _EXCHANGING = "exchange two folders in one step"
 
@@ -27,11 +27,11 @@ def _renameat2(source: Path, target: Path, flag: int) -> None:
 
 
 def put_in_place(source: Path, target: Path) -> bool:
-    """Moves the folder ``source`` to ``target``; what was there ends up at ``source``.
+    """Move the folder ``source`` to ``target``, and an old folder there to ``source``.
 
     One atomic step: a reader sees the old folder or the new one. Returns whether there was an old
-    one. Raises FileNotFoundError when ``source`` is gone, UnfitFileSystemError where folders cannot
-    be exchanged.
+    one. Raises FileNotFoundError when ``source`` is gone, UnfitFileSystemError if folders cannot be
+    exchanged.
     """
     while True:
         try:

@@ -1,8 +1,10 @@
-"""Who may publish what an attempt has staged: the process with the highest fencing number.
+"""The right to publish an attempt's staged data, held by the process with
+the highest fencing number.
 
-The number is part of the names of the attempt's folders, and whoever takes the attempt over has a
-higher one than those before. It renames the folders to bear it, so that the paths by which an
-earlier holder would go on are gone. Nobody renames a folder from a higher number to a lower one.
+The number is part of the names of the attempt's folders, and a process that takes the attempt over
+has a higher number than all holders before. The process renames the folders to its number, so that
+the paths by which an earlier holder would go on are gone. No process renames a folder from a higher
+number to a lower one.
 """
 
 import os
@@ -15,35 +17,35 @@ from slicewise.storage.layout import DISCARDED_PREFIX, LINKS_PREFIX, STAGING_PRE
 
 
 def take_over(home: Path, run_id: int, attempt: str, fence: int) -> Path:
-    """Rename the attempt's folders to bear ``fence``; return the path of the staging folder, even
-    if there is none.
+    """Rename the attempt's folders to the number ``fence``; return the path of the staging
+    folder, even if there is none.
 
-    Raises StagingLostError where they bear a higher number.
+    Raises StagingLostError if the folders have a higher number.
     """
-    # In this order: a process that has moved its staging folder away has made its folder of links
-    # before, and one that finds its staging folder gone moves nothing any more.
-    mine = _take(home, STAGING_PREFIX, run_id, attempt, fence)
+    # In this order: a process makes its folder of links before it moves its staging folder away,
+    # and a process that finds its staging folder gone moves nothing any more.
+    staging = _take(home, STAGING_PREFIX, run_id, attempt, fence)
     _take(home, LINKS_PREFIX, run_id, attempt, fence)
-    return mine
+    return staging
 
 
 def folders_of(home: Path, prefix: str, run_id: int, attempt: str) -> dict[int, Path]:
-    """Return the attempt's folders of one kind, by their fencing numbers."""
+    """Return the attempt's folders with this prefix, by fencing number."""
     name = f"{prefix}{run_id}-{attempt}-"
     return {_number(path.name.removeprefix(name)): path for path in home.glob(f"{name}*")}
 
 
 def remove_safely(folder: Path) -> None:
-    """Remove a folder under another name, by which a write that is still under way on a server
-    neither finds it nor fills it again.
+    """Rename and remove a folder, so that a write that is still under way on a server neither finds
+    the folder nor fills it again.
     """
     name = folder.name.removeprefix(STAGING_PREFIX).removeprefix(LINKS_PREFIX)
-    gone = folder.with_name(f"{DISCARDED_PREFIX}{name}-{uuid4().hex[:8]}")
+    discarded = folder.with_name(f"{DISCARDED_PREFIX}{name}-{uuid4().hex[:8]}")
     try:
-        os.rename(folder, gone)
+        os.rename(folder, discarded)
     except FileNotFoundError:
         return  # another process is removing it
-    remove(gone)
+    remove(discarded)
 
 
 def remove(folder: Path) -> None:
@@ -52,7 +54,7 @@ def remove(folder: Path) -> None:
 
 
 def _take(home: Path, prefix: str, run_id: int, attempt: str, fence: int) -> Path:
-    mine = home / f"{prefix}{run_id}-{attempt}-{fence}"
+    own_folder = home / f"{prefix}{run_id}-{attempt}-{fence}"
     while True:
         folders = folders_of(home, prefix, run_id, attempt)
         highest = max(folders, default=fence)
@@ -63,16 +65,16 @@ def _take(home: Path, prefix: str, run_id: int, attempt: str, fence: int) -> Pat
         lower = sorted(number for number in folders if number < fence)
         if fence not in folders and lower:
             try:
-                os.rename(folders[lower[-1]], mine)
+                os.rename(folders[lower[-1]], own_folder)
             except FileNotFoundError:
-                continue  # published by its holder, or taken over, in this very moment
+                continue  # published by the holder, or taken over, at this moment
             lower.pop()
         for number in lower:
-            # Made anew by a write that went on under the name that it had been told.
+            # Created again by a write that went on under the old name.
             remove_safely(folders[number])
-        return mine
+        return own_folder
 
 
 def _number(text: str) -> int:
-    """Return the number in a folder's name; 0 for names without one, which older releases gave."""
+    """Return the number in a folder's name; 0 for names of older releases, without a number."""
     return int(text) if text.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Whether data can be published at a place; asked before hours of work are spent."""
+"""The check that data can be published at a location, made before hours of work are spent."""
 
 import os
 import tempfile
@@ -20,12 +20,12 @@ _fit: set[int] = set()
 
 
 def refuse_unfit(root: Path) -> None:
-    """Raise UnfitPlaceError where nothing can be published below ``root``: where the user of this
-    process has not the rights, and, as UnfitFileSystemError, where the file system cannot do it.
+    """Raise UnfitPlaceError if no data can be published below ``root``: if the user of this process
+    lacks the rights or, as UnfitFileSystemError, if the file system cannot do the steps.
 
-    Two empty folders are exchanged near the place, once for each file system and process. A file
-    system that cannot be tried now, for want of room, is not refused: publishing says what is wrong
-    with it.
+    Two empty folders are exchanged near the location, once for each file system and process. A file
+    system that cannot be tried now, for want of room, is not refused: publishing reports the
+    problem.
     """
     _refuse_without_rights(root)
     with suppress(OSError):
@@ -43,10 +43,10 @@ def _refuse_without_rights(root: Path) -> None:
         raise UnfitPlaceError(str(error)) from error
     user, folder = os.geteuid(), _nearest(root)
     if not os.access(folder, os.W_OK | os.X_OK):
-        what = f"user {user}, as whom data is published, may not write in {folder}"
+        reason = f"user {user}, as whom data is published, may not write in {folder}"
         if folder == root:
-            raise UnfitPlaceError(f"{what}; chown -R {user} {root} gives it to that user")
-        raise UnfitPlaceError(f"{what}; make {root} and give it to that user with chown {user}")
+            raise UnfitPlaceError(f"{reason}; chown -R {user} {root} gives it to that user")
+        raise UnfitPlaceError(f"{reason}; make {root} and give it to that user with chown {user}")
     if folder == root and not os.access(root.parent, os.R_OK | os.X_OK):
         raise UnfitPlaceError(
             f"user {user}, as whom data is published, may not read {root.parent}, which is locked"
@@ -55,32 +55,33 @@ def _refuse_without_rights(root: Path) -> None:
 
 
 def _nearest(path: Path) -> Path:
-    # Not Path.is_dir, which raises for what may not be looked at.
+    # Not Path.is_dir, which raises for a path that this user may not look at.
     return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
 
 
 def _trial_home(root: Path) -> Path:
-    """Return the folder of the trial: beside the asset's, in which readers would find it.
+    """Return the folder of the trial: beside the asset's folder, inside which
+    readers would find the trial.
 
-    Inside where that is another file system, and where nothing may be written beside it.
+    Inside if the asset's folder is another file system, or if nothing may be written beside it.
     """
-    above, own = _nearest(root.parent), _nearest(root)
-    is_same = above.stat().st_dev == own.stat().st_dev
-    return above if is_same and os.access(above, os.W_OK | os.X_OK) else own
+    above, asset_folder = _nearest(root.parent), _nearest(root)
+    is_same = above.stat().st_dev == asset_folder.stat().st_dev
+    return above if is_same and os.access(above, os.W_OK | os.X_OK) else asset_folder
 
 
 def _try(folder: Path) -> None:
-    for left in folder.glob(f"{TRIAL_PREFIX}*"):
+    for old_trial in folder.glob(f"{TRIAL_PREFIX}*"):
         with suppress(OSError):
-            if time.time() - left.lstat().st_mtime > _LONGEST_TRIAL_SECONDS:
-                remove(left)
+            if time.time() - old_trial.lstat().st_mtime > _LONGEST_TRIAL_SECONDS:
+                remove(old_trial)
     trial = Path(tempfile.mkdtemp(prefix=TRIAL_PREFIX, dir=folder))
     try:
-        one, other = trial / "1", trial / "2"
-        one.mkdir()
-        other.mkdir()
+        first, second = trial / "1", trial / "2"
+        first.mkdir()
+        second.mkdir()
         try:
-            put_in_place(one, other)
+            put_in_place(first, second)
             with lock(trial, patience=0.0):
                 pass
         except UnfitFileSystemError as error:

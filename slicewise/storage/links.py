@@ -1,7 +1,7 @@
-"""Links that stand in an asset's folder or in an attempt's, and where they may lead.
+"""Symbolic links in the folders of assets and attempts, and the check of their targets.
 
-Runs write both, and may put links there. A process that publishes or removes data follows none but
-those of versions, which it has made itself.
+Runs write both folders, and may put links there. A process that publishes or removes data follows
+only the links of versions, which such processes make themselves.
 """
 
 import os
@@ -13,45 +13,48 @@ from slicewise.storage.layout import UNPARTITIONED, version_of, versions_home, v
 
 
 def find_link(first: Path, last: Path) -> Path | None:
-    """Return the uppermost link among the folders from ``first`` down to ``last``, both of which
-    count; None where there is none.
+    """Return the uppermost link among the folders from ``first`` down to ``last``, both
+    included; None if there is none.
     """
     folder = first
-    for part in (None, *last.relative_to(first).parts):
-        folder = folder if part is None else folder / part
+    for name in (None, *last.relative_to(first).parts):
+        folder = folder if name is None else folder / name
         if folder.is_symlink():
             return folder
     return None
 
 
 def is_version_link(asset: Path, path: str) -> bool:
-    """Whether the link at a partition's folder leads to one of its versions."""
-    return version_of(asset, path) is not None and _linked(asset / path) == versions_of(asset, path)
+    """Return whether the link at a partition's folder leads to one of the partition's versions."""
+    return version_of(asset, path) is not None and _target_folder(asset / path) == versions_of(
+        asset, path
+    )
 
 
 def refuse_links(asset: Path, path: str, staging: Path, links: Path) -> None:
-    """Raise StorageError where a link stands among the folders that publishing a partition uses.
+    """Raise StorageError if a link is among the folders that publishing a partition uses.
 
-    ``staging`` is the attempt's folder, ``links`` the folder of its links, where it is another one.
+    ``staging`` is the attempt's folder, ``links`` the folder of the attempt's links, which may be
+    another.
     """
     target, versions = asset / path, versions_of(asset, path)
     home = versions_home(asset, partitioned=path != UNPARTITIONED)
-    found = find_link(staging, staging / path) or find_link(links, links)
-    found = found or find_link(home, versions)
-    if found is None and path != UNPARTITIONED:
-        # The asset's own folder is looked at by `refuse_foreign_root`.
-        parts = Path(path).parts
-        found = find_link(asset / parts[0], target.parent) if len(parts) > 1 else None
-        if found is None and target.is_symlink() and not is_version_link(asset, path):
-            found = target
-    if found is not None:
-        raise StorageError(f"{found} is a link, and links to data are not followed; remove it")
+    link = find_link(staging, staging / path) or find_link(links, links)
+    link = link or find_link(home, versions)
+    if link is None and path != UNPARTITIONED:
+        # `refuse_foreign_root` checks the asset's own folder.
+        folder_names = Path(path).parts
+        link = find_link(asset / folder_names[0], target.parent) if len(folder_names) > 1 else None
+        if link is None and target.is_symlink() and not is_version_link(asset, path):
+            link = target
+    if link is not None:
+        raise StorageError(f"{link} is a link, and links to data are not followed; remove it")
 
 
 def refuse_foreign_root(asset: Path) -> None:
-    """Raise StorageError where the asset's folder is a link that another user has made.
+    """Raise StorageError if the asset's folder is a link that another user has made.
 
-    Those of root, and of the user of this process, are as good as folders.
+    Links of root, and of the user of this process, are as good as folders.
     """
     try:
         status = os.lstat(asset)
@@ -65,7 +68,7 @@ def refuse_foreign_root(asset: Path) -> None:
 
 
 def write_own_file(path: Path, text: str) -> None:
-    """Have a new file take the place of one, in one step: nothing is written through a link."""
+    """Replace a file by a new one in one step: nothing is written through a link."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)  # of a process that was killed
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -75,7 +78,7 @@ def write_own_file(path: Path, text: str) -> None:
 
 
 def read_own_file(path: Path, limit: int) -> str:
-    """Return the text of a regular file; nothing where there is something else.
+    """Return the text of a regular file; an empty text if the path is no regular file.
 
     Raises FileNotFoundError, and StorageError for more than ``limit`` bytes.
     """
@@ -91,6 +94,6 @@ def read_own_file(path: Path, limit: int) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _linked(link: Path) -> Path:
-    """Return the folder that holds what a link leads to."""
+def _target_folder(link: Path) -> Path:
+    """Return the folder that contains a link's target."""
     return Path(os.path.normpath(link.parent / os.readlink(link))).parent

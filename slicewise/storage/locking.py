@@ -1,4 +1,4 @@
-"""The lock on a folder, by which publications to it go one after another."""
+"""The lock on a folder, by which publications to the folder go one after another."""
 
 import errno
 import fcntl
@@ -10,16 +10,16 @@ from pathlib import Path
 
 from slicewise.storage.errors import UnfitFileSystemError
 
-# What a file system says that has no such locks; NFS wants a folder that is open for writing.
+# Errors of file systems without such locks; NFS wants a folder that is open for writing.
 _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 @contextmanager
 def lock(folder: Path, *, patience: float) -> Iterator[None]:
-    """Hold the lock on a folder. After ``patience`` seconds the caller goes on without it: its
-    holder may be a stopped process.
+    """Hold the lock on a folder. After ``patience`` seconds the caller goes on without the lock:
+    the holder may be a stopped process.
 
-    Raises UnfitFileSystemError where folders cannot be locked.
+    Raises UnfitFileSystemError if folders cannot be locked.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""New data beside the old: joined to it, or as its next version."""
+"""Write modes that keep old data: appended files, and versions."""
 
 import errno
 import json
@@ -23,22 +23,23 @@ from slicewise.storage.links import read_own_file, write_own_file
 
 _LONGEST_MARKER_BYTES = 64 * 1024 * 1024
 _JOINED_PREFIX, _TAKEN_PREFIX = "_joined-", "_taken-"
-# File systems that know no hard links, or no more of them for one file.
+# Errors of file systems without hard links, or without more of them for one file.
 _NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 
 
 def append(source: Path, target: Path, staging: Path, marker: str, drop: Collection[str]) -> None:
-    """A folder with the files of both takes the place of the old one, in one step.
+    """Replace the old folder, in one step, by a folder with the files of both.
 
-    Old files are linked, not copied. ``drop`` are markers of earlier attempts at the same run: what
-    they added goes, since it comes again. Of several that join to one folder at the same time the
-    ones that came later begin anew: what they have joined is taken from them.
+    Old files are linked, not copied. ``drop`` are markers of earlier attempts at the same run: the
+    files that such an attempt added are dropped, since this attempt adds the rows again. Of several
+    processes that append to one folder at the same time, a process whose joined folder was taken
+    away begins anew.
     """
-    _note_files(source, marker)
+    _record_files(source, marker)
     while True:
         joined = staging / f"{_JOINED_PREFIX}{uuid4().hex}"
         try:
-            _take_from_others(staging)
+            _remove_other_joins(staging)
             _join(source, target, joined, drop)
             put_in_place(joined, target)
             return
@@ -48,18 +49,18 @@ def append(source: Path, target: Path, staging: Path, marker: str, drop: Collect
 
 
 def keep_version(root: Path, path: str, source: Path, target: Path, staging: Path) -> None:
-    """The new folder is moved among the versions, and a link to it becomes the partition.
+    """Move the new folder among the versions, and put a link to it in the partition's place.
 
-    Its files never move again. What is there and is no version yet becomes one.
+    The files never move again. A present folder that is no version yet becomes one.
     """
     folder, link = versions_of(root, path), _link_path(staging, path)
     folder.mkdir(parents=True, exist_ok=True)
-    if path == UNPARTITIONED:  # else it lies in the staging folder, which may have been taken
+    if path == UNPARTITIONED:  # else in the staging folder, which another may have taken
         link.parent.mkdir(exist_ok=True)
     is_folder = target.is_dir() and not target.is_symlink()
     number = 1 + is_folder + max(_numbers(folder), default=0)
     while True:
-        # The link is there before: whoever takes over takes it from a process that wakes up late.
+        # The link comes first: a process that takes over takes it from one that wakes up late.
         link.unlink(missing_ok=True)
         os.symlink(os.path.relpath(folder / str(number), target.parent), link)
         try:
@@ -72,14 +73,14 @@ def keep_version(root: Path, path: str, source: Path, target: Path, staging: Pat
     try:
         put_in_place(link, target)
     except BaseException:
-        if os.path.lexists(link):  # else it has been taken, with all that it stands for
-            os.rename(folder / str(number), source)  # nobody reads what was not published
+        if os.path.lexists(link):  # else another process has taken link and version
+            os.rename(folder / str(number), source)  # no reader knows it yet
         raise
     adopt(root, path, staging)
 
 
 def adopt(root: Path, path: str, staging: Path) -> None:
-    """A folder that a link was exchanged for goes among the versions, before the latest."""
+    """Move a folder that was exchanged for a link among the versions, before the latest one."""
     old = _link_path(staging, path)
     if old.is_symlink() or not old.is_dir():
         return
@@ -90,7 +91,9 @@ def adopt(root: Path, path: str, staging: Path) -> None:
 
 
 def links_beside(staging: Path) -> Path:
-    """Where the link of an asset without partitions waits: its staging folder itself is moved."""
+    """Return the folder for the link of an unpartitioned asset, whose
+    staging folder itself is moved.
+    """
     return staging.with_name(LINKS_PREFIX + staging.name.removeprefix(STAGING_PREFIX))
 
 
@@ -100,22 +103,22 @@ def _link_path(staging: Path, path: str) -> Path:
 
 
 def versions(root: Path, path: str) -> list[int]:
-    """The numbers of the versions of a partition, from the first."""
+    """Return the numbers of the versions of a partition, from the first."""
     return sorted(_numbers(versions_of(root, path)))
 
 
 def take_back(root: Path, path: str, source: Path, staging: Path, marker: str) -> None:
-    """Have a version that was moved and not linked wait in the staging folder again.
+    """Move a version that was moved and not linked back to the staging folder.
 
-    Only the link in the attempt's own staging folder tells it from a version that was published and
-    superseded since: an exchange takes the link away.
+    Only the link in the attempt's own staging folder tells such a version from a version that was
+    published and superseded since: an exchange takes the link away.
     """
     if source.exists():
         return
     try:
         number = Path(os.readlink(_link_path(staging, path))).name
     except OSError:
-        return  # no link, or what was exchanged for it
+        return  # no link, or a folder that was exchanged for it
     version = versions_of(root, path) / number
     if (version / marker).exists():
         source.parent.mkdir(parents=True, exist_ok=True)
@@ -129,8 +132,10 @@ def _numbers(folder: Path) -> list[int]:
         return []
 
 
-def _note_files(source: Path, marker: str) -> None:
-    """The marker says which files the attempt has added, so that a later one can replace them."""
+def _record_files(source: Path, marker: str) -> None:
+    """Write the names of the attempt's files into the marker, so that a later
+    attempt can replace the files.
+    """
     names = [entry.name for entry in os.scandir(source) if not entry.name.startswith("_")]
     write_own_file(source / marker, json.dumps(sorted(names)))
 
@@ -140,18 +145,20 @@ def _join(source: Path, target: Path, joined: Path, drop: Iterable[str]) -> None
     for entry in os.scandir(source):
         if entry.is_file(follow_symlinks=False):
             _link(Path(entry.path), joined / entry.name)
-    gone = {name for marker in drop for name in [marker, *_noted(target / marker)]}
+    dropped_names = {
+        name for marker in drop for name in [marker, *_recorded_files(target / marker)]
+    }
     try:
         entries = list(os.scandir(target))
     except FileNotFoundError:
         return
     for entry in entries:
-        # What both have, such as the columns, is said by the latest.
-        if entry.name not in gone and not (joined / entry.name).exists():
+        # Of a file in both folders, such as the columns, the latest counts.
+        if entry.name not in dropped_names and not (joined / entry.name).exists():
             _link(Path(entry.path), joined / entry.name)
 
 
-def _noted(marker: Path) -> list[str]:
+def _recorded_files(marker: Path) -> list[str]:
     try:
         text = read_own_file(marker, _LONGEST_MARKER_BYTES)
     except FileNotFoundError:
@@ -168,45 +175,49 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _take_from_others(staging: Path) -> None:
-    """Removes what others have joined and not put in place: it lacks what is put there now.
+def _remove_other_joins(staging: Path) -> None:
+    """Remove the folders that other processes have joined and not put in place: the data that is
+    put in place now is not in such folders.
 
-    Who joins to it still must not find its folder any more: half of it would be put in place.
+    A process that still joins must not find its folder any more: half a folder would be put in
+    place.
     """
-    for other in staging.parent.glob(f"{STAGING_PREFIX}*/{_JOINED_PREFIX}*"):
-        if other.parent.is_symlink():
+    for joined in staging.parent.glob(f"{STAGING_PREFIX}*/{_JOINED_PREFIX}*"):
+        if joined.parent.is_symlink():
             continue
-        taken = other.with_name(f"{_TAKEN_PREFIX}{uuid4().hex}")
-        with suppress(FileNotFoundError):  # put in place, or taken by another one
-            os.rename(other, taken)
-            shutil.rmtree(taken, ignore_errors=True)
+        renamed = joined.with_name(f"{_TAKEN_PREFIX}{uuid4().hex}")
+        with suppress(FileNotFoundError):  # put in place, or removed by another process
+            os.rename(joined, renamed)
+            shutil.rmtree(renamed, ignore_errors=True)
 
 
 class MissingVersionError(ValueError):
-    """A version of a partition that was never published, or has been removed."""
+    """The version of a partition was never published, or has been removed."""
 
 
 def places_to_read(
     root: Path, paths: Sequence[str], *, version: int | None = None
 ) -> tuple[Path, Sequence[str]]:
-    """The root below which partitions are read, and their folders below it.
+    """Return (root, folders): the root below which partitions are read, and
+    the folders below the root.
 
-    Versions are read where they lie: their files never move. Raises MissingVersionError for a
-    version that is not there.
+    Versions are read from the versions' folders: the files never move. Raises MissingVersionError
+    for a version that does not exist.
     """
-    found = [version_of(root, path) for path in paths]
-    if version is None and not all(found):
-        return root, paths  # by way of the links, if there are some
+    current_versions = [version_of(root, path) for path in paths]
+    if version is None and not all(current_versions):
+        return root, paths  # through the links, if there are any
     home = versions_home(root, partitioned=list(paths) != [UNPARTITIONED])
-    placed = []
-    for path, current in zip(paths, found, strict=True):
+    version_folders = []
+    for path, current in zip(paths, current_versions, strict=True):
         number = current if version is None else version
         folder = versions_of(root, path) / str(number)
         if version is not None and not folder.is_dir():
-            there = ", ".join(map(str, versions(root, path))) or "none"
-            which = "it" if path == UNPARTITIONED else path
+            available = ", ".join(map(str, versions(root, path))) or "none"
+            partition_name = "it" if path == UNPARTITIONED else path
             raise MissingVersionError(
-                f"there is no version {version} of {which} in {root}; there are: {there}"
+                f"there is no version {version} of {partition_name} in {root};"
+                f" there are: {available}"
             )
-        placed.append(folder.relative_to(home).as_posix())
-    return home, placed
+        version_folders.append(folder.relative_to(home).as_posix())
+    return home, version_folders

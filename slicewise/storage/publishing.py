@@ -1,4 +1,4 @@
-"""Publishing what an attempt staged, so that a crash at any point can be finished by another."""
+"""The publication of an attempt's staged data, which another process can finish after any crash."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,37 +38,38 @@ def publish(
     mode: str = "replace",
     earlier: Sequence[str] = (),
 ) -> dict[str, Facts]:
-    """Puts staged partitions in the place of the old ones, each by one atomic exchange.
+    """Put staged partitions in the place of the old ones, each by one atomic exchange.
 
-    ``mode`` says what becomes of the old: it is replaced, appended to, or kept as a version.
-    ``earlier`` are the names of the attempts at the same run before this one: what they have
-    appended goes. Returns facts for the record by path, such as the number of the version.
+    ``mode`` decides about the old data: it is replaced, appended to, or kept as a version.
+    ``earlier`` are the names of the attempts at the same run before this one: files that these
+    attempts have appended are removed. Returns facts for the record by path, such as the number of
+    the version.
 
     ``root`` is the asset's folder, ``staging`` the folder that the runner reported, and every
     partition has a ``path`` relative to both; ``attempt`` is the attempt's name on disk, and only
-    its own data may ever bear it. May be called again after a crash, by anyone, with a higher
-    ``fence`` than those before: the staging folder is first renamed to bear that number, so that
-    whoever held it before finds its paths gone, and a target that bears this attempt's marker is
-    done (an exchange done twice would put the old data back).
+    its own data may ever bear that name. May be called again after a crash, by any process with a
+    higher ``fence`` than the processes before: the staging folder is first renamed to that number,
+    so that an earlier holder finds its paths gone, and a target with this attempt's marker is done
+    (an exchange done twice would put the old data back).
 
-    Raises StagingLostError for a caller that has been followed by another one, and when something
-    is still to be done and nothing staged is left; StorageError when a target holds folders that no
-    partition of this asset would hold, and when a link stands in the way.
+    Raises StagingLostError if another process has taken the attempt over, and if a partition is
+    neither published nor staged; StorageError if a target contains folders that no partition of
+    this asset would contain, and if a link is in the way.
     """
     asset = Path(root)
     home = Path(staging).parent
     marker = marker_name(run_id, attempt)
-    drop = [marker_name(run_id, one) for one in earlier]
+    drop = [marker_name(run_id, name) for name in earlier]
     facts: dict[str, Facts] = {}
     refuse_foreign_root(asset)
     with lock_asset(asset):
-        mine = take_over(home, run_id, attempt, fence)
+        own_staging = take_over(home, run_id, attempt, fence)
         for partition in partitions:
             path = str(partition["path"])
-            facts[path] = _publish_one(asset, mine, path, marker, mode, drop)
-    # The old data goes after the lock is given back: removing it can take long.
-    remove(mine)
-    remove(modes.links_beside(mine))
+            facts[path] = _publish_one(asset, own_staging, path, marker, mode, drop)
+    # The old data is removed after the lock is released: that can take long.
+    remove(own_staging)
+    remove(modes.links_beside(own_staging))
     return facts
 
 
@@ -81,33 +82,33 @@ def check(
     attempt: str,
     fence: int,
 ) -> None:
-    """Raise what `publish` would, as far as that can be seen before anything is exchanged.
+    """Raise the error that `publish` would raise, as far as it can be seen without an exchange.
 
-    From then on whoever held the attempt before can exchange nothing any more.
+    From then on an earlier holder of the attempt can exchange nothing any more.
     """
     asset, marker = Path(root), marker_name(run_id, attempt)
     refuse_foreign_root(asset)
-    mine = take_over(Path(staging).parent, run_id, attempt, fence)
+    own_staging = take_over(Path(staging).parent, run_id, attempt, fence)
     for partition in partitions:
         path = str(partition["path"])
         refuse_path_out(path)
-        refuse_links(asset, path, mine, modes.links_beside(mine))
+        refuse_links(asset, path, own_staging, modes.links_beside(own_staging))
         if (asset / path / marker).exists():
             continue
-        modes.take_back(asset, path, mine / path, mine, marker)
-        if not (mine / path / marker).exists():
+        modes.take_back(asset, path, own_staging / path, own_staging, marker)
+        if not (own_staging / path / marker).exists():
             raise StagingLostError(f"{asset / path} was not published and what was staged is gone")
         _refuse_foreign_folders(asset / path)
 
 
 def published(root: str, paths: Sequence[str], *, run_id: int, attempt: str) -> list[str]:
-    """Those of the folders below ``root`` in which this attempt's data is in place."""
+    """Return the folders below ``root`` in which this attempt's data is in place."""
     marker = marker_name(run_id, attempt)
     return [path for path in paths if (Path(root) / path / marker).exists()]
 
 
 def discard(root: str, *, run_id: int, attempt: str) -> None:
-    """Remove whatever an attempt staged, under any number, and what earlier calls have left.
+    """Remove an attempt's staged data, under any fencing number, and the remains of earlier calls.
 
     Nothing staged is no error.
     """
@@ -116,8 +117,8 @@ def discard(root: str, *, run_id: int, attempt: str) -> None:
         for prefix in (STAGING_PREFIX, LINKS_PREFIX):
             for folder in folders_of(home, prefix, run_id, attempt).values():
                 remove_safely(folder)
-        for gone in home.glob(f"{DISCARDED_PREFIX}{run_id}-{attempt}-*"):
-            remove(gone)
+        for discarded in home.glob(f"{DISCARDED_PREFIX}{run_id}-{attempt}-*"):
+            remove(discarded)
 
 
 def _publish_one(
@@ -127,7 +128,7 @@ def _publish_one(
     refuse_links(asset, path, staging, modes.links_beside(staging))
     source, target = staging / path, asset / path
     if (target / marker).exists():
-        modes.adopt(asset, path, staging)  # whoever published it may have ended before
+        modes.adopt(asset, path, staging)  # the process that published it may have ended before
         return _facts(asset, path)
     modes.take_back(asset, path, source, staging, marker)
     if not (source / marker).exists():
@@ -153,20 +154,26 @@ def _facts(asset: Path, path: str) -> Facts:
 
 def refuse_path_out(path: str) -> None:
     """Raise StorageError for a path that leads out of the asset's folder."""
-    parts = Path(path).parts
-    if Path(path).is_absolute() or ".." in parts or (path != UNPARTITIONED and not parts):
+    folder_names = Path(path).parts
+    if (
+        Path(path).is_absolute()
+        or ".." in folder_names
+        or (path != UNPARTITIONED and not folder_names)
+    ):
         raise StorageError(f"a partition's folder lies inside its asset, not at {path!r}")
 
 
 def _refuse_foreign_folders(target: Path) -> None:
-    """A partition's folder holds files only; a folder in it would be lost with the old data."""
+    """Raise StorageError if a partition's folder contains a folder, which would
+    be lost with the old data.
+    """
     try:
         with os.scandir(target) as entries:
             names = [entry.name for entry in entries if entry.is_dir()]
     except FileNotFoundError:
         return
     trials = {name for name in names if name.startswith(TRIAL_PREFIX)}
-    for name in trials:  # of a process that was killed: nobody's data
+    for name in trials:  # of a process that was killed: no data
         remove(target / name)
     foreign = next((name for name in names if name not in trials), None)
     if foreign is not None:
@@ -178,9 +185,10 @@ def _refuse_foreign_folders(target: Path) -> None:
 
 @contextmanager
 def lock_asset(asset: Path) -> Iterator[None]:
-    """Hold the lock on an asset's folder, which several assets may share, while it is swapped.
+    """Hold the lock on the folder above an asset, which several assets may
+    share, during an exchange.
 
-    The lock keeps two publications from mixing. Every single step is safe without it.
+    The lock keeps two publications from mixing. Every single step is safe without the lock.
     """
     asset.parent.mkdir(parents=True, exist_ok=True)
     with lock(asset.parent, patience=LOCK_PATIENCE_SECONDS):

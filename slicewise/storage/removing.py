@@ -1,4 +1,4 @@
-"""Removing the data of partitions that an asset no longer has."""
+"""The removal of the data of partitions that an asset no longer has."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,32 +21,32 @@ _REMOVED_PREFIX = f"{DISCARDED_PREFIX}removed-"
 
 
 class KeptError(Exception):
-    """The data of a partition is not removed; the message says why."""
+    """The data of a partition is not removed; the message gives the reason."""
 
 
 def remove_partitions(root: str, markers: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Remove the data of partitions, each a folder below ``root`` with its markers.
+    """Remove the data of partitions, given as folders below ``root`` with markers; return the
+    reasons why data was kept, by path.
 
     Only data with one of the markers is removed, that is, data of a run on record. Of a folder that
-    holds other folders the files go alone. Data that is not there is no error. Returns why data was
-    kept, by path.
+    contains folders only the files are removed. Missing data is no error.
     """
-    asset, kept = Path(root), dict[str, str]()
+    asset, reasons = Path(root), dict[str, str]()
     discarded: list[Path] = []
     with lock_asset(asset):
         for path, names in markers.items():
             try:
                 discarded += _take_away(asset, path, names)
             except KeptError as error:
-                kept[path] = str(error)
+                reasons[path] = str(error)
     # Removing can take long, and needs no lock. A call that was killed has left its folders.
     for folder in {*discarded, *asset.glob(f"{_REMOVED_PREFIX}*")}:
         remove(folder)
-    return kept
+    return reasons
 
 
 def _take_away(asset: Path, path: str, markers: Sequence[str]) -> Iterator[Path]:
-    """Take the data of one partition from its readers; yield the folders that can be removed."""
+    """Take the data of one partition from readers; yield the folders that can be removed."""
     refuse_path_out(path)
     target = asset / path
     _refuse_links(asset, target.parent if path != UNPARTITIONED else target)
@@ -71,12 +71,12 @@ def _take_folder(asset: Path, target: Path, markers: Sequence[str]) -> Iterator[
         return
     _refuse_unmarked(target, markers)
     if target != asset and len(files) == len(listed):
-        gone = asset / f"{_REMOVED_PREFIX}{uuid4().hex}"
-        os.rename(target, gone)  # in one step: no reader sees half of the data
-        yield gone
+        renamed = asset / f"{_REMOVED_PREFIX}{uuid4().hex}"
+        os.rename(target, renamed)  # in one step: no reader sees half of the data
+        yield renamed
         return
-    # Folders in it are other partitions', of another cut. The markers go last: until then the same
-    # call can be made again.
+    # Folders inside belong to partitions of another partitioning. The markers are removed last:
+    # until then the same call can be made again.
     for name in sorted(files, key=lambda name: name in markers):
         os.unlink(target / name)
 
@@ -89,9 +89,9 @@ def _take_versions(asset: Path, path: str, markers: Sequence[str]) -> Iterator[P
     numbered = [folder for folder in home.iterdir() if folder.name.isdecimal()]
     if any((folder / marker).exists() for folder in numbered for marker in markers):
         for folder in numbered:
-            gone = asset / f"{_REMOVED_PREFIX}{uuid4().hex}"
-            os.rename(folder, gone)
-            yield gone
+            renamed = asset / f"{_REMOVED_PREFIX}{uuid4().hex}"
+            os.rename(folder, renamed)
+            yield renamed
 
 
 def _refuse_links(first: Path, last: Path) -> None:
