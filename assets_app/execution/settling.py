@@ -156,9 +156,7 @@ def _announce_end(run_ids: list[int]) -> None:
 
 
 def _unsettled_partitions(run_ids: Sequence[int]) -> QuerySet[RunPartition]:
-    """Return the partitions of the runs, without partitions that an earlier attempt has
-    published.
-    """
+    """Return the partitions of the runs that no earlier attempt has published."""
     return RunPartition.objects.filter(run_id__in=run_ids, state=RunPartition.State.PENDING)
 
 
