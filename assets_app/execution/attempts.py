@@ -118,8 +118,8 @@ def note_waiting(run_id: int) -> None:
 
 
 def needs_spark_server(run_id: int) -> bool:
-    """Return whether a dispatched run needs the Spark Connect server: all engines but ``submit``
-    do.
+    """Return whether a dispatched run needs the Spark Connect server: not with engine
+    ``submit``.
     """
     runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
     engines = runs.values_list("producer_version__definition__engine", flat=True)
@@ -127,8 +127,8 @@ def needs_spark_server(run_id: int) -> bool:
 
 
 def decline(run_id: int, pause: timedelta) -> bool:
-    """Requeue a dispatched run that this gateway cannot begin now; return whether the run was
-    dispatched.
+    """Requeue a dispatched run that this gateway cannot begin; return whether the run was
+    requeued.
     """
     return move(
         run_id,
@@ -140,11 +140,10 @@ def decline(run_id: int, pause: timedelta) -> bool:
 
 
 def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
-    """Return earlier attempts at the run that may have left work or data behind: attempts that lost
-    the worker, or that failed with a Spark session.
+    """Return earlier attempts at the run that may have left work or data behind.
 
-    The list ends with the latest attempt that had a session: that attempt began by clearing away
-    the attempts before.
+    Such an attempt has lost its worker, or has failed with a Spark session. The list ends with the
+    latest attempt that had a session: that attempt began by clearing away the attempts before.
     """
     earlier = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
     unstopped = []
@@ -160,11 +159,11 @@ def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
 
 @transaction.atomic
 def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None:
-    """Take over a lost attempt with a new token and the next fencing number, so that the earlier
-    worker cannot wake up and go on.
+    """Take over a lost attempt with a new token and the next fencing number.
 
-    Returns None if another worker has taken over the attempt, or the run is not in ``state``. The
-    row is locked first: of two workers at once, the second finds another token.
+    The earlier worker so cannot wake up and go on. Returns None if another worker has taken over
+    the attempt, or the run is not in ``state``. The row is locked first: of two workers at once,
+    the second finds another token.
     """
     lost = RunAttempt.objects.select_for_update(of=("self",)).filter(
         pk=attempt_id, token=token, ended_at__isnull=True, run__state=state
@@ -180,8 +179,7 @@ def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None
 
 @transaction.atomic
 def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
-    """Return the inputs of the attempt, and store the present versions of the inputs with the
-    attempt.
+    """Return the inputs of the attempt, and store their present versions with the attempt.
 
     Raises ValueError if the definitions do not say which upstream partitions are needed.
     """

@@ -1,6 +1,4 @@
-"""Calls of ``on_success`` and ``on_failure`` in a runner after a run; a call that has begun is
-never repeated.
-"""
+"""Calls of ``on_success`` and ``on_failure`` in a runner after a run; no call is ever repeated."""
 
 import logging
 import signal
@@ -32,8 +30,7 @@ _LOG_FROM = 1_000_000_000
 
 
 def call_hook(hook_id: int) -> None:
-    """Call the function that an asset declares for the time after a run, unless a worker has begun
-    to.
+    """Call the function that an asset declares for after a run, unless a worker has begun to.
 
     A failure before the call begins is tried again when workers get the message again; a request
     that cannot be built is given up an hour after the attempt's end. Later failures are written to
@@ -81,9 +78,7 @@ def _is_overdue(attempt: RunAttempt) -> bool:
 
 
 def _give_up(hook: RunHook, error: Exception) -> None:
-    """Mark the function as called without a call, and write the reason to the log of the run's
-    attempt.
-    """
+    """Mark the function as called without a call, and write the reason to the attempt's log."""
     if not _claim(hook):
         return
     log.error("function after a run not called", extra={"run": hook.attempt.run_id}, exc_info=error)
@@ -126,9 +121,7 @@ class _Call:
         self._exited: dict[str, Any] = {}
 
     def follow(self) -> str:
-        """Handle messages until the runner's process is gone; return the failure, or an
-        empty text.
-        """
+        """Handle messages until the runner's process is gone; return the failure, if any."""
         try:
             for message in self._process.messages(timeout=_LISTEN_SECONDS):
                 self._hear(message)
@@ -153,7 +146,7 @@ class _Call:
                 self._keeper.flush_if_due()
 
     def _keep_alive(self) -> None:
-        """Ping the runner, and kill it once the call has taken too long."""
+        """Keep the runner alive by pings, and kill the runner once the call has taken too long."""
         now = time.monotonic()
         if now > self._deadline:
             self._process.kill()

@@ -1,6 +1,4 @@
-"""Creation of runs from partitions: each run claims its partitions, and partitions that another run
-holds are left out.
-"""
+"""Creation of runs, which claim their partitions; partitions that other runs hold are left out."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,9 +128,7 @@ class _WantedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPartition:
-    """A claimed partition: the row in the asset that was requested, and the run that will
-    materialize the partition.
-    """
+    """A claimed partition: its row in the requested asset, and the run that will materialize it."""
 
     row: PartitionRow
     slice_id: int
@@ -211,8 +207,8 @@ def claim_all(
 def _missing_needs(
     planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]
 ) -> dict[int, list[tuple[int, str, str]]]:
-    """Return the earlier partitions that runs wait for, by run: only assets with
-    ``depends_on_past`` have such partitions.
+    """Return the earlier partitions that runs of assets with ``depends_on_past`` wait for,
+    by run.
     """
     rows_by_run: dict[int, list[PartitionRow]] = {}
     keys_by_asset: dict[int, set[str]] = {}
@@ -233,8 +229,7 @@ def _missing_needs(
 def claim_found(
     run_id: int, rows: Sequence[PartitionRow], asset_ids: Sequence[int], identity: str
 ) -> set[str]:
-    """Claim partitions that a run has discovered for that run; return the keys that another run
-    holds.
+    """Claim partitions for the run that has discovered these; return the keys that other runs hold.
 
     Must be called in a transaction.
     """
@@ -257,9 +252,7 @@ def claim_found(
 
 
 def _outlet_ids_by_version(all_terms: Iterable[RunTerms]) -> dict[int, list[int]]:
-    """Return the ids of the assets that each producer version materializes, by the id of the
-    version.
-    """
+    """Return the ids of the assets that each producer version materializes."""
     terms_by_version = {run_terms.producer_version.pk: run_terms for run_terms in all_terms}
     return {
         pk: list(outlet_ids(run_terms.producer_version, run_terms.asset).values())
@@ -323,9 +316,7 @@ def _release_claims(claimed_slices: Sequence[tuple[int, int]]) -> None:
 
 
 def reserve_ids(model: type[Model], count: int) -> list[int]:
-    """Return ids for rows that are yet to be created, so that other rows can refer to the ids
-    before.
-    """
+    """Return ids for rows that are yet to be created, so that other rows can refer to the ids."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",

@@ -47,11 +47,11 @@ RETURNING id
 def clear_away(
     parent: WarmParent, attempt: RunAttempt, version: ProducerVersion, *, has_session: bool = True
 ) -> bool:
-    """Stop the attempt's work on Spark, if there may be some, and remove the staged data for all
-    outlets of the version; return whether no data is left.
+    """Stop the attempt's work on Spark and remove its staged data; return whether no data is left.
 
-    If the Spark server is gone, so is the work. Raises MayGoOn if the end of the work cannot be
-    confirmed.
+    Without ``has_session`` there is no work to stop. The data is removed for all outlets of the
+    version. If the Spark server is gone, so is the work. Raises MayGoOn if the end of the work
+    cannot be confirmed.
     """
     row = RunAttempt.objects.filter(pk=attempt.pk)
     try:

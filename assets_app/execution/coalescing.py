@@ -30,8 +30,8 @@ class Coalesced:
         self._is_busy = False
 
     def request(self, *arguments: Any) -> None:
-        """Call the function, or have the thread that is calling it call once more, with the
-        arguments of the last request.
+        """Call the function with the arguments of the last request, or let the calling thread do
+        so.
         """
         with self._lock:
             self._arguments = arguments
@@ -66,8 +66,8 @@ class Coalesced:
                 self._is_relieved = False
 
     def _next(self) -> tuple[Any, ...] | None:
-        """Return the arguments of the pending request; without one, return None and mark the
-        function as idle.
+        """Return the arguments of the pending request; if there is none, mark the function
+        as idle.
         """
         with self._lock:
             pending, self._arguments = self._arguments, None

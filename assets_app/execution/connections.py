@@ -20,8 +20,7 @@ class ConnectionsError(ValueError):
 
 
 def connection_of(uri: str) -> dict[str, Any]:
-    """Return the connection for a canonical URI: the entry of the longest location that contains
-    the URI.
+    """Return the connection for a canonical URI: that of the longest location containing the URI.
 
     The file is read each time, so that a new password is used at once. Raises ConnectionsError.
     """
@@ -47,9 +46,7 @@ def _connections() -> Connections:
 
 
 def _canonical_location(text: str) -> str:
-    """Return the beginning of a URI in canonical form, as far as the scheme has a form of
-    its own.
-    """
+    """Return the beginning of a URI in canonical form, if the scheme has a form of its own."""
     canonical, _ = checked_uri(text)
     scheme, separator, rest = canonical.rstrip("/").partition("://")
     if scheme in ("postgresql", "postgres") and separator:

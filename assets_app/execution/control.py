@@ -22,9 +22,7 @@ CANCELABLE_STATES = (
 
 
 def cancel_run(run: Run, *, user: User) -> Run:
-    """Cancel a run; raise ConflictingRequest if the run has ended or its data is being
-    published.
-    """
+    """Cancel a run; raise ConflictingRequest if the run has ended or is publishing data."""
     policy.require(user, policy.Action.CANCEL)
     with transaction.atomic():
         if not _cancel([run.pk]):
@@ -45,8 +43,8 @@ def cancel_group(group: RunGroup, *, user: User) -> int:
 
 
 def cancel_some_runs_of(group: RunGroup, most: int) -> int:
-    """Cancel runs of a group, of some ``most`` partitions and one run at least; return the number
-    of runs.
+    """Cancel runs of a group, of some ``most`` partitions and one run at least; return their
+    number.
 
     A run that another transaction is just moving or recording is not waited for: the next call sees
     the run.
@@ -63,9 +61,7 @@ def cancel_some_runs_of(group: RunGroup, most: int) -> int:
 
 
 def cancel_runs_of(group: RunGroup) -> int:
-    """Cancel all runs of a group, for services that checked the policy and write the audit
-    entry.
-    """
+    """Cancel all runs of a group; services check the policy and write the audit entry before."""
     unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES)
     return len(_cancel(list(unfinished.order_by("id").values_list("id", flat=True))))
 

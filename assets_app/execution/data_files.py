@@ -32,8 +32,8 @@ def storage_of(uri: str, **facts: Any) -> Storage:
 
 
 def advice(error: OSError) -> str:
-    """Return advice if the user of runs lacks the permission to write; an empty text for other
-    errors.
+    """Return advice where the user of runs lacks the permission to write; otherwise an
+    empty text.
     """
     user = _other_user() if error.errno in (errno.EACCES, errno.EPERM) else None
     if user is None:

@@ -82,10 +82,9 @@ def is_lock_timeout(error: Exception) -> bool:
 
 
 def limit_lock_waits(longest: str) -> None:
-    """Limit how long each statement of the present transaction waits for a row, to an interval of
-    PostgreSQL.
+    """Limit how long each statement of the present transaction waits for a row.
 
-    A statement that waits longer raises OperationalError.
+    ``longest`` is an interval of PostgreSQL. A statement that waits longer raises OperationalError.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [longest])
@@ -105,9 +104,7 @@ def release_connection() -> None:
 
 @contextmanager
 def borrowed_connection() -> Iterator[None]:
-    """Release the connection after the block, since the thread is about to wait for
-    something else.
-    """
+    """Release the connection after the block, since the thread then waits for something else."""
     try:
         yield
     finally:
@@ -138,9 +135,7 @@ def persist(action: Callable[[], Result], *, goes_on: Callable[[], bool]) -> Res
 
 
 def use_own_connection() -> None:
-    """Give this thread a connection of its own, for which the thread never waits because of other
-    threads.
-    """
+    """Give this thread a connection of its own, which no other thread can delay."""
     facts: dict[str, Any] = deepcopy(connections.settings["default"])
     facts["OPTIONS"].pop("pool", None)
     facts["OPTIONS"] |= _NOTICED_SOON

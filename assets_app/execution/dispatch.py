@@ -153,8 +153,9 @@ ORDER BY random()
 
 
 def dispatch() -> int:
-    """Send as many queued runs as slots have room for, each queue in a transaction of its own;
-    return the number of runs.
+    """Send as many queued runs as slots have room for; return the number of runs.
+
+    Each queue has a transaction of its own.
     """
     return sum(_dispatch_of(queue) for queue in _queues_to_look_at())
 
@@ -290,9 +291,7 @@ def _room(queue: str) -> int:
 
 
 def _room_of(gateway: Gateway) -> int:
-    """Return how many runs a worker may have; while slots are kept free, no run waits for a
-    slot.
-    """
+    """Return how many runs a worker may have; with closed slots, no run waits for a slot."""
     if gateway.closed_slots:
         return gateway.slots - gateway.closed_slots
     return gateway.slots * (1 + AHEAD_PER_SLOT)

@@ -1,6 +1,4 @@
-"""The ends of attempts at runs: success, failure, cancellation, or a requeue for another
-attempt.
-"""
+"""The ends of attempts at runs: success, failure, cancellation, or a requeue of the run."""
 
 import random
 from collections.abc import Collection, Mapping
@@ -35,8 +33,7 @@ from assets_app.models import (
 from assets_app.queries.clock import database_now
 from slicewise.option_checks import LONGEST_RETRY_DELAY
 
-# The pause of a run with other runs in its way: as long as the run has been tried, within these
-# bounds.
+# The pause of a run with other runs in its way: as long as the run has been tried, within bounds.
 _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
 # No run waits longer than this for other runs in its way.
 _LONGEST_CONFLICT = timedelta(hours=6)
@@ -51,9 +48,7 @@ _COUNTERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The reason why an attempt failed: a line for people, the traceback, and the kind of
-    failure.
-    """
+    """The reason why an attempt failed: a line for people, the traceback, and the kind."""
 
     error: str
     traceback: str = ""
@@ -89,8 +84,7 @@ def succeed(attempt: RunAttempt) -> bool:
 def fail_publishing(
     attempt: RunAttempt, failure: Failure, published: Mapping[int, Collection[str]]
 ) -> bool:
-    """Fail a run whose publication cannot go on, and record the partitions that are in place by
-    then.
+    """Fail a run whose publication cannot go on, and record the partitions that are published.
 
     ``published`` has the paths of these partitions by the id of their asset. All other partitions
     have failed, and only discovered keys with data in place are added. Returns False if the run no
@@ -150,8 +144,7 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
 
 @transaction.atomic
 def step_back(attempt: RunAttempt, reason: str) -> bool:
-    """Requeue a run for the time when other runs in its way may have ended, which is no failure of
-    the run.
+    """Requeue a run until other runs in its way may have ended; this is no failure of the run.
 
     A run that has been tried for hours fails. Returns False if the run no longer belongs to this
     attempt.
@@ -193,7 +186,7 @@ def cancel(attempt: RunAttempt) -> bool:
 @transaction.atomic
 def cancel_cleared(run_id: int) -> bool:
     """End a run that was canceled in the queue, once no attempt at the run goes on."""
-    # By its id alone: a transaction that is canceling the run holds the row, and the state is read
+    # By its id alone: a transaction that cancels the run holds the row; the state is read
     # afterwards.
     run = Run.objects.select_for_update().filter(pk=run_id).first()
     attempts = RunAttempt.objects.filter(run=run_id)
@@ -210,12 +203,10 @@ def cancel_cleared(run_id: int) -> bool:
 def hand_back(
     attempt: RunAttempt, reason: str, *, counts: bool = False, is_cleared: bool = False
 ) -> bool:
-    """Requeue a run whose worker goes down in good order, or was lost, which ``counts`` as a
-    failure.
+    """Requeue a run whose worker goes down in good order, or was lost (``counts``: as a failure).
 
     Unless ``is_cleared``, the attempt's work on Spark may go on. A run that was lost more than once
-    is requeued after a pause of random length, so that runs that were lost together come back
-    apart.
+    gets a pause of random length, so that runs that were lost together come back apart.
     """
     if not still_held(attempt):
         return False
@@ -246,8 +237,7 @@ def _discovered_keys(attempt: RunAttempt) -> Found:
 
 
 def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None = None) -> None:
-    # A worker that publishes removes the staged data, unless an earlier worker may still write
-    # there.
+    # A worker that publishes removes its staging, unless an earlier worker may still write there.
     is_clean = outcome == AttemptOutcome.SUCCEEDED and attempt.fence == 1
     RunAttempt.objects.filter(pk=attempt.pk).update(
         outcome=outcome,
@@ -260,8 +250,7 @@ def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None =
 
 
 def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timedelta | None:
-    """Return the pause before the next attempt, doubled each time; None if no retry is left, or a
-    retry would not help.
+    """Return the pause before the next attempt, doubled each time; None if no retry follows.
 
     Failures of the platform do not count against the retries of the asset: such failures are
     retried until the pauses add up to PLATFORM_RETRY_HOURS. Losses of a process or a worker, each
@@ -280,9 +269,7 @@ def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timede
 
 
 def is_lost_too_often(run: Run) -> bool:
-    """Return whether the present loss of a process or worker is the last one that the run
-    may have.
-    """
+    """Return whether the present loss of a process or worker is the last that the run may have."""
     allowed: int = settings.LOST_ATTEMPTS_LIMIT
     return run.lost_attempts + 1 >= allowed
 

@@ -53,7 +53,7 @@ class Engine(Protocol):
     """A way in which a run reaches Spark."""
 
     def facts(self, attempt: Attempt) -> dict[str, Any]:
-        """Return the facts for the runner; raise ValueError where this server cannot offer the
+        """Return the facts for the runner; raise ValueError if this server cannot offer the
         engine.
         """
 
@@ -96,8 +96,8 @@ class _Connect:
 
 
 class _Submit:
-    """An application of the attempt alone: its driver runs on the gateway, and the application ends
-    with its driver.
+    """An application of the attempt alone, which ends with its driver; the driver runs on the
+    gateway.
     """
 
     def facts(self, attempt: Attempt) -> dict[str, Any]:
@@ -207,9 +207,7 @@ def _folder(attempt: RunAttempt) -> Path:
 
 
 def _leave(application: str, attempt: RunAttempt) -> None:
-    """Log that an application is not ended, since the runner named an application that is not its
-    own.
-    """
+    """Log that an application goes on: the runner has named an application that is not its own."""
     facts = {"run": attempt.run_id, "attempt": attempt.number, "application": application}
     log.warning("application of another name not ended", extra=facts)
 

@@ -1,6 +1,4 @@
-"""Removal of partitions from the record, so that the partitions are missing again. No data is
-touched.
-"""
+"""Removal of partitions from the record, so that they are missing again. No data is touched."""
 
 from collections.abc import Sequence
 
@@ -33,8 +31,7 @@ SELECT count(*) FROM held
 
 
 def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
-    """Make the selected partitions missing again; return the keys of partitions that were not
-    missing.
+    """Make the selected partitions missing again; return the keys that were not missing.
 
     The data stays in place, and the history on record. Nothing becomes due: a backfill, a person or
     the next upstream write materializes the partitions again; only then partitions that read the

@@ -1,5 +1,6 @@
-"""Frozen definitions of upstream assets: the partitioning when a backfill was accepted, or retried
-with the newest code. The runs of the backfill use these definitions to the end.
+"""Frozen definitions of upstream assets, which a backfill's runs use to its end.
+
+A definition is frozen when the backfill is accepted, or retried with the newest code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,8 +22,9 @@ def upstream_names(version: ProducerVersion) -> list[str]:
 def freeze_upstream(
     group: RunGroup, versions: Iterable[ProducerVersion], cuts: Mapping[str, Cut]
 ) -> None:
-    """Store the definitions of these versions' upstream assets: by name as in ``cuts``, otherwise
-    as in force now.
+    """Store the definitions of the versions' upstream assets.
+
+    ``cuts`` has definitions by the names of assets; other assets get the definitions in force now.
     """
     names_by_version = {version.pk: set(upstream_names(version)) for version in versions}
     names = {name for some in names_by_version.values() for name in some}
@@ -67,8 +69,8 @@ def all_frozen_cuts(group_id: int) -> dict[int, dict[int, Cut]]:
 
 
 def as_frozen(asset: Asset, cuts: Mapping[int, Cut]) -> Asset:
-    """Return the asset with its frozen definition, for reading alone; without a frozen definition,
-    the asset itself.
+    """Return the asset with its frozen definition, if there is one. The result is for reading
+    alone.
     """
     if asset.pk not in cuts:
         return asset

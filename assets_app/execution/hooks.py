@@ -1,5 +1,4 @@
-"""Functions that are to be called after a run: stored as a row where the run ends, and sent to the
-workers of the run's queue.
+"""Functions that are to be called after a run: rows that the end of a run stores, and messages.
 
 `calling` makes the calls. The row is the truth, the message a nudge.
 """

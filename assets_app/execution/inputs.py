@@ -1,6 +1,4 @@
-"""The inputs of a run: the upstream partitions that its partitions need, and the versions of the
-materialized partitions among these.
-"""
+"""The inputs of a run: the upstream partitions that its partitions need, with their versions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -53,9 +51,7 @@ DELETE FROM assets_app_attemptinput WHERE attempt_id = ANY(ARRAY(SELECT id FROM 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamInput:
-    """An upstream asset of a run: the keys of materialized partitions, and of needed partitions
-    that are missing.
-    """
+    """An upstream asset of a run: the keys of materialized and of needed, missing partitions."""
 
     asset: Asset
     # In order of time, then segment. There may be millions of keys: no other column is read.
@@ -99,12 +95,12 @@ def read_inputs(
     is_discovering: bool = False,
     attempt: RunAttempt | None = None,
 ) -> list[UpstreamInput]:
-    """Return the inlets of the run's function and the assets that schedule it, for partitions of
-    these keys.
+    """Return the upstream assets of a run, for partitions of these keys.
 
-    Takes a few statements for each asset. A run that discovers partitions reads as if the asset
-    were not partitioned. The versions of materialized partitions are stored with the ``attempt``,
-    if one is given.
+    Upstream are the inlets of the run's function, and the assets that schedule the function. Takes
+    a few statements for each asset. A run that discovers partitions reads as if the asset were not
+    partitioned. The versions of materialized partitions are stored with the ``attempt``, if one is
+    given.
 
     The run's own version says how its partitions are defined and mapped. Upstream assets are read
     by the definitions that were in force when the run's backfill was accepted, or for other runs by
@@ -131,8 +127,7 @@ def read_inputs(
 
 
 def forget_superseded(asset: Asset) -> None:
-    """Delete the stored inputs of attempts whose materializations of the asset have been
-    superseded.
+    """Delete the stored inputs of attempts whose materializations of the asset are superseded.
 
     An asset that is not partitioned may read millions of partitions each time: only the inputs of
     the present version and of the attempt under way are kept. A few attempts are cleared at a time:
@@ -190,8 +185,7 @@ class _Materialized(NamedTuple):
 
 
 def _materialized(chosen: AssetPartitionQuerySet, attempt: RunAttempt | None) -> _Materialized:
-    """Return the keys of the chosen partitions and the time of the oldest; store the versions with
-    the attempt.
+    """Return keys and oldest time of materialized partitions; store the versions with the attempt.
 
     The versions come first: a partition that is materialized between the statements is read by the
     run, and counts as newer than the version that the run has read, never the other way round.

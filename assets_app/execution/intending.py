@@ -1,6 +1,4 @@
-"""The contents of an intent to publish: staged partitions with sizes, discovered keys, and
-partitions that are left out.
-"""
+"""The contents of an intent to publish: staged, discovered and left-out partitions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ class FoundKeysHeld(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partly:
-    """The failure of a run that publishes only some partitions, with a reason for each other
+    """The failure of a run that publishes some partitions, with a reason for each other
     partition.
     """
 

@@ -8,10 +8,10 @@ from slicewise.key_json import key_to_json
 
 
 def sent_keys(definition: slicewise.PartitionDefinition | None, texts: Iterable[str]) -> list[Any]:
-    """Return keys for a runner: key texts, or whole keys of a set found at run time, which texts do
-    not determine.
+    """Return keys for a runner: key texts, or whole keys of a set found at run time.
 
-    A key that was removed from its set is sent as its text.
+    A text does not determine a key of such a set. A key that was removed from the set is sent as
+    its text.
     """
     if not isinstance(definition, slicewise.PartitionAtRuntime):
         return list(texts)

@@ -1,6 +1,4 @@
-"""The start of an attempt's runner, once no work of earlier attempts goes on, and the request to
-the runner.
-"""
+"""The start of an attempt's runner, after earlier attempts were cleared away."""
 
 import os
 import time
@@ -119,7 +117,7 @@ def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _limits(version: ProducerVersion) -> RunLimits:
-    """Return the limits of a run: for memory, the lower one of the asset's own limit and the
+    """Return the limits of a run: for memory, the lower one of the asset's limit and the
     server's.
     """
     asset_memory, most = version.definition.get("memory"), settings.RUN_MEMORY
@@ -133,9 +131,7 @@ def _limits(version: ProducerVersion) -> RunLimits:
 
 
 def _cached_archive(version: BundleVersion) -> Path:
-    """Return the file of the bundle version's archive on this host, which is written once per
-    digest.
-    """
+    """Return the file of the version's archive on this host, which is written once per digest."""
     folder = own_folder("archives", mode=0o700)
     archive: Path = folder / f"{version.digest}.tar.gz"
     if not archive.exists():

@@ -1,5 +1,6 @@
-"""Leases: until when attempts belong to their workers. The database's clock decides, and a token
-names the present holder of an attempt.
+"""Leases: until when attempts belong to their workers.
+
+The database's clock decides, and a token names the present holder of an attempt.
 """
 
 from collections.abc import Iterable
@@ -45,9 +46,7 @@ def end_lease(attempt: RunAttempt) -> None:
 
 
 def still_held(attempt: RunAttempt) -> bool:
-    """Return whether the attempt still has its token and has not ended, and lock the
-    attempt if so.
-    """
+    """Return whether the attempt has not ended and still has its token; lock the attempt if so."""
     current = RunAttempt.objects.select_for_update().filter(
         pk=attempt.pk, token=attempt.token, ended_at__isnull=True
     )
@@ -62,8 +61,7 @@ def renew(attempt: RunAttempt) -> bool:
 
 
 def renew_all(attempts: Iterable[RunAttempt]) -> dict[UUID, str]:
-    """Extend the leases that still belong to the attempts; return the run's state by each attempt's
-    token.
+    """Extend the leases that attempts still have; return the states of their runs by token.
 
     Takes one statement, which changes no other rows.
     """

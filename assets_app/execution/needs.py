@@ -1,6 +1,4 @@
-"""The times at which waiting runs are checked: runs that wait for the partition before
-their own.
-"""
+"""The times at which waiting runs are checked: each waits for the partition before its own."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -67,8 +65,7 @@ WHERE need.id = seen.id AND run.id = need.run_id AND run.state <> ALL(%(ended)s)
 
 
 def tell_waiting(run_ids: Sequence[int]) -> None:
-    """Let waiting runs be checked that need partitions of these runs; delete the needs of these
-    runs.
+    """Let runs be checked that wait for partitions of these runs; delete the needs of these runs.
 
     The last statement of a transaction that locks rows which other transactions may want.
     """
@@ -82,10 +79,9 @@ def needs_to_look_at(now: datetime, most: int) -> list[RunNeed]:
 
 
 def put_off(needs: Sequence[RunNeed], now: datetime) -> None:
-    """Set the next check of the needs: later for runs that still wait, never for others; delete the
-    needs of ended runs.
+    """Set the next check of the needs of waiting runs; delete the needs of ended runs.
 
-    Called at the end of the transaction that has checked.
+    Needs of other runs are checked no more. Called at the end of the transaction that has checked.
     """
     facts: dict[str, Any] = {
         "needs": [need.pk for need in needs],

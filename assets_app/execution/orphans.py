@@ -26,9 +26,7 @@ _REMOVED_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A partition with data that the definition does not have; ``kept`` says why the data must
-    stay.
-    """
+    """A partition with data that is not in the definition; ``kept`` says why the data must stay."""
 
     row: OrphanRow
     kept: str = ""
@@ -48,8 +46,7 @@ def find_orphans(asset: Asset, *, limit: int | None = None) -> list[Orphan]:
 
 
 def remove_orphans(asset: Asset, *, user: User, only: Collection[int] | None = None) -> Removal:
-    """Remove the data of partitions that the definition does not have, and make the partitions
-    missing.
+    """Remove the data of partitions that are not in the definition; make the partitions missing.
 
     ``only`` has the ids of the partitions that may be removed: partitions that a person has seen.
     Data must stay if a run holds the partition, if another program has written the data, or if a
@@ -185,9 +182,7 @@ def _overlapping_assets(asset: Asset) -> list[Asset]:
 
 
 def _relative_folder(asset: Asset, other_asset: Asset, path: str) -> str | None:
-    """Return a folder of the asset relative to the location of another asset; None outside of the
-    location.
-    """
+    """Return a folder of the asset relative to another asset's location; None outside of that."""
     own_location, other_location = (
         unquote(urlsplit(each_asset.canonical_uri).path).strip("/")
         for each_asset in (asset, other_asset)

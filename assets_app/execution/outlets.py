@@ -4,12 +4,11 @@ from assets_app.models import Asset, ProducerVersion, Run
 
 
 def outlet_ids(version: ProducerVersion, asset: Asset) -> dict[str, int]:
-    """Return the ids of all assets that a new run of this version materializes, by name and in
-    order; ``asset`` is one of these.
+    """Return the ids of all assets that a new run of this version materializes, by name, in order.
 
-    An asset that another function is declared to materialize by now is left to that function: the
-    asset is among the outlets of two versions while the file that the asset has left is broken.
-    Takes one statement, and none for a single outlet.
+    ``asset`` is among these. An asset that another function is declared to materialize by now is
+    left to that function: the asset is among the outlets of two versions while the file that the
+    asset has left is broken. Takes one statement, and none for a single outlet.
     """
     names = list(version.outlets)
     if names == [asset.name]:

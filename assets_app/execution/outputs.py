@@ -44,8 +44,7 @@ class StagedOutlet:
 
 
 class Output:
-    """The output that a runner has reported so far. All is checked, since user code shares the
-    runner's process.
+    """The output that a runner has reported so far, checked since user code shares the process.
 
     ``keys`` are the key texts of the run's partitions; None for a run that discovers partitions.
     """
@@ -189,9 +188,7 @@ def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
 
 
 def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
-    """Return the outlets that `keep_outlets` stored, with the partitions that are still to be
-    published.
-    """
+    """Return the outlets that `keep_outlets` stored, with the partitions that wait."""
     partitions_by_asset: dict[int, list[dict[str, Any]]] = {}
     waiting = RunPartition.objects.filter(run=attempt.run_id, state=RunPartition.State.PENDING)
     rows = waiting.exclude(rows=None)

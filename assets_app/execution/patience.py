@@ -1,5 +1,5 @@
-"""Transactions of people's requests that answer in time although other transactions have locked
-rows.
+"""Transactions of people's requests, which answer in time although other transactions hold
+locks.
 """
 
 from collections.abc import Iterator

@@ -33,8 +33,7 @@ _PASSING = frozenset(
 
 
 def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
-    """Publish the staged partitions and record the run; the intent to publish has been committed
-    before.
+    """Publish the staged partitions and record the run; the intent to publish is committed before.
 
     Assets that are materialized together are published together as far as file systems allow: no
     asset is published if a check shows that another one cannot be, and a worker that takes over
@@ -115,8 +114,9 @@ def refuse_unfit_places(version: ProducerVersion) -> None:
 def _refusal(
     step: Literal["check", "publish"], outlet: StagedOutlet, writer: Writer
 ) -> StorageError | None:
-    """Return the error that makes a step of publishing impossible for good, or None; raise OSError
-    for an error that may pass.
+    """Return the error that makes a step of publishing impossible for good, or None.
+
+    Raises OSError for an error that may pass.
     """
     try:
         with _storage_errors():
@@ -129,8 +129,7 @@ def _refusal(
 
 @contextmanager
 def _storage_errors() -> Iterator[None]:
-    """Turn each error of the block into an OSError if the error may pass, otherwise into a
-    StorageError.
+    """Turn an error of the block into an OSError if it may pass, otherwise into a StorageError.
 
     A storage may be a package's, and may raise any error: an error that is not caught would leave
     the run in ``publishing`` for the worker that takes over, which would fare no better.
@@ -172,9 +171,7 @@ def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
 
 
 def _published_paths(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
-    """Return the paths at which the attempt's data is published; a path that cannot be read is left
-    out.
-    """
+    """Return the paths at which the attempt's data is published, as far as they can be read."""
     writer = _writer(attempt, outlet)
     try:
         with _storage_errors():
@@ -190,8 +187,8 @@ def _published_paths(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
 
 
 def _published_among(storage: Storage, paths: Sequence[str], writer: Writer) -> list[str]:
-    """Return which of the paths are published; if an error keeps all paths from being read, search
-    by halves.
+    """Return which paths are published; search by halves if an error stops the look at all
+    paths.
     """
     try:
         with _storage_errors():
@@ -222,8 +219,7 @@ def finish_publishing(attempt_id: int, token: str) -> None:
 
 
 def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> bool:
-    """Remove the data that the attempt has staged for any of its outlets; return whether all of it
-    is gone.
+    """Remove the staged data of the attempt in all outlets; return whether all of it is gone.
 
     A failure to remove data is no reason to fail: a worker looks again later.
     """

@@ -15,9 +15,7 @@ from slicewise.runner.recorded import PRESENT, RECORDED
 
 
 class Questions:
-    """The answers to an attempt's messages ``ask``. Messages are checked, since user code shares
-    the runner.
-    """
+    """The answers to an attempt's messages ``ask``, checked since user code shares the runner."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -57,9 +55,7 @@ class Questions:
 
     @cached_property
     def _own(self) -> dict[str, Asset]:
-        """The assets that the run materializes, with the partition definitions of its version of
-        the code.
-        """
+        """The assets that the run materializes, as partitioned by its version of the code."""
         version = self._attempt.run.producer_version
         cuts = {name: version.partition_of(name) for name in version.outlets}
         rows = Asset.objects.filter(name__in=list(cuts))

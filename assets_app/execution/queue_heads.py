@@ -136,8 +136,7 @@ WHERE ({", ".join(f"ranked.{name}" for name in _COLUMNS.split(", "))})
 
 
 def refresh_heads(now: datetime) -> None:
-    """Bring the heads up to date with all committed changes, and make delayed runs ready whose time
-    has come.
+    """Bring the heads up to date with all committed changes, and make due delayed runs ready.
 
     Must be called in a transaction that holds the lock of dispatch.
     """

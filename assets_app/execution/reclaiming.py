@@ -1,6 +1,4 @@
-"""The partitions of ended runs that are to be tried again: which runs hold the partitions, and a
-new claim.
-"""
+"""The partitions of ended runs that are to be tried again: their holders, and a new claim."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any

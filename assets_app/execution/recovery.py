@@ -71,9 +71,7 @@ def _paused_attempts() -> list[int]:
 
 
 def _has_run_out(now: datetime) -> Q:
-    """Return the condition of leases that are over, or longer than any lease since the clock was
-    last set.
-    """
+    """Return the condition of leases that are over, or longer than any since the clock was set."""
     longest = max(timedelta(seconds=settings.LEASE_SECONDS), _HELP_DUE_LATEST)
     return Q(until__lt=now) | Q(until__gt=now + 2 * longest)
 
@@ -145,11 +143,11 @@ def _losses(attempt: RunAttempt) -> str:
 
 
 def _ask_for_help(attempt: RunAttempt, task: str) -> None:
-    """Ask any worker of the run's queue to end the attempt, which takes a gateway's disk or
-    connection to Spark.
+    """Ask any worker of the run's queue to end the attempt.
 
-    A message does not expire: the message may stand behind runs that last for hours. A worker that
-    comes second finds another token, and leaves the attempt alone.
+    That takes the disk of a gateway, or its connection to Spark. A message does not expire: the
+    message may stand behind runs that last for hours. A worker that comes second finds another
+    token, and leaves the attempt alone.
     """
     now = database_now()
     due = max(_HELP_DUE, min((now - attempt.started_at) * _HELP_DUE_BY_AGE, _HELP_DUE_LATEST))
@@ -174,17 +172,15 @@ def stop_lost_attempt(attempt_id: int, token: str) -> None:
 
 
 def clear_lost_attempt(attempt_id: int) -> None:
-    """Stop the Spark work of an ended attempt, if the work may go on, and remove the attempt's
-    data.
-    """
+    """Stop the Spark work of an ended attempt, if some may go on, and remove the attempt's data."""
     attempt = RunAttempt.objects.filter(pk=attempt_id, clear_at__isnull=False).first()
     if attempt is not None:
         clear_ended(current().parent, attempt)
 
 
 def _clear_away(lost: RunAttempt) -> bool:
-    """Clear away a lost attempt, and the attempts that it had yet to clear away; return whether no
-    work goes on.
+    """Clear away a lost attempt, and the unstopped attempts before; return whether no work
+    goes on.
     """
     version = lost.run.producer_version
     parent = current().parent

@@ -104,12 +104,12 @@ class _Locked(NamedTuple):
 
 
 def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
-    """Record that the partitions were written: each gets its next version, and downstream
-    partitions become due or stale as after a run.
+    """Record that the partitions were written: each gets its next version.
 
-    A write that is reported twice is recorded as two writes: an ``Idempotency-Key`` marks a message
-    that is sent again. Raises InvalidRequest on ``asset``, ``selection``, ``rows``, ``bytes`` or
-    ``partitions``, and PermissionDenied.
+    Downstream partitions become due or stale as after a run. A write that is reported twice is
+    recorded as two writes: an ``Idempotency-Key`` marks a message that is sent again. Raises
+    InvalidRequest on ``asset``, ``selection``, ``rows``, ``bytes`` or ``partitions``, and
+    PermissionDenied.
     """
     policy.require(user, policy.Action.REPORT)
     asset = write.asset

@@ -87,17 +87,13 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
 
 
 def _requested_asset(request: MaterializeRequest) -> Asset:
-    """Return the requested asset; in its form for discovery if no partition is selected
-    (AIP-76).
-    """
+    """Return the requested asset; its form for discovery if no partition is selected (AIP-76)."""
     asks_for_none = request.asset.finds_partitions and not request.selection.strip()
     return request.asset.discovering if asks_for_none else request.asset
 
 
 def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
-    """Return the partitions that the text selects; raise InvalidRequest if the text selects
-    none.
-    """
+    """Return the partitions that the text selects; raise InvalidRequest if there are none."""
     definition = asset.definition
     if definition is None:
         raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
@@ -217,8 +213,9 @@ def _is_same(value: Any, declared: Any) -> bool:
 
 
 def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
-    """Return ``"partition"``, ``"range"`` or a number of partitions per run; raise InvalidRequest
-    on ``strategy`` otherwise.
+    """Return ``"partition"``, ``"range"`` or a number of partitions per run.
+
+    Raises InvalidRequest on ``strategy`` for any other value.
     """
     if strategy is None or strategy == "":
         return default
@@ -237,16 +234,12 @@ def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
 
 
 def partitions_per_run(strategy: Strategy) -> int | None:
-    """Return how many partitions a run has at most; None for a range run, which has all
-    partitions.
-    """
+    """Return how many partitions a run has at most; None for a range run, which has all."""
     return None if strategy == "range" else 1 if strategy == "partition" else int(strategy)
 
 
 def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
-    """Cut the requested items into runs, in order: one item each, N items each, or all items in one
-    run.
-    """
+    """Cut the requested items into runs, in order: one item each, N each, or all in one."""
     size = partitions_per_run(strategy) or max(len(items), 1)
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 

@@ -1,6 +1,4 @@
-"""Retries and re-runs of ended runs: another attempt at the same run, or a new run of the same
-partitions.
-"""
+"""Retries and re-runs: another attempt at an ended run, or a new run of the same partitions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,9 +50,7 @@ class Code(StrEnum):
 
 @dataclass(slots=True)
 class Retried:
-    """The result of a request to retry several runs: the queued runs, and the reasons why others
-    are refused.
-    """
+    """The runs of a request that were queued again, and the reasons why others were refused."""
 
     runs: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
@@ -104,7 +100,7 @@ def retry_group(group: RunGroup, *, code: str = Code.SAME, user: User) -> Retrie
 
 
 def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
-    """Queue a new run of an ended run's partitions, with its params; the ended run stays unchanged.
+    """Queue a new run of an ended run's partitions and params; the ended run stays unchanged.
 
     Partitions that another run is materializing are left out and named in the group, as in a
     request; if all partitions are left out, the request conflicts. Raises the errors of
@@ -207,9 +203,7 @@ def _objections(run_ids: Iterable[int]) -> dict[int, str]:
 
 
 def _with_code(runs: Any) -> Any:
-    """Return the runs with the version that each run has and the version in force, without
-    sources.
-    """
+    """Return the runs with both versions, their own and the one in force, without sources."""
     named = ("asset__partition_definition", "asset__producer__current_version")
     runs_with_code = runs.select_related("group", "producer_version", *named)
     return runs_with_code.defer(
@@ -220,8 +214,9 @@ def _with_code(runs: Any) -> Any:
 
 
 def _version_for_retry(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[str, Any]]:
-    """Return version and params of the retry; raise ConflictingRequest or InvalidRequest if the run
-    cannot be retried.
+    """Return version and params of the retry; raise an error if the run cannot be retried.
+
+    The error is a ConflictingRequest or an InvalidRequest.
     """
     if run.state == RunState.SUCCEEDED:
         raise ConflictingRequest(
@@ -254,8 +249,7 @@ def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
 
 
 def _queue(runs: Sequence[Run]) -> None:
-    """Queue the runs as if no run had been tried: failures are counted anew, attempts go on being
-    numbered.
+    """Queue the runs as if never tried: failures are counted anew, attempts go on being numbered.
 
     The rows are locked, so each run is in the state that was read.
     """
@@ -263,7 +257,7 @@ def _queue(runs: Sequence[Run]) -> None:
         return
     run_ids = [run.pk for run in runs]
     take(run_ids)
-    # A retried run starts without the partitions that the run has waited for.
+    # A retried run goes ahead without the partitions that the run has waited for.
     RunNeed.objects.filter(run__in=run_ids).delete()
     anew: dict[str, Any] = {
         "queued_at": Now(), "not_before": None, "dispatched_at": None,
@@ -287,9 +281,7 @@ def _store_versions(
 
 
 def _detail(run: Run, version: ProducerVersion) -> dict[str, Any]:
-    """Return the detail for the audit trail: the state before, and both versions of the code if
-    they differ.
-    """
+    """Return the detail for the audit trail: the old state, and both versions if they differ."""
     detail: dict[str, Any] = {"asset": run.asset.name, "was": run.state}
     if version.pk != run.producer_version_id:
         detail["code before"] = run.producer_version.digest[:12]

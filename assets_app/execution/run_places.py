@@ -23,8 +23,8 @@ class RunPlaces:
     """The staging folders and the partitions' paths of one attempt."""
 
     def __init__(self, run: Run, attempt: RunAttempt, keys: Collection[str] | None) -> None:
-        """Prepare the locations; ``keys`` are the key texts of the partitions, None for a run that
-        discovers partitions.
+        """Prepare the locations for partitions with the key texts ``keys``; None to
+        discover some.
         """
         version = run.producer_version
         self._writers = {
@@ -103,8 +103,9 @@ class RunPlaces:
         return self._stagings[outlet]
 
     def path(self, outlet: str, key: str) -> str:
-        """Return the folder of a partition, relative to the asset's. Raises PartitionKeyError for a
-        text that is no key.
+        """Return the folder of a partition, relative to the asset's folder.
+
+        Raises PartitionKeyError for a text that is no key.
         """
         definition = self._definition
         parsed = WHOLE if definition is None else definition.parse(key)
@@ -118,7 +119,5 @@ class RunPlaces:
 
     @cached_property
     def _definition(self) -> slicewise.PartitionDefinition | None:
-        """The definition as the runner gets it: without the known keys of a set, which may be fewer
-        by now.
-        """
+        """The definition as the runner gets it: without known keys, which may be fewer by now."""
         return None if self._spec is None else slicewise.PartitionDefinition.from_json(self._spec)

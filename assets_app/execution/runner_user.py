@@ -1,5 +1,4 @@
-"""The users that user code runs as, and the folders of a host that belong to these users and to the
-worker.
+"""The users that user code runs as, and the folders of a host for these users and the worker.
 
 Under the worker's own user, user code can read all that the worker can: `/proc` shows the worker's
 environment.
@@ -28,11 +27,10 @@ _SUBORDINATE_USERS = Path("/etc/subuid")
 
 
 def runner_user() -> tuple[int, int] | None:
-    """Return user and group of the setting SLICEWISE_RUNNER_USER; None if user code runs as the
-    worker's own user.
+    """Return user and group of the setting SLICEWISE_RUNNER_USER.
 
-    Raises ImproperlyConfigured if the host has no such user, or the worker may not become that
-    user.
+    Returns None if user code runs as the worker's own user. Raises ImproperlyConfigured if the host
+    has no such user, or the worker may not become that user.
     """
     name: str = settings.RUNNER_USER
     if not name:
@@ -54,8 +52,7 @@ def runner_user() -> tuple[int, int] | None:
 
 
 def slot_users(slots: int) -> SlotUsers | None:
-    """Return the users of the setting SLICEWISE_RUNNER_USERS, one for each run at a time; None
-    without the setting.
+    """Return the users of the setting SLICEWISE_RUNNER_USERS, one for each run; None without it.
 
     Raises ImproperlyConfigured for a range that is not usable, or has too few users for the slots.
     """
@@ -95,9 +92,7 @@ def slot_users(slots: int) -> SlotUsers | None:
 
 
 def _subordinate_users() -> Iterator[tuple[str, range]]:
-    """Yield the numbers that people's own containers have on this host, each range with the owner's
-    name.
-    """
+    """Yield the user numbers of people's own containers on this host, by name of the owner."""
     try:
         lines = _SUBORDINATE_USERS.read_text().splitlines()
     except OSError:
@@ -130,9 +125,7 @@ def _range(text: str) -> range:
 
 
 def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
-    """Raise ImproperlyConfigured if one of the users cannot start this Python and import
-    the SDK.
-    """
+    """Raise ImproperlyConfigured if a user cannot start this Python and import the SDK."""
     for uid, gid in users:
         command = [sys.executable, "-c", "import slicewise"]
         try:

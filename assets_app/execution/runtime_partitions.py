@@ -39,13 +39,12 @@ def add_partitions(asset: Asset, values: Sequence[object], *, user: User) -> lis
 
 
 def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[str]:
-    """Remove keys, by their texts, from the asset's set: removed keys are no longer listed and make
-    no partition due.
+    """Remove keys, by their texts, from the asset's set.
 
-    The data of the partitions stays, with its history. A removal is refused while a run
-    materializes one of the partitions. A run that discovers a removed key adds the key again.
-    Raises InvalidRequest on ``asset`` or ``keys``, ConflictingRequest on ``keys``, and
-    PermissionDenied.
+    Removed keys are no longer listed and make no partition due. The data of the partitions stays,
+    with its history. A removal is refused while a run materializes one of the partitions. A run
+    that discovers a removed key adds the key again. Raises InvalidRequest on ``asset`` or ``keys``,
+    ConflictingRequest on ``keys``, and PermissionDenied.
     """
     policy.require(user, policy.Action.PARTITIONS)
     row, _ = _set_of(asset)

@@ -1,6 +1,4 @@
-"""The settlement of ended runs: partitions are released and counted, and listeners are told of the
-end.
-"""
+"""The settlement of ended runs: release and count partitions, and tell listeners of the end."""
 
 from collections.abc import Collection, Mapping, Sequence
 

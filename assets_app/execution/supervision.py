@@ -1,6 +1,4 @@
-"""Supervision of one run by a thread of the worker: start the runner, handle its messages, and end
-the run.
-"""
+"""Supervision of one run by a thread of the worker, from the start of the runner to the end."""
 
 import logging
 import math
@@ -241,7 +239,7 @@ class _Supervision:
             engine_of(self.attempt).tidy(self.attempt)
 
     def _break_off(self, error: Exception) -> None:
-        """Kill a runner that this worker cannot follow, so that the error does not end this
+        """Kill a runner that this worker cannot follow, so that its error does not end this
         thread.
         """
         log.error("runner not understood", extra={"run": self.attempt.run_id}, exc_info=error)
@@ -324,9 +322,7 @@ class _Supervision:
             )
 
     def _obey(self) -> None:
-        """Kill the runner if the run is canceled or over its timeout, or this worker may
-        not go on.
-        """
+        """Kill the runner if the run is canceled or over time, or this worker may not go on."""
         watched = self.watched
         if (
             (time.monotonic() > self.deadline and not self.finished)
@@ -355,9 +351,7 @@ class _Supervision:
             self._fail(self.failure or self._unexplained_end())
 
     def _keeps_part(self, failure: Failure) -> bool:
-        """Return whether partitions of a failed run are published: the asset asks for that, and no
-        retry is left.
-        """
+        """Return whether a failed run publishes partitions: its asset says so, no retry is left."""
         return (
             self.version.definition.get("on_partial") == "publish"
             and not self.is_spoiled
@@ -445,8 +439,9 @@ class _Supervision:
         return True
 
     def _may_have_session(self) -> bool:
-        """Return whether the attempt's Spark session may be open: a runner whose code fails closes
-        the session, unless the runner is killed before.
+        """Return whether the attempt's Spark session may be open.
+
+        A runner whose code fails closes the session, unless the runner is killed before.
         """
         failure = self.failure
         by_platform = failure is None or failure.kind is FailureKind.PLATFORM

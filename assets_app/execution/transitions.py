@@ -31,8 +31,7 @@ def move_all(
     skip_locked: bool = False,
     **fields: Any,
 ) -> list[int]:
-    """Move the runs that are in ``old`` to ``new`` and set the fields; return the ids of the moved
-    runs.
+    """Move the runs in ``old`` to ``new`` and set the fields; return the ids of the moved runs.
 
     Rows are locked in the order of ids. A field that is to be the present time is given as
     ``Now()``. With ``skip_locked``, runs that another transaction holds are left unchanged.

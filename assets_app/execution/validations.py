@@ -1,6 +1,4 @@
-"""Storage of the validation results that a runner reports, which are as untrusted as the code in
-the runner.
-"""
+"""Storage of validation results from a runner, which are as untrusted as the code in there."""
 
 import json
 import logging
@@ -22,8 +20,7 @@ _MOST_BRACKETS = 200
 
 
 class ResultKeeper:
-    """The store of one attempt's validation results: each is stored at once, also for a run that
-    fails later.
+    """The store of one attempt's validation results, which are stored even if the run fails later.
 
     While the database is away, results wait for it as long as ``goes_on`` returns true.
     """
@@ -90,9 +87,7 @@ class ResultKeeper:
 
 
 def _observed(value: Any) -> Any:
-    """Return the observed facts; an empty object for content that is no facts, or too much
-    to read.
-    """
+    """Return the observed facts; an empty object for content that is too large or no facts."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):

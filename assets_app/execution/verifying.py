@@ -72,9 +72,7 @@ def verify_partitions(
 
 
 def reachable_storage(asset: Asset) -> Storage:
-    """Return the storage of the asset's data; raise InvalidRequest if this process does not reach
-    the data.
-    """
+    """Return the storage of the asset's data; raise InvalidRequest if it is out of reach here."""
     try:
         storage = storage_of(
             asset.canonical_uri,

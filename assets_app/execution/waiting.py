@@ -1,5 +1,4 @@
-"""Runs of assets with ``depends_on_past``: each waits until the partition before its own is
-materialized.
+"""Runs of assets with ``depends_on_past``: each waits for the partition before its own.
 
 A waiting run has the state ``waiting`` and holds its partitions, and dispatch does not look at the
 run.
@@ -139,20 +138,18 @@ def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
 
 
 def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
-    """Return the keys of earlier partitions that should exist and are missing, for a message to a
-    person.
-    """
+    """Return the keys of earlier partitions that are missing, for a message to a person."""
     missing_needs = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
     return [key for _, _, key in missing_needs.get(0, [])]
 
 
 @transaction.atomic
 def wake_waiting(now: datetime) -> int:
-    """Queue waiting runs whose earlier partition is materialized, and skip runs that have waited
-    too long; return the number of both.
+    """Queue or skip the waiting runs that need not wait any longer; return the number of both.
 
-    A check reads runs that the end of another run concerns, and other runs now and then, so that
-    runs that go on waiting cost nothing (`assets_app.execution.needs`).
+    A run is queued once the partition before its own is materialized, and skipped once the run has
+    waited too long. A check reads runs that the end of another run concerns, and other runs now and
+    then, so that runs that go on waiting cost nothing (`assets_app.execution.needs`).
 
     A run of a backfill is skipped as soon as the partition before has failed, or is missing and no
     run is to materialize it, so that the backfill can end. A backfill creates no run before the

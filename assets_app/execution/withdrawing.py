@@ -1,7 +1,7 @@
-"""Withdrawal of runs that have not begun: queued runs of a group, and runs that wait for the
-partition before their own, release their partitions.
+"""Withdrawal of runs that have not begun: the runs release their partitions.
 
-The requester of the runs keeps the intent and requests partitions again, with other terms or later.
+Such runs are queued, or wait for the partition before their own. The requester of the runs keeps
+the intent and requests partitions again, with other terms or later.
 """
 
 from collections.abc import Sequence
@@ -67,8 +67,7 @@ _DELETIONS = (
 
 
 def untried_runs_of(group: RunGroup, most: int) -> list[int]:
-    """Lock runs of a group that no worker has ever tried, in the caller's transaction; return the
-    ids.
+    """Lock runs of a group that no worker has ever tried, in a transaction; return the ids.
 
     The runs have some ``most`` partitions, and are one run at least. Dispatched runs with a history
     are requeued.

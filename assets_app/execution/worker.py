@@ -1,6 +1,4 @@
-"""A worker process of a gateway: its row, the leases of its attempts, and the warm parent of its
-runners.
-"""
+"""A worker process of a gateway: its row, its leases, and the warm parent of its runners."""
 
 import logging
 import os
@@ -38,8 +36,9 @@ _HEARTBEAT_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """An attempt that this worker executes: the heartbeat tells the attempt's thread of changes,
-    never the other way round.
+    """An attempt that this worker executes.
+
+    The heartbeat tells the attempt's thread of changes, never the other way round.
     """
 
     attempt: RunAttempt
@@ -127,8 +126,7 @@ class GatewayWorker:
         return gateway
 
     def _watch_spark(self) -> None:
-        """Check whether the Spark server answers: a run that begins while the server is away only
-        fails.
+        """Check whether the Spark server answers: runs that begin while it is away only fail.
 
         A single check without an answer may be an accident.
         """
@@ -143,8 +141,7 @@ class GatewayWorker:
                 self.spark_away.set()
 
     def _live(self) -> None:
-        """Send heartbeats until the process is to end; end the process at once if the heartbeats
-        stop before.
+        """Send heartbeats until the process is to end; end the process if heartbeats stop before.
 
         Without heartbeats the worker would take messages, and lose each run that the worker begins.
         """
