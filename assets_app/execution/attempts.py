@@ -161,7 +161,7 @@ def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
 def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None:
     """Take over a lost attempt with a new token and the next fencing number.
 
-    The earlier worker so cannot wake up and go on. Returns None if another worker has taken over
+    So the earlier worker cannot wake up and go on. Returns None if another worker has taken over
     the attempt, or the run is not in ``state``. The row is locked first: of two workers at once,
     the second finds another token.
     """

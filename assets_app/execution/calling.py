@@ -1,4 +1,6 @@
-"""Calls of ``on_success`` and ``on_failure`` in a runner after a run; no call is ever repeated."""
+"""Calls of ``on_success`` and ``on_failure`` in a runner after a run; a begun call is never
+repeated.
+"""
 
 import logging
 import signal

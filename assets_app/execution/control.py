@@ -61,7 +61,9 @@ def cancel_some_runs_of(group: RunGroup, most: int) -> int:
 
 
 def cancel_runs_of(group: RunGroup) -> int:
-    """Cancel all runs of a group; services check the policy and write the audit entry before."""
+    """Cancel all runs of a group; the calling service checks the policy and writes the
+    audit entry.
+    """
     unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES)
     return len(_cancel(list(unfinished.order_by("id").values_list("id", flat=True))))
 

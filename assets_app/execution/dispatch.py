@@ -26,8 +26,8 @@ _AT_WORK = tuple(state for state in ACTIVE_STATES if state != RunState.DISPATCHE
 # Within each group and producer runs go in the order of their ids. Within each producer the groups
 # take turns, then the producers do, and within each group. Heads that cannot start now (at a limit,
 # paused, without Spark) are left out before anything is counted: no such head stands before a head
-# that can start. The limits in a producer's version in force hold for all of its runs, whoever
-# requested the runs. A group of several producers may get fewer runs than its limit allows: the
+# that can start. The limits in a producer's version in force hold for all of its runs, also those
+# that people requested. A group of several producers may get fewer runs than its limit allows: the
 # next dispatch gives the rest.
 #
 # The first run of a producer stands before all other runs of the producer, and the first run of a

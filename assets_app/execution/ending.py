@@ -203,10 +203,11 @@ def cancel_cleared(run_id: int) -> bool:
 def hand_back(
     attempt: RunAttempt, reason: str, *, counts: bool = False, is_cleared: bool = False
 ) -> bool:
-    """Requeue a run whose worker goes down in good order, or was lost (``counts``: as a failure).
+    """Requeue a run whose worker goes down in good order or, with ``counts``, was lost.
 
-    Unless ``is_cleared``, the attempt's work on Spark may go on. A run that was lost more than once
-    gets a pause of random length, so that runs that were lost together come back apart.
+    A loss counts as a failure. Unless ``is_cleared``, the attempt's work on Spark may go on. A run
+    that was lost more than once gets a pause of random length, so that runs that were lost together
+    come back apart.
     """
     if not still_held(attempt):
         return False

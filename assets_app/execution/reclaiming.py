@@ -61,7 +61,7 @@ def searches_among(run_ids: Iterable[int]) -> set[int]:
 
 
 def held_elsewhere(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
-    """Lock the runs' partitions; return the reason for each run that cannot have all of its own."""
+    """Lock the runs' partitions; return by run why the run cannot have all of its partitions."""
     if not runs:
         return {}
     values: dict[str, Any] = {

@@ -49,7 +49,7 @@ class RunPlaces:
     def refuse_not_found(self, key: str, added_keys: Mapping[tuple[str, str], Any]) -> None:
         """Raise ValueError for a partition that a discovering run has written and not added.
 
-        ``found`` has the added keys by the name of the set and the key text.
+        ``added_keys`` has keys by the name of the set and the key text.
         """
         definition = self._definition
         name = definition.name if isinstance(definition, slicewise.PartitionAtRuntime) else ""

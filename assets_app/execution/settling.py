@@ -10,7 +10,7 @@ from assets_app.execution.needs import tell_waiting
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
-# Follows "held": locked partitions, with their old and new state.
+# Comes after a query "held" of locked partitions, with their old and new state.
 COUNTS_FOLLOW = """change AS (
     SELECT asset_id, identity, bucket, segment, state, sum(by) AS by
     FROM (

@@ -31,7 +31,7 @@ class Verification:
 def verify_partitions(
     asset: Asset, selection: str, *, user: User, at_most: int | None = None
 ) -> Verification:
-    """Compare the data of materialized partitions, all or the selected ones, with the records.
+    """Compare the data of materialized partitions, as far as selected, with the records.
 
     The data is read from this process, which has to reach the storage. Raises InvalidRequest on
     ``asset`` if the process does not reach the storage, or the storage does not know how much data

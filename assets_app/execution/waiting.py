@@ -138,7 +138,7 @@ def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
 
 
 def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
-    """Return the keys of earlier partitions that are missing, for a message to a person."""
+    """Return keys of missing earlier partitions that should exist, for a message to a person."""
     missing_needs = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
     return [key for _, _, key in missing_needs.get(0, [])]
 
