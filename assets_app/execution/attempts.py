@@ -1,4 +1,4 @@
-"""An attempt at a run: begun, fenced by its token, until it publishes."""
+"""Attempts at runs: from the beginning, fenced by a token, to the intent to publish."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,9 +34,10 @@ from slicewise.runner.session import SUBMIT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A run that this worker has just begun, with all that the runner is told.
+    """A run that this worker has just begun, with all facts that the runner needs.
 
-    ``keys`` are those of its partitions: none for a run that ``is_discovering``, to find some.
+    ``keys`` are the keys of the run's partitions; empty for a run that ``is_discovering``, which is
+    to discover partitions.
     """
 
     run: Run
@@ -48,15 +49,16 @@ class Attempt:
 
     @property
     def tag(self) -> str:
-        """What Spark's operations of this attempt are tagged with."""
+        """The tag that Spark's operations of this attempt carry."""
         return self.row.tag
 
 
 @transaction.atomic
 def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt | None:
-    """Take a dispatched run for this gateway, on which it may be the only one.
+    """Begin a dispatched run on this gateway and return the attempt.
 
-    None if somebody else has it or it is no longer wanted.
+    ``is_alone`` says that the gateway can have no other run meanwhile. Returns None if another
+    worker has the run, or the run is no longer wanted.
     """
     now = database_now()
     if not move(
@@ -67,7 +69,7 @@ def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt |
         attempt_count=F("attempt_count") + 1,
     ):
         return None
-    # An archive may have megabytes, and is read only by the first run of its version on a host.
+    # A bundle's archive may have megabytes, and only the first run of a version on a host reads it.
     run = (
         Run.objects.select_related("asset", "producer_version__bundle_version")
         .defer("producer_version__bundle_version__archive")
@@ -84,7 +86,7 @@ def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt |
         started_at=now,
     )
     begin_lease(row)
-    # Of a run that failed in part and is retried, the rest.
+    # A retried run that has failed in part materializes only the other partitions.
     rows = run.partitions.filter(
         slice__asset=run.asset_id, state=RunPartition.State.PENDING
     ).order_by("position")
@@ -100,28 +102,34 @@ def begin(run_id: int, gateway: Gateway, *, is_alone: bool = False) -> Attempt |
 
 
 def losses_of(run_id: int) -> int | None:
-    """Return how often a dispatched run has lost its process or its worker; None for any other."""
+    """Return how often a dispatched run has lost its process or worker; None for any other run."""
     runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
     return runs.values_list("lost_attempts", flat=True).first()
 
 
 def note_waiting(run_id: int) -> None:
-    """Note that a dispatched run has reached a worker, which will begin it: else it would be sent
-    again, and another worker would keep its slots free for it as well.
+    """Note that a dispatched run has reached a worker, which will begin the run.
+
+    Otherwise the message would be sent again, and another worker would keep slots free for the run
+    as well.
     """
     runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
     runs.update(dispatched_at=database_now())
 
 
 def needs_spark_server(run_id: int) -> bool:
-    """Return whether a dispatched run needs the Spark Connect server: all but submissions do."""
+    """Return whether a dispatched run needs the Spark Connect server: not with engine
+    ``submit``.
+    """
     runs = Run.objects.filter(pk=run_id, state=RunState.DISPATCHED)
     engines = runs.values_list("producer_version__definition__engine", flat=True)
     return any(engine != SUBMIT for engine in engines)
 
 
 def decline(run_id: int, pause: timedelta) -> bool:
-    """Put a dispatched run back in its queue: this gateway cannot begin it now."""
+    """Requeue a dispatched run that this gateway cannot begin; return whether the run was
+    requeued.
+    """
     return move(
         run_id,
         RunState.DISPATCHED,
@@ -132,31 +140,30 @@ def decline(run_id: int, pause: timedelta) -> bool:
 
 
 def unstopped_before(attempt: RunAttempt) -> list[RunAttempt]:
-    """Return earlier attempts at the run that may have left work or data behind: their worker was
-    lost, or they failed and had a Spark session.
+    """Return earlier attempts at the run that may have left work or data behind.
 
-    Only back to the latest attempt with a session: that one began by clearing away the attempts
-    before.
+    Such an attempt has lost its worker, or has failed with a Spark session. The list ends with the
+    latest attempt that had a session: that attempt began by clearing away the attempts before.
     """
     earlier = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
-    found = []
-    for piece in earlier.order_by("-number").defer("error", "traceback"):
-        had_session = bool(piece.application_id)
-        failed = piece.outcome == AttemptOutcome.FAILED
-        if piece.outcome == AttemptOutcome.LOST or (failed and had_session):
-            found.append(piece)
+    unstopped = []
+    for earlier_attempt in earlier.order_by("-number").defer("error", "traceback"):
+        had_session = bool(earlier_attempt.application_id)
+        failed = earlier_attempt.outcome == AttemptOutcome.FAILED
+        if earlier_attempt.outcome == AttemptOutcome.LOST or (failed and had_session):
+            unstopped.append(earlier_attempt)
         if had_session:
             break
-    return found
+    return unstopped
 
 
 @transaction.atomic
 def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None:
-    """Take a lost attempt under a new token and the next fencing number, so that its earlier worker
-    cannot wake up and go on.
+    """Take over a lost attempt with a new token and the next fencing number.
 
-    None if somebody else has taken it, or its run is not in that state. Its row is locked first:
-    of two that come at once the second finds another token.
+    So the earlier worker cannot wake up and go on. Returns None if another worker has taken over
+    the attempt, or the run is not in ``state``. The row is locked first: of two workers at once,
+    the second finds another token.
     """
     lost = RunAttempt.objects.select_for_update(of=("self",)).filter(
         pk=attempt_id, token=token, ended_at__isnull=True, run__state=state
@@ -174,9 +181,9 @@ def take_over(attempt_id: int, token: str, state: RunState) -> RunAttempt | None
 def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
     """Return the inputs of the attempt, and store their present versions with the attempt.
 
-    Raises ValueError where the definitions do not say which upstream partitions are needed.
+    Raises ValueError if the definitions do not say which upstream partitions are needed.
     """
-    AttemptInput.objects.filter(attempt=attempt.row).delete()  # of a try that was not heard of
+    AttemptInput.objects.filter(attempt=attempt.row).delete()  # of a try with a lost answer
     if attempt.is_discovering or not attempt.run.producer_version.partition_of(
         attempt.run.asset.name
     ):
@@ -191,27 +198,27 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
 def intend_to_publish(
     attempt: RunAttempt,
     outlets: Sequence[StagedOutlet],
-    found: Found | None = None,
+    found_keys: Found | None = None,
     partly: Partly | None = None,
 ) -> bool:
-    """Commit what is about to be published, and the keys that are about to be added.
+    """Commit the intent to publish: the staged outlets, and the keys that are about to be added.
 
-    Of a run that fails ``partly`` that is some of its partitions; the others are left, each with
-    its reason. Partitions that a discovering run has found become its own. False if the run is no
-    longer this attempt's, or canceled; True as well where the intent is committed already. Raises
-    FoundKeysHeld, with nothing changed, where another run is making a partition that this one has
-    written.
+    With ``partly`` the run fails, and only some partitions are published: the others are left out,
+    each with its reason. Partitions that a discovering run has found become the run's own. Returns
+    False if the run no longer belongs to this attempt, or is canceled; True also if the intent is
+    committed already. Raises FoundKeysHeld, with nothing changed, if another run is materializing a
+    partition that this run has written.
     """
     if not still_held(attempt):
         return False
     if Run.objects.filter(pk=attempt.run_id, state=RunState.PUBLISHING).exists():
-        return True  # by this attempt, under this token: whoever takes it over has another one
+        return True  # by this attempt: a worker that takes over gets another token
     if not move(attempt.run_id, RunState.RUNNING, RunState.PUBLISHING):
         return False
     keep_outlets(attempt, outlets)
-    if found:
-        RunAttempt.objects.filter(pk=attempt.pk).update(found=found)
-        take_found(attempt.run_id, outlets, found)
+    if found_keys:
+        RunAttempt.objects.filter(pk=attempt.pk).update(found=found_keys)
+        take_found(attempt.run_id, outlets, found_keys)
     for outlet in outlets:
         keep_staged(attempt.run_id, outlet)
     if partly is not None:

@@ -1,4 +1,6 @@
-"""Calls ``on_success`` or ``on_failure`` after a run, in a runner; once begun, never again."""
+"""Calls of ``on_success`` and ``on_failure`` in a runner after a run; a begun call is never
+repeated.
+"""
 
 import logging
 import signal
@@ -19,21 +21,22 @@ from slicewise.runner.client import RequestTooLargeError, RunnerProcess, WarmPar
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 60.0
-# A worker may lack for a while what a request takes; so long another one may still be asked.
+# A worker may for a while lack data that a request takes: for so long another worker may be asked.
 GIVE_UP_AFTER = timedelta(hours=1)
 _LISTEN_SECONDS = 0.2
 _PING_SECONDS = 1.0
 _WATCHDOG_SECONDS = 15.0
-# Behind all that the run itself has printed: a worker that was taken for lost may still be writing.
+# After all blocks that the run itself has printed: a worker that was taken for lost may still
+# write.
 _LOG_FROM = 1_000_000_000
 
 
 def call_hook(hook_id: int) -> None:
-    """Call what is to be called after a run, unless somebody has begun to.
+    """Call the function that an asset declares for after a run, unless a worker has begun to.
 
-    What fails before it is begun is tried again when workers are told of it again; a call that
-    cannot be put together is given up an hour after the attempt's end. What happens afterwards is
-    written to the log of the run's attempt, and changes nothing else.
+    A failure before the call begins is tried again when workers get the message again; a request
+    that cannot be built is given up an hour after the attempt's end. Later failures are written to
+    the log of the run's attempt, and change nothing else.
     """
     worker = current()
     if worker.going_down.is_set():
@@ -61,14 +64,14 @@ def call_hook(hook_id: int) -> None:
     keeper = LogKeeper(hook.attempt, after=_LOG_FROM)
     keeper.add(f"[{hook.option}: {name} is called]\n")
     try:
-        said = _Call(worker.parent.call_hook(request), keeper).follow()
+        failure = _Call(worker.parent.call_hook(request), keeper).follow()
     except (WarmParentError, RequestTooLargeError) as error:
-        said = f"could not be called: {error}"
-    if said:
+        failure = f"could not be called: {error}"
+    if failure:
         log.warning(
             "function after a run failed", extra={"run": hook.attempt.run_id, "option": hook.option}
         )
-        keeper.add(f"[{hook.option} {said}]\n")
+        keeper.add(f"[{hook.option} {failure}]\n")
     keeper.flush()
 
 
@@ -77,7 +80,7 @@ def _is_overdue(attempt: RunAttempt) -> bool:
 
 
 def _give_up(hook: RunHook, error: Exception) -> None:
-    """Call the function never, and say why in the log of the run's attempt."""
+    """Mark the function as called without a call, and write the reason to the attempt's log."""
     if not _claim(hook):
         return
     log.error("function after a run not called", extra={"run": hook.attempt.run_id}, exc_info=error)
@@ -94,9 +97,11 @@ def _claim(hook: RunHook) -> bool:
 def _request(hook: RunHook) -> dict[str, Any]:
     attempt = hook.attempt
     run, version = attempt.run, attempt.run.producer_version
-    # All that it was to make, also where an earlier attempt has made some of it.
-    made = run.partitions.filter(slice__asset=run.asset_id).exclude(slice__identity=DISCOVERY)
-    keys = made.order_by("position").values_list("slice__key", flat=True)
+    # All partitions of the run, also those that an earlier attempt has materialized.
+    run_partitions = run.partitions.filter(slice__asset=run.asset_id).exclude(
+        slice__identity=DISCOVERY
+    )
+    keys = run_partitions.order_by("position").values_list("slice__key", flat=True)
     return {
         **facts_of_run(attempt, keys),
         "hook": hook.option,
@@ -107,7 +112,7 @@ def _request(hook: RunHook) -> dict[str, Any]:
 
 
 class _Call:
-    """One call while its runner lives."""
+    """A call of one function while its runner lives."""
 
     def __init__(self, process: RunnerProcess, keeper: LogKeeper) -> None:
         self._process, self._keeper = process, keeper
@@ -118,7 +123,7 @@ class _Call:
         self._exited: dict[str, Any] = {}
 
     def follow(self) -> str:
-        """Listen until the runner's process is gone; what went wrong, if anything did."""
+        """Handle messages until the runner's process is gone; return the failure, if any."""
         try:
             for message in self._process.messages(timeout=_LISTEN_SECONDS):
                 self._hear(message)
@@ -143,7 +148,7 @@ class _Call:
                 self._keeper.flush_if_due()
 
     def _keep_alive(self) -> None:
-        """Say that this worker is there, as long as the call may take."""
+        """Keep the runner alive by pings, and kill the runner once the call has taken too long."""
         now = time.monotonic()
         if now > self._deadline:
             self._process.kill()

@@ -1,4 +1,4 @@
-"""Ties a Celery worker process to its gateway."""
+"""Signal receivers that start and stop the gateway of a Celery worker process."""
 
 import logging
 from typing import Any
@@ -14,19 +14,20 @@ log = logging.getLogger(__name__)
 
 @celeryd_after_setup.connect
 def start_gateway(sender: str, instance: Any, **_: Any) -> None:
-    """Make a worker of a queue of runs a gateway, before the first message.
+    """Start the gateway of a worker with a queue of runs, before the first message.
 
     Runs in the main thread.
     """
     queues = sorted(set(instance.app.amqp.queues.consume_from) & set(Queue.values))
     if queues:
-        # A worker serves one queue of runs: its slots are promised to that one.
+        # A worker serves one queue of runs, and all its slots belong to that queue.
         try:
             check_pool(instance.concurrency)
             worker.start(sender, queues[0], instance.concurrency)
             release_connection()
         except Exception as error:
-            # Celery would log it and go on, with a worker that takes messages and makes no run.
+            # Celery would log the error and go on, with a worker that takes messages and executes
+            # no run.
             log.exception("the gateway could not be started", extra={"queue": queues[0]})
             raise SystemExit(1) from error
 

@@ -1,6 +1,4 @@
-"""Turns partitions into runs: claims the slices and makes the rows, or leaves out what another run
-holds.
-"""
+"""Creation of runs, which claim their partitions; partitions that other runs hold are left out."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,8 +25,9 @@ from assets_app.models import (
 from assets_app.queries.clock import database_now
 from slicewise.rows import PartitionRow
 
-# One statement: the slices are taken, or made and taken, in the order of their keys (claims in
-# any other order dead-lock), and what was taken becomes the run's partitions.
+# One statement creates the rows of partitions where none exist, claims the free partitions, and
+# makes the claimed partitions the run's own. Rows are locked in the order of their keys: claims in
+# any other order dead-lock.
 _CLAIM = """
 WITH wanted AS (
     SELECT * FROM unnest(
@@ -55,11 +54,13 @@ FROM claimed JOIN wanted
 RETURNING run_id, slice_id, position
 """
 
-# Slices that one such statement takes. Those of a claim that has more come in the same order.
+# Partitions that one such statement claims. A larger claim takes several statements in the same
+# order.
 _AT_ONCE = 20_000
 
-# Of thousands, Django's own bulk_create takes longer than all the rest of a claim.
-# Both times are one: a run that was queued later than made is taken for one that was tried.
+# For thousands of rows, Django's own bulk_create takes longer than all the rest of a claim.
+# Creation and queueing get one time: a run that was queued later than created counts as a tried
+# run.
 _INSERT_RUNS = """
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 INSERT INTO assets_app_run
@@ -78,9 +79,9 @@ FROM clock, unnest(
              partition_count, params, requested_by_id, tick_id, state)
 """
 
-# Of several assets that are made together another run holds some: the rest is let go again, in the
-# transaction that took it.
-_GIVE_BACK = """
+# Several assets are materialized together, and another run holds a partition of one asset: the
+# claims on the other assets are released in the transaction that made the claims.
+_RELEASE = """
 WITH undone AS (
     DELETE FROM assets_app_runpartition AS made
     USING unnest(%s::bigint[], %s::bigint[]) AS taken(run_id, slice_id)
@@ -94,7 +95,7 @@ FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTerms:
-    """What all runs of one claim have in common."""
+    """The properties that all runs of one claim share."""
 
     asset: Asset
     producer_version: ProducerVersion
@@ -107,17 +108,18 @@ class RunTerms:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run that is to be made, and the partitions that it is to make."""
+    """A run that is to be created, and the partitions that the run is to materialize."""
 
     terms: RunTerms
     rows: Sequence[PartitionRow]
 
 
-class _Wanted(NamedTuple):
-    """One slice that is to be taken."""
+class _WantedPartition(NamedTuple):
+    """A partition of one outlet that is to be claimed for a run."""
 
     run_id: int
-    # Among the run's slices: the outlets of its first partition, then those of the next.
+    # The position among the run's partitions: the outlets of the first key, then those of the next
+    # key.
     position: int
     row: PartitionRow
     asset_id: int
@@ -126,9 +128,7 @@ class _Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPartition:
-    """A partition that was claimed: its slice, of the asset that was asked for, and the run that
-    will make it.
-    """
+    """A claimed partition: its row in the requested asset, and the run that will materialize it."""
 
     row: PartitionRow
     slice_id: int
@@ -137,9 +137,10 @@ class ClaimedPartition:
 
 @dataclass(frozen=True, slots=True)
 class HeldPartition:
-    """A partition that another run holds, and what asked for it.
+    """A partition that another run holds, and the terms of the run that was to claim the partition.
 
-    Of several assets that are made together, ``asset_id`` is the first of which it is held.
+    Where several assets are materialized together, ``asset_id`` is the first asset whose partition
+    is held.
     """
 
     row: PartitionRow
@@ -148,145 +149,174 @@ class HeldPartition:
 
 
 def claim(
-    terms: RunTerms, planned: Sequence[Sequence[PartitionRow]]
+    run_terms: RunTerms, planned: Sequence[Sequence[PartitionRow]]
 ) -> tuple[list[ClaimedPartition], list[PartitionRow]]:
-    """Make a queued run of each planned list of one asset's partitions; see `claim_all`."""
-    claimed, held = claim_all([PlannedRun(terms, rows) for rows in planned])
-    return claimed, [partition.row for partition in held]
+    """Create a run of one asset for each planned list of partitions; see `claim_all`.
+
+    Returns the claimed partitions, and the partitions that other runs hold.
+    """
+    claimed, held_partitions = claim_all([PlannedRun(run_terms, rows) for rows in planned])
+    return claimed, [partition.row for partition in held_partitions]
 
 
 def claim_all(
     planned: Sequence[PlannedRun],
 ) -> tuple[list[ClaimedPartition], list[HeldPartition]]:
-    """Make the planned runs, queued, in one transaction of the caller's.
+    """Create the planned runs in the caller's transaction; return claimed and held partitions.
 
-    Returns what was claimed, and what another run holds: that is left out, and its slices stay
-    locked until the transaction ends. A planned run of which nothing is left is not made. What is
-    made together is claimed together: a partition that is held of one outlet is left out of all.
+    A new run is queued, or waiting where a partition before its own is missing. Partitions that
+    another run holds are left out, and the rows stay locked until the transaction ends. A planned
+    run without any partition left is not created. Assets that are materialized together are claimed
+    together: a partition that is held for one outlet is left out for all outlets.
     """
     if not planned:
         return [], []
     run_ids = reserve_ids(Run, len(planned))
-    outlets = _outlets(run.terms for run in planned)
+    outlets = _outlet_ids_by_version(run.terms for run in planned)
     by_run = dict(zip(run_ids, planned, strict=True))
     groups = [
         group
         for run_id, run in by_run.items()
-        for group in _groups(run, run_id, outlets[run.terms.producer_version.pk])
+        for group in _wanted_groups(run, run_id, outlets[run.terms.producer_version.pk])
     ]
-    slices = _take([one for group in groups for one in group])
-    claimed: list[ClaimedPartition] = []
-    held: list[HeldPartition] = []
-    halves: list[tuple[int, int]] = []
+    slices = _claim_wanted([partition for group in groups for partition in group])
+    claimed_partitions: list[ClaimedPartition] = []
+    held_partitions: list[HeldPartition] = []
+    partial_claims: list[tuple[int, int]] = []
     for group in groups:
-        run_id, terms = group[0].run_id, by_run[group[0].run_id].terms
-        taken = {one.asset_id: slices.get((run_id, one.position)) for one in group}
-        own, missing = taken[terms.asset.pk], [pk for pk, found in taken.items() if found is None]
-        if missing or own is None:
-            held.append(HeldPartition(group[0].row, terms, missing[0]))
-            halves += [(run_id, found) for found in taken.values() if found is not None]
+        run_id, run_terms = group[0].run_id, by_run[group[0].run_id].terms
+        slice_ids = {
+            partition.asset_id: slices.get((run_id, partition.position)) for partition in group
+        }
+        own_slice_id, missing = (
+            slice_ids[run_terms.asset.pk],
+            [pk for pk, slice_id in slice_ids.items() if slice_id is None],
+        )
+        if missing or own_slice_id is None:
+            held_partitions.append(HeldPartition(group[0].row, run_terms, missing[0]))
+            partial_claims += [
+                (run_id, slice_id) for slice_id in slice_ids.values() if slice_id is not None
+            ]
         else:
-            claimed.append(ClaimedPartition(group[0].row, own, run_id))
-    _give_back(halves)
-    _insert_runs(by_run, claimed, _lacking(by_run, claimed))
-    return claimed, held
+            claimed_partitions.append(ClaimedPartition(group[0].row, own_slice_id, run_id))
+    _release_claims(partial_claims)
+    _insert_runs(by_run, claimed_partitions, _missing_needs(by_run, claimed_partitions))
+    return claimed_partitions, held_partitions
 
 
-def _lacking(
+def _missing_needs(
     planned: Mapping[int, PlannedRun], claimed: Sequence[ClaimedPartition]
 ) -> dict[int, list[tuple[int, str, str]]]:
-    """Partitions that runs wait for, by run: of assets with ``depends_on_past`` alone."""
-    of_run: dict[int, list[PartitionRow]] = {}
-    asked: dict[int, set[str]] = {}
-    for one in claimed:
-        terms = planned[one.run_id].terms
-        if waits_for_past(terms.producer_version):
-            of_run.setdefault(one.run_id, []).append(one.row)
-            asked.setdefault(terms.asset.pk, set()).add(one.row.key)
+    """Return the earlier partitions that runs of assets with ``depends_on_past`` wait for,
+    by run.
+    """
+    rows_by_run: dict[int, list[PartitionRow]] = {}
+    keys_by_asset: dict[int, set[str]] = {}
+    for partition in claimed:
+        run_terms = planned[partition.run_id].terms
+        if waits_for_past(run_terms.producer_version):
+            rows_by_run.setdefault(partition.run_id, []).append(partition.row)
+            keys_by_asset.setdefault(run_terms.asset.pk, set()).add(partition.row.key)
     needs: list[Need] = []
-    for run_id, rows in of_run.items():
-        terms = planned[run_id].terms
-        needs += needs_of(run_id, terms.asset, terms.trigger, rows, asked[terms.asset.pk])
+    for run_id, rows in rows_by_run.items():
+        run_terms = planned[run_id].terms
+        needs += needs_of(
+            run_id, run_terms.asset, run_terms.trigger, rows, keys_by_asset[run_terms.asset.pk]
+        )
     return lacking(needs)
 
 
 def claim_found(
     run_id: int, rows: Sequence[PartitionRow], asset_ids: Sequence[int], identity: str
 ) -> set[str]:
-    """Take partitions that a run has found for that run; keys of those that another one holds.
+    """Claim partitions for the run that has discovered these; return the keys that other runs hold.
 
-    In a transaction of the caller's.
+    Must be called in a transaction.
     """
-    free = RunPartition.objects.filter(run=run_id).count()
+    next_position = RunPartition.objects.filter(run=run_id).count()
     wanted = [
-        _Wanted(run_id, free + number, row, asset_id, identity)
+        _WantedPartition(run_id, next_position + number, row, asset_id, identity)
         for number, (row, asset_id) in enumerate(product(rows, asset_ids))
     ]
-    slices = _take(wanted)
-    held = {one.row.key for one in wanted if (run_id, one.position) not in slices}
-    taken = [one for one in wanted if one.row.key in held and (run_id, one.position) in slices]
-    _give_back([(run_id, slices[run_id, one.position]) for one in taken])
-    return held
+    slices = _claim_wanted(wanted)
+    held_keys = {
+        partition.row.key for partition in wanted if (run_id, partition.position) not in slices
+    }
+    partial_claims = [
+        partition
+        for partition in wanted
+        if partition.row.key in held_keys and (run_id, partition.position) in slices
+    ]
+    _release_claims([(run_id, slices[run_id, partition.position]) for partition in partial_claims])
+    return held_keys
 
 
-def _outlets(terms: Iterable[RunTerms]) -> dict[int, list[int]]:
-    """The assets that each version of a producer makes, by its id."""
-    each = {one.producer_version.pk: one for one in terms}
+def _outlet_ids_by_version(all_terms: Iterable[RunTerms]) -> dict[int, list[int]]:
+    """Return the ids of the assets that each producer version materializes."""
+    terms_by_version = {run_terms.producer_version.pk: run_terms for run_terms in all_terms}
     return {
-        pk: list(outlet_ids(one.producer_version, one.asset).values()) for pk, one in each.items()
+        pk: list(outlet_ids(run_terms.producer_version, run_terms.asset).values())
+        for pk, run_terms in terms_by_version.items()
     }
 
 
-def _groups(run: PlannedRun, run_id: int, asset_ids: Sequence[int]) -> Iterator[list[_Wanted]]:
-    """For each partition of the run, its slices: one for each outlet."""
+def _wanted_groups(
+    run: PlannedRun, run_id: int, asset_ids: Sequence[int]
+) -> Iterator[list[_WantedPartition]]:
+    """Yield the wanted partitions for each key of the run: one partition per outlet."""
     identity, width = run.terms.asset.identity, len(asset_ids)
     for number, row in enumerate(run.rows):
         yield [
-            _Wanted(run_id, number * width + place, row, asset_id, identity)
-            for place, asset_id in enumerate(asset_ids)
+            _WantedPartition(run_id, number * width + outlet_position, row, asset_id, identity)
+            for outlet_position, asset_id in enumerate(asset_ids)
         ]
 
 
-def _take(wanted: Sequence[_Wanted]) -> dict[tuple[int, int], int]:
-    """Take those that nobody holds; their slices, by run and position.
+def _claim_wanted(wanted: Sequence[_WantedPartition]) -> dict[tuple[int, int], int]:
+    """Claim the wanted partitions that no run holds; return row ids by run and position.
 
-    However many they are, no statement has more than memory has room for; all of them together
-    keep to the order.
+    Any number of partitions is claimed in statements of bounded memory, and all statements together
+    keep the order.
     """
     if len(wanted) > _AT_ONCE:
-        # As the database orders by the collation "C".
-        wanted = sorted(wanted, key=lambda one: (one.asset_id, one.identity, one.row.key))
-    taken: dict[tuple[int, int], int] = {}
+        # The same order as the database's collation "C".
+        wanted = sorted(
+            wanted,
+            key=lambda partition: (partition.asset_id, partition.identity, partition.row.key),
+        )
+    slice_ids: dict[tuple[int, int], int] = {}
     with connection.cursor() as cursor:
-        for at in range(0, len(wanted), _AT_ONCE):
-            cursor.execute(_CLAIM, _columns(wanted[at : at + _AT_ONCE]))
-            taken |= {(run, position): slice_id for run, slice_id, position in cursor.fetchall()}
-    return taken
+        for start in range(0, len(wanted), _AT_ONCE):
+            cursor.execute(_CLAIM, _columns(wanted[start : start + _AT_ONCE]))
+            slice_ids |= {
+                (run, position): slice_id for run, slice_id, position in cursor.fetchall()
+            }
+    return slice_ids
 
 
-def _columns(wanted: Sequence[_Wanted]) -> dict[str, list[Any]]:
+def _columns(wanted: Sequence[_WantedPartition]) -> dict[str, list[Any]]:
     return {
-        "keys": [one.row.key for one in wanted],
-        "starts": [one.row.start for one in wanted],
-        "ends": [one.row.end for one in wanted],
-        "segments": [one.row.segment for one in wanted],
-        "buckets": [one.row.bucket for one in wanted],
-        "runs": [one.run_id for one in wanted],
-        "positions": [one.position for one in wanted],
-        "assets": [one.asset_id for one in wanted],
-        "identities": [one.identity for one in wanted],
+        "keys": [partition.row.key for partition in wanted],
+        "starts": [partition.row.start for partition in wanted],
+        "ends": [partition.row.end for partition in wanted],
+        "segments": [partition.row.segment for partition in wanted],
+        "buckets": [partition.row.bucket for partition in wanted],
+        "runs": [partition.run_id for partition in wanted],
+        "positions": [partition.position for partition in wanted],
+        "assets": [partition.asset_id for partition in wanted],
+        "identities": [partition.identity for partition in wanted],
     }
 
 
-def _give_back(taken: Sequence[tuple[int, int]]) -> None:
-    if taken:
+def _release_claims(claimed_slices: Sequence[tuple[int, int]]) -> None:
+    if claimed_slices:
         with connection.cursor() as cursor:
-            columns = zip(*taken, strict=True)
-            cursor.execute(_GIVE_BACK, [list(column) for column in columns])
+            columns = zip(*claimed_slices, strict=True)
+            cursor.execute(_RELEASE, [list(column) for column in columns])
 
 
 def reserve_ids(model: type[Model], count: int) -> list[int]:
-    """Return ids for rows that are yet to be made, so that other rows can name them before."""
+    """Return ids for rows that are yet to be created, so that other rows can refer to the ids."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
@@ -305,29 +335,35 @@ def _insert_runs(
         by_run.setdefault(partition.run_id, []).append(partition.row)
     if not by_run:
         return
-    terms = [planned[run_id].terms for run_id in by_run]
+    all_terms = [planned[run_id].terms for run_id in by_run]
     with connection.cursor() as cursor:
         cursor.execute(
             _INSERT_RUNS,
             {
                 "runs": list(by_run),
-                "groups": [one.group.pk for one in terms],
-                "versions": [one.producer_version.pk for one in terms],
-                "assets": [one.asset.pk for one in terms],
-                "triggers": [str(one.trigger) for one in terms],
-                "queues": [str(one.group.queue) for one in terms],
+                "groups": [run_terms.group.pk for run_terms in all_terms],
+                "versions": [run_terms.producer_version.pk for run_terms in all_terms],
+                "assets": [run_terms.asset.pk for run_terms in all_terms],
+                "triggers": [str(run_terms.trigger) for run_terms in all_terms],
+                "queues": [str(run_terms.group.queue) for run_terms in all_terms],
                 "selections": [describe(rows) for rows in by_run.values()],
                 "counts": [
-                    0 if one.asset.is_discovering else len(rows)
-                    for one, rows in zip(terms, by_run.values(), strict=True)
+                    0 if run_terms.asset.is_discovering else len(rows)
+                    for run_terms, rows in zip(all_terms, by_run.values(), strict=True)
                 ],
-                "params": [json.dumps(dict(one.params)) if one.params else "{}" for one in terms],
+                "params": [
+                    json.dumps(dict(run_terms.params)) if run_terms.params else "{}"
+                    for run_terms in all_terms
+                ],
                 "states": [
                     str(RunState.WAITING if run_id in waits else RunState.QUEUED)
                     for run_id in by_run
                 ],
-                "ticks": [one.tick_id for one in terms],
-                "people": [None if (by := one.requested_by) is None else by.pk for one in terms],
+                "ticks": [run_terms.tick_id for run_terms in all_terms],
+                "people": [
+                    None if (requester := run_terms.requested_by) is None else requester.pk
+                    for run_terms in all_terms
+                ],
             },
         )
     if waits:

@@ -1,9 +1,9 @@
-"""Ends what an attempt has left behind: its work on Spark, and data that nobody will publish.
+"""Removal of the work on Spark and the staged data that an ended attempt has left behind.
 
-An attempt that has ended without success has a time, ``clear_at``, at which a worker is to look for
-that, and the tick asks one until there is nothing left, or a storage was away for a month. So
-nothing is forgotten where a worker is killed before it has cleared away, a message is lost, or
-Spark or a storage is away.
+An attempt that has ended without success has a time, ``clear_at``, at which a worker is to clear
+away the attempt. The tick asks a worker until nothing is left, or a storage was away for a month.
+So nothing is forgotten if a worker is killed before the removal, a message is lost, or Spark or a
+storage is away.
 """
 
 import logging
@@ -22,12 +22,12 @@ from slicewise.runner.client import WarmParent
 log = logging.getLogger(__name__)
 
 _SENT_AT_ONCE = 100
-# Data that could not be removed for so long after an attempt has ended is left where it is: else
-# whoever retires a storage has workers look for what was left in it for ever, attempt by attempt.
-_PATIENCE = timedelta(days=30)
+# Data that could not be removed for so long after the end of an attempt stays: otherwise workers
+# would search a retired storage for ever, attempt by attempt.
+_LONGEST_SEARCH = timedelta(days=30)
 
-# Whoever is asked has a minute, and more where it has been tried for long. What is to come in more
-# than two hours was set before the clock was set back.
+# A worker has a minute for an answer, and more for an attempt that ended long ago. A time that is
+# more than two hours ahead was set before the clock was set back.
 _DUE = "(clear_at <= %(now)s OR clear_at > %(now)s + interval '2 hours')"
 _IS_DUE = f"SELECT EXISTS (SELECT FROM assets_app_runattempt WHERE {_DUE})"  # noqa: S608
 _POSTPONE = f"""
@@ -47,11 +47,11 @@ RETURNING id
 def clear_away(
     parent: WarmParent, attempt: RunAttempt, version: ProducerVersion, *, has_session: bool = True
 ) -> bool:
-    """Stop the attempt's work on Spark, if it may have some, and remove what it has staged for
-    whatever the version of its run makes; return whether no data is left.
+    """Stop the attempt's work on Spark and remove its staged data; return whether no data is left.
 
-    With a Spark server its work has gone. Raises MayGoOn where the work cannot be seen to have
-    ended.
+    Without ``has_session`` there is no work to stop. The data is removed for all outlets of the
+    version. If the Spark server is gone, so is the work. Raises MayGoOn if the end of the work
+    cannot be confirmed.
     """
     row = RunAttempt.objects.filter(pk=attempt.pk)
     try:
@@ -67,30 +67,26 @@ def clear_away(
 
 
 def ask_to_clear() -> int:
-    """Ask workers to clear away what ended attempts have left, where that is due; return how many
-    attempts these are.
-    """
+    """Ask workers to clear away ended attempts that are due; return the number of attempts."""
     now = database_now()
     with connection.cursor() as cursor:
         cursor.execute(_IS_DUE, {"now": now})
         if not cursor.fetchone()[0]:
             return 0
-        asked = 0
+        attempt_count = 0
         for queue in Queue.values:
             if not live_gateways(queue):
-                continue  # nobody would take a message, and they would heap up
+                continue  # no worker would take a message, and messages would heap up
             cursor.execute(_POSTPONE, {"now": now, "queue": queue, "most": _SENT_AT_ONCE})
             attempt_ids = [row[0] for row in cursor.fetchall()]
             for attempt_id in attempt_ids:
                 messages.send(messages.CLEAR_LOST_ATTEMPT, attempt_id, queue=queue)
-            asked += len(attempt_ids)
-    return asked
+            attempt_count += len(attempt_ids)
+    return attempt_count
 
 
 def clear_ended(parent: WarmParent, attempt: RunAttempt) -> None:
-    """Clear away what an ended attempt has left. Where that is not possible now, a worker is asked
-    again.
-    """
+    """Clear away an ended attempt; where that is not possible now, a worker is asked again."""
     had_session = attempt.may_go_on
     try:
         is_clean = clear_away(
@@ -101,9 +97,9 @@ def clear_ended(parent: WarmParent, attempt: RunAttempt) -> None:
         return
     ending.cancel_cleared(attempt.run_id)
     if is_clean:
-        # A task of Spark's may write on for a moment after its session was interrupted.
+        # A task of Spark may write on for a moment after its session was interrupted.
         again = database_now() + ending.CLEAR_AFTER if had_session else None
         RunAttempt.objects.filter(pk=attempt.pk).update(clear_at=again)
-    elif attempt.ended_at and database_now() - attempt.ended_at > _PATIENCE:
+    elif attempt.ended_at and database_now() - attempt.ended_at > _LONGEST_SEARCH:
         log.warning("staging given up", extra={"run": attempt.run_id, "attempt": attempt.number})
         RunAttempt.objects.filter(pk=attempt.pk).update(clear_at=None)

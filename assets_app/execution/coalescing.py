@@ -1,4 +1,4 @@
-"""Calls a function in one thread of a process at a time, however many messages ask for it."""
+"""Calls of a function in one thread of a process at a time, for any number of messages."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -9,12 +9,13 @@ from typing import Any
 class Coalesced:
     """A function without a result that many messages ask for.
 
-    While a thread calls it, other threads take note that it is to be called once more, and go on
-    with something else. A backlog of messages so costs one call or two, a call that hangs keeps one
-    thread, and whatever was committed before a message is seen by a call that begins after it.
+    While a thread calls the function, other threads store that one more call is needed, and go on
+    with other work. So a backlog of messages costs one call or two, a call that hangs keeps one
+    thread, and data that was committed before a message is seen by a call that begins after the
+    message.
 
     Where ``relieved_after`` is given, and a call takes longer than these seconds, one other thread
-    calls the function beside it for each message, as long as that goes on.
+    at a time calls the function beside it for each message, as long as the call goes on.
     """
 
     def __init__(
@@ -29,8 +30,8 @@ class Coalesced:
         self._is_busy = False
 
     def request(self, *arguments: Any) -> None:
-        """Call the function, or have the thread that is calling it do so again, with the arguments
-        of the last request.
+        """Call the function with the arguments of the last request, or let the calling thread do
+        so.
         """
         with self._lock:
             self._arguments = arguments
@@ -65,7 +66,9 @@ class Coalesced:
                 self._is_relieved = False
 
     def _next(self) -> tuple[Any, ...] | None:
-        """Take the arguments of the pending request; None, and no longer busy, without one."""
+        """Return the arguments of the pending request; if there is none, mark the function
+        as idle.
+        """
         with self._lock:
             pending, self._arguments = self._arguments, None
             self._is_busy = pending is not None

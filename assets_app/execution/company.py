@@ -1,7 +1,7 @@
-"""The runs that one worker has at a time.
+"""The runs that one worker executes at the same time.
 
 A run that has lost its worker again and again gets fewer neighbours, and in the end none: a further
-loss then counts against the run itself, and those that were lost with it by accident succeed.
+loss then counts against the run itself, and runs that were lost with it by accident succeed.
 """
 
 import sys
@@ -9,19 +9,19 @@ import threading
 from dataclasses import dataclass
 from enum import Enum, auto
 
-# Each further loss leaves a quarter of the company: few steps, however many slots there are.
+# Each further loss leaves a quarter of the neighbours: few steps, for any number of slots.
 _SHARE = 4
 
 
 class Answer(Enum):
-    """What becomes of a run that asks to begin."""
+    """The answer to a run that asks to begin."""
 
     JOINED = auto()
     WAITS = auto()
-    """It is the next one to begin: nothing else does before."""
+    """The run begins next: no other run begins before."""
     REFUSED = auto()
     KNOWN = auto()
-    """Another thread of this worker has it."""
+    """Another thread of this worker has the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Waiting:
 
 
 class Company:
-    """The runs at work in a process with so many slots; threads ask before they begin one.
+    """The runs at work in a process with so many slots; threads ask before a run begins.
 
     ``suspect_after`` is the number of losses from which on a run gets fewer neighbours.
     """
@@ -44,10 +44,10 @@ class Company:
         self._lock = threading.Lock()
 
     def join(self, run_id: int, losses: int) -> Answer:
-        """Let a run begin if it and its neighbours may have each other.
+        """Let a run begin if the run and its neighbours may be at work together; return the answer.
 
-        One suspect at a time waits for that: it is asked about again, by the same thread, until it
-        joins or `stop_waiting` is called.
+        One suspect at a time waits for that: the same thread asks again until the suspect joins, or
+        `stop_waiting` is called.
         """
         with self._lock:
             waiting, thread = self._waiting, threading.get_ident()
@@ -79,13 +79,13 @@ class Company:
                 self._waiting = None
 
     def is_alone(self, run_id: int) -> bool:
-        """Return whether nothing else is at work, nor can begin, while this run is."""
+        """Return whether no other run is at work, nor can begin, while this run is at work."""
         with self._lock:
             return 1 in (self._slots, self._allowed(self._losses[run_id]))
 
     @property
     def closed_slots(self) -> int:
-        """How many slots are kept free for the sake of runs that are to have fewer neighbours."""
+        """The number of slots that are kept free for runs that are to have fewer neighbours."""
         with self._lock:
             losses = list(self._losses.values())
             if self._waiting is not None:
@@ -93,7 +93,7 @@ class Company:
             return max(self._slots - min(map(self._allowed, losses), default=self._slots), 0)
 
     def _allowed(self, losses: int) -> int:
-        """Return how many runs may be at work beside each other where one has these losses."""
+        """Return how many runs may be at work together with a run that has these losses."""
         if losses < self._suspect_after:
             return sys.maxsize  # as many as there are threads
         share: int = _SHARE ** (losses - self._suspect_after + 1)

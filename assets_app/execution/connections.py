@@ -1,7 +1,7 @@
-"""What this gateway knows of the places of data: logins and options, from a file of its own.
+"""Logins and options of data locations, as the connections file of this gateway gives them.
 
-Credentials are never part of a URI, nor of what is stored. A run is told what it needs for the
-places that it reads and writes, and no more.
+Credentials are never part of a URI, nor of stored rows. A run gets the connections of the locations
+that it reads and writes, and no more.
 """
 
 import json
@@ -16,17 +16,17 @@ Connections = Mapping[str, Mapping[str, Any]]
 
 
 class ConnectionsError(ValueError):
-    """The file of connections cannot be read, or says something that is no connection."""
+    """The file of connections cannot be read, or has an entry that is no connection."""
 
 
 def connection_of(uri: str) -> dict[str, Any]:
-    """Return the configuration for a canonical URI: of the longest location that contains the URI.
+    """Return the connection for a canonical URI: that of the longest location containing the URI.
 
     The file is read each time, so that a new password is used at once. Raises ConnectionsError.
     """
-    known = _connections()
-    found = [place for place in known if _is_below(uri, place)]
-    return dict(known[max(found, key=len)]) if found else {}
+    connections = _connections()
+    locations = [location for location in connections if _is_below(uri, location)]
+    return dict(connections[max(locations, key=len)]) if locations else {}
 
 
 def _connections() -> Connections:
@@ -42,19 +42,19 @@ def _connections() -> Connections:
             f"{path} maps the beginnings of URIs to objects, such as"
             ' {"postgres://db:5432/shop": {"user": "...", "password": "..."}}'
         )
-    return {_place(text): facts for text, facts in content.items()}
+    return {_canonical_location(text): facts for text, facts in content.items()}
 
 
-def _place(text: str) -> str:
-    """The beginning of a URI in canonical form, as far as it has one of its own."""
-    kept, _ = checked_uri(text)
-    scheme, found, rest = kept.rstrip("/").partition("://")
-    if scheme in ("postgresql", "postgres") and found:
+def _canonical_location(text: str) -> str:
+    """Return the beginning of a URI in canonical form, if the scheme has a form of its own."""
+    canonical, _ = checked_uri(text)
+    scheme, separator, rest = canonical.rstrip("/").partition("://")
+    if scheme in ("postgresql", "postgres") and separator:
         server, slash, path = rest.partition("/")
         name, _, port = server.partition(":")
         return f"postgres://{name.lower()}:{port or 5432}{slash}{path}"
-    return f"{scheme}{found}{rest}"
+    return f"{scheme}{separator}{rest}"
 
 
-def _is_below(uri: str, place: str) -> bool:
-    return uri == place or uri.startswith(f"{place}/")
+def _is_below(uri: str, location: str) -> bool:
+    return uri == location or uri.startswith(f"{location}/")

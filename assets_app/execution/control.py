@@ -1,5 +1,6 @@
-"""Stopping what was asked for: queued runs end at once, unless Spark may still work for an attempt
-that was lost; running ones are told to. Both end when all work on Spark has.
+"""Cancellation of runs: queued runs end at once, running runs once all work on Spark has ended.
+
+A queued run whose lost attempt may still work on Spark is canceled like a running run.
 """
 
 from django.db import transaction
@@ -21,7 +22,7 @@ CANCELABLE_STATES = (
 
 
 def cancel_run(run: Run, *, user: User) -> Run:
-    """Cancel one run; ConflictingRequest if it has ended or its data is being published."""
+    """Cancel a run; raise ConflictingRequest if the run has ended or is publishing data."""
     policy.require(user, policy.Action.CANCEL)
     with transaction.atomic():
         if not _cancel([run.pk]):
@@ -33,7 +34,7 @@ def cancel_run(run: Run, *, user: User) -> Run:
 
 
 def cancel_group(group: RunGroup, *, user: User) -> int:
-    """Cancel all runs of a group that can still be canceled; how many that were."""
+    """Cancel all runs of a group that can still be canceled; return the number of these runs."""
     policy.require(user, policy.Action.CANCEL)
     with transaction.atomic():
         canceled = cancel_runs_of(group)
@@ -42,10 +43,11 @@ def cancel_group(group: RunGroup, *, user: User) -> int:
 
 
 def cancel_some_runs_of(group: RunGroup, most: int) -> int:
-    """Cancel runs of a group, of some ``most`` partitions and one run at least, and return how many
-    that were.
+    """Cancel runs of a group, of some ``most`` partitions and one run at least; return their
+    number.
 
-    A run that somebody is just moving or recording is not waited for: the next look sees it.
+    A run that another transaction is just moving or recording is not waited for: the next call sees
+    the run.
     """
     unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES).order_by("id")
     chosen, partitions = [], 0
@@ -59,16 +61,18 @@ def cancel_some_runs_of(group: RunGroup, most: int) -> int:
 
 
 def cancel_runs_of(group: RunGroup) -> int:
-    """Cancel all runs of a group, for services that asked the policy and write the audit entry."""
+    """Cancel all runs of a group; the calling service checks the policy and writes the
+    audit entry.
+    """
     unfinished = Run.objects.filter(group=group, state__in=CANCELABLE_STATES)
     return len(_cancel(list(unfinished.order_by("id").values_list("id", flat=True))))
 
 
 def _cancel(run_ids: list[int]) -> list[int]:
     now = database_now()
-    # Held still first: a run that goes back to the queue meanwhile would slip between two looks.
-    held = Run.objects.select_for_update().filter(pk__in=run_ids).order_by("id")
-    run_ids = list(held.values_list("id", flat=True))
+    # Rows are locked first: a run that is requeued meanwhile would slip between two statements.
+    locked = Run.objects.select_for_update().filter(pk__in=run_ids).order_by("id")
+    run_ids = list(locked.values_list("id", flat=True))
     at_work = RunAttempt.objects.filter(run__in=run_ids, may_go_on=True)
     lost = set(at_work.values_list("run", flat=True))
     stopping = move_all(run_ids, RunState.RUNNING, RunState.CANCELING)

@@ -1,7 +1,7 @@
-"""The storages of assets, as processes with Django reach them.
+"""The storages of assets, for processes with Django.
 
-Runs write the folders in which their data is published, and may put links there. A process that is
-root has that data worked on by another one, which has the rights of runs.
+Runs write the folders in which data is published, and may put links there. A process of root lets a
+helper process, which has the rights of runs, work on such data.
 """
 
 import errno
@@ -20,7 +20,7 @@ from slicewise.io import Place, Storage, storage_at
 
 
 def storage_of(uri: str, **facts: Any) -> Storage:
-    """Return the storage at a canonical URI, with what this host knows of the place.
+    """Return the storage at a canonical URI, with this host's connection for the location.
 
     ``facts`` are fields of a `Place`. Raises NoStorageError and ConnectionsError.
     """
@@ -32,7 +32,9 @@ def storage_of(uri: str, **facts: Any) -> Storage:
 
 
 def advice(error: OSError) -> str:
-    """Return what helps where the user of runs may not write; nothing for other errors."""
+    """Return advice where the user of runs lacks the permission to write; otherwise an
+    empty text.
+    """
     user = _other_user() if error.errno in (errno.EACCES, errno.EPERM) else None
     if user is None:
         return ""
@@ -43,13 +45,13 @@ def advice(error: OSError) -> str:
 
 
 def _other_user() -> tuple[int, int] | None:
-    # Nobody but root may have another user, and a process that is not root needs none.
+    # Only root may have another user, and a process that is not root needs none.
     return runner_user() if os.geteuid() == 0 else None
 
 
 @cache
 def _helper(uid: int, gid: int) -> DataHelper:
-    """Return this process's helper of a user; it is started when it is asked for something."""
-    # Runs with a user each share folders by their group, and so does what is published of them.
+    """Return this process's helper of a user, which is started with its first request."""
+    # Runs with a user each share folders by their group, and so does published data.
     umask = 0o002 if settings.RUNNER_USERS else None
     return DataHelper(env=user_code_environment(), user=(uid, gid), umask=umask)

@@ -1,7 +1,7 @@
-"""The database as threads use it that live for hours: for moments, and again after failures.
+"""Use of the database by threads that live for hours: for moments, and again after failures.
 
-A connection that a thread keeps while it waits is dead by the time it is wanted: the server was
-restarted, another one took its place, or something in between dropped what was idle.
+A connection that a thread keeps while the thread waits is dead by the time of its next use: the
+server was restarted or replaced, or a device in between dropped the idle connection.
 """
 
 import logging
@@ -27,18 +27,20 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 5.0
-# What is not said of the server as a whole, such as a lack of memory, may be said for ever.
+# An error that does not concern the server as a whole, such as a lack of memory, may recur for
+# ever.
 _TRIES_WHILE_IT_ANSWERS = 8
 # Connection lost, server shutting down or starting, too many connections, a standby.
 _AWAY_STATES = ("08", "57", "53300", "25006")
-# It lacks room or memory, a statement is beyond a limit of it, or takes too long.
+# The server lacks room or memory, or a statement exceeds a limit of the server, or takes too long.
 _TOO_MUCH_STATES = ("53", "54", "57014")
 
 _LOCK_TIMEOUT_STATE = "55P03"
 
-# A server that is gone without a word is noticed well before a lease runs out.
+# A server that is gone without an answer is noticed well before a lease runs out.
 _NOTICED_SOON = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
-# Beside those of the runs: for what ends one run while the next begins, hooks, and the main thread.
+# Connections beside those of the runs: for the end of a run while the next run begins, for hooks,
+# and for the main thread.
 _SPARE_CONNECTIONS = 4
 
 
@@ -59,7 +61,7 @@ def is_passing(error: Exception) -> bool:
 
 
 def is_too_much(error: Exception) -> bool:
-    """Return whether the server lacked room or memory, or time. Asked for less, it may answer."""
+    """Return whether the server lacked room, memory or time: a smaller request may be answered."""
     sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
     return isinstance(error, OperationalError) and sqlstate.startswith(_TOO_MUCH_STATES)
 
@@ -75,22 +77,23 @@ def is_away(error: Exception) -> bool:
 
 
 def is_lock_timeout(error: Exception) -> bool:
-    """Return whether a statement has waited for a row as long as `limit_lock_waits` lets it."""
+    """Return whether a statement has waited for a row as long as `limit_lock_waits` allows."""
     return getattr(error.__cause__, "sqlstate", None) == _LOCK_TIMEOUT_STATE
 
 
 def limit_lock_waits(longest: str) -> None:
-    """Let no statement of the present transaction wait for a row longer than this interval, as
-    PostgreSQL reads it: it raises OperationalError then.
+    """Limit how long each statement of the present transaction waits for a row.
+
+    ``longest`` is an interval of PostgreSQL. A statement that waits longer raises OperationalError.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [longest])
 
 
 def release_connection() -> None:
-    """Give this thread's connection back, to be looked at when it is given out again.
+    """Release this thread's connection, which is checked before its next use.
 
-    One in a transaction stays.
+    A connection in a transaction stays.
     """
     if connection.connection is not None and not connection.in_atomic_block:
         try:
@@ -101,7 +104,7 @@ def release_connection() -> None:
 
 @contextmanager
 def borrowed_connection() -> Iterator[None]:
-    """Give the connection back after the block, which is about to wait for something else."""
+    """Release the connection after the block, since the thread then waits for something else."""
     try:
         yield
     finally:
@@ -111,9 +114,9 @@ def borrowed_connection() -> Iterator[None]:
 def persist(action: Callable[[], Result], *, goes_on: Callable[[], bool]) -> Result:
     """Return the result of an action, which is tried again while the database is away.
 
-    The action must allow to be done twice: a first time may have been committed although its
-    answer was lost. Raises the action's last error once ``goes_on`` returns false, or where the
-    error is not that the database is away.
+    The action must be repeatable: a first try may have been committed although the answer was lost.
+    Raises the action's last error once ``goes_on`` returns false, or if the error does not mean
+    that the database is away.
     """
     pause, tries = _FIRST_PAUSE_SECONDS, 0
     while True:
@@ -132,7 +135,7 @@ def persist(action: Callable[[], Result], *, goes_on: Callable[[], bool]) -> Res
 
 
 def use_own_connection() -> None:
-    """Give this thread a connection of its own, which no other thread can keep it waiting for."""
+    """Give this thread a connection of its own, which no other thread can delay."""
     facts: dict[str, Any] = deepcopy(connections.settings["default"])
     facts["OPTIONS"].pop("pool", None)
     facts["OPTIONS"] |= _NOTICED_SOON

@@ -1,4 +1,4 @@
-"""Chooses which queued runs get the free slots, and nudges the workers."""
+"""The choice of queued runs for the free slots, and the messages to the workers."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -15,29 +15,31 @@ from assets_app.models.gateways import GATEWAY_SILENCE
 from assets_app.queries.clock import database_now
 
 RESEND_AFTER = timedelta(seconds=10)
-# Runs sent beyond the free slots, per slot: a worker that ends one finds the next one waiting.
+# Runs sent beyond the free slots, per slot: a worker that ends a run finds the next one waiting.
 AHEAD_PER_SLOT = 1
 _DISPATCH_LOCK = 7_301
-# How often runs are chosen in one look because another transaction held those chosen before.
+# How often one dispatch chooses runs anew because another transaction held the chosen runs.
 _MOST_CHOICES = 5
-# What takes a slot: what is only dispatched waits for one.
+# The states in which a run takes a slot: a dispatched run waits for a slot.
 _AT_WORK = tuple(state for state in ACTIVE_STATES if state != RunState.DISPATCHED)
 
 # Within each group and producer runs go in the order of their ids. Within each producer the groups
 # take turns, then the producers do, and within each group. Heads that cannot start now (at a limit,
-# paused, without Spark) are left out before anything is counted: none stands before one that can.
-# The limits in a producer's version in force hold for all of its runs, whoever asked for them. A
-# group of several producers may get fewer than its limit allows: the next look gives the rest.
+# paused, without Spark) are left out before anything is counted: no such head stands before a head
+# that can start. The limits in a producer's version in force hold for all of its runs, also those
+# that people requested. A group of several producers may get fewer runs than its limit allows: the
+# next dispatch gives the rest.
 #
-# The first run of a producer stands before all others of the producer, and the first run of a
-# group's among a producer's before all others of these: more than the heads is read only of the
-# producers (`front`) and their groups (`near`) from which a slot can be filled. Most heads are left
-# out before they are sorted: those of producers behind the `last` of as many as there are slots
-# that are sure to fill one. Of such a producer nothing is active, nor of the group of its first
-# head, which has room for it. Where too few are found at once, none is left out.
+# The first run of a producer stands before all other runs of the producer, and the first run of a
+# group and producer before all other runs of both: more than the heads is read only of the
+# producers (`front`) and the groups of a producer (`near`) from which a slot can be filled. Most
+# heads are left out before the sort: heads of producers behind the `last` one of as many producers
+# as there are free slots. Each of these producers is sure to fill a slot: the producer has no
+# active run, nor has the group of its first head, and the group has room for the run. Where too few
+# such producers are found at once, no head is left out.
 #
-# Nothing here depends on what the planner takes the tables for: heads come and go too fast for its
-# statistics. `(... IN (...)) IS TRUE` is a lookup in a hash table, and never a join.
+# The statement does not depend on the planner's estimates: heads come and go too fast for the
+# statistics of the table. `(... IN (...)) IS TRUE` is a lookup in a hash table, and never a join.
 _CHOOSE = """
 WITH active_run AS MATERIALIZED (
     SELECT group_id, producer_version_id FROM assets_app_run
@@ -137,8 +139,8 @@ ORDER BY priority DESC, group_priority DESC, turn + running, id
 LIMIT %(free)s
 """
 
-# By turns: the limit of an asset holds over both queues, and neither comes first every time. Most
-# looks find nothing here and do no more.
+# In random order: the limit of an asset holds over both queues, and neither queue comes first every
+# time. Most dispatches find no queue here and end.
 _QUEUES_TO_LOOK_AT = """
 SELECT queue FROM unnest(%(queues)s::text[]) AS queue
 WHERE EXISTS (SELECT FROM assets_app_queuehead AS head WHERE head.queue = queue.queue)
@@ -151,14 +153,18 @@ ORDER BY random()
 
 
 def dispatch() -> int:
-    """Send as many queued runs as there is room for, each queue in a transaction of its own; return
-    how many.
+    """Send as many queued runs as slots have room for; return the number of runs.
+
+    Each queue has a transaction of its own.
     """
     return sum(_dispatch_of(queue) for queue in _queues_to_look_at())
 
 
 def _dispatch_of(queue: str) -> int:
-    """Send runs of one queue. One dispatcher at a time: others return at once."""
+    """Send runs of one queue; return the number of runs.
+
+    One dispatcher works at a time: others return at once.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_DISPATCH_LOCK])
         if not cursor.fetchone()[0]:
@@ -172,9 +178,9 @@ def _dispatch_of(queue: str) -> int:
 
 
 def _fill(queue: str, free: int, now: datetime) -> list[int]:
-    """Move runs to `dispatched`; return their ids, in their order.
+    """Move runs to ``dispatched``; return the ids in the order of dispatch.
 
-    Runs that another transaction holds, of a backfill that is being canceled, say, are not waited
+    Runs that another transaction holds (of a backfill that is being canceled, say) are not waited
     for: the slots go to other groups.
     """
     filled: list[int] = []
@@ -202,9 +208,9 @@ def _fill(queue: str, free: int, now: datetime) -> list[int]:
 def _choose(
     queue: str, free: int, now: datetime, locked_groups: Collection[int]
 ) -> list[tuple[int, int]]:
-    """Return the runs that are next, each with its group.
+    """Return the ids of the next runs, each with the id of its group.
 
-    While no gateway reaches Spark these are only runs that bring a Spark of their own.
+    While no gateway reaches Spark, only runs that bring a Spark of their own are chosen.
     """
     values: dict[str, Any] = {
         "queue": queue,
@@ -220,13 +226,13 @@ def _choose(
 
 
 def resend_unheard() -> None:
-    """Send again what was dispatched and not begun, as many runs as slots are free: where none is,
-    the messages wait for one, and more of them would make none free.
+    """Send dispatched runs again that have not begun, as many as slots are free.
 
-    Back to the queue where no gateway is left to begin it.
+    Without a free slot, the earlier messages wait for one, and more messages would free no slot. If
+    the queue has no gateway left, the runs are requeued.
     """
     now = database_now()
-    # One that was sent in the time to come was sent before the clock was set back.
+    # A run with a time of dispatch in the future was sent before the clock was set back.
     late = Q(dispatched_at__lt=now - RESEND_AFTER) | Q(dispatched_at__gt=now + RESEND_AFTER)
     unheard = list(
         Run.objects.filter(late, state=RunState.DISPATCHED)
@@ -234,7 +240,7 @@ def resend_unheard() -> None:
         .values_list("id", "queue")
     )
     for queue in Queue.values:
-        run_ids = [run_id for run_id, of in unheard if of == queue]
+        run_ids = [run_id for run_id, run_queue in unheard if run_queue == queue]
         if not run_ids:
             continue
         slots = _slots(queue)
@@ -253,7 +259,7 @@ def resend_unheard() -> None:
 
 @transaction.atomic
 def _dispatched_again(run_ids: Sequence[int], now: datetime) -> list[int]:
-    """Note that these are sent now; return those that still have to be begun."""
+    """Store that these runs are sent now; return the ids of the runs that have not begun."""
     dispatched = Run.objects.filter(pk__in=run_ids, state=RunState.DISPATCHED).order_by("id")
     again = list(dispatched.select_for_update(skip_locked=True).values_list("id", flat=True))
     Run.objects.filter(pk__in=again).update(dispatched_at=now)
@@ -261,7 +267,7 @@ def _dispatched_again(run_ids: Sequence[int], now: datetime) -> list[int]:
 
 
 def live_gateways(queue: str) -> list[Gateway]:
-    """Return the workers of a queue with a recent heartbeat that take work."""
+    """Return the workers of a queue that have a recent heartbeat and take work."""
     now = database_now()
     lately = (now - GATEWAY_SILENCE, now + GATEWAY_SILENCE)
     return list(Gateway.objects.filter(queue=queue, draining=False, last_seen__range=lately))
@@ -280,12 +286,12 @@ def _slots(queue: str) -> int:
 
 def _room(queue: str) -> int:
     room = sum(map(_room_of, live_gateways(queue)))
-    taken = Run.objects.filter(state__in=ACTIVE_STATES, queue=queue).count() if room else 0
-    return room - taken
+    active_count = Run.objects.filter(state__in=ACTIVE_STATES, queue=queue).count() if room else 0
+    return room - active_count
 
 
 def _room_of(gateway: Gateway) -> int:
-    """Return how many runs a worker may have; where slots are kept free, none waits for one."""
+    """Return how many runs a worker may have; with closed slots, no run waits for a slot."""
     if gateway.closed_slots:
         return gateway.slots - gateway.closed_slots
     return gateway.slots * (1 + AHEAD_PER_SLOT)

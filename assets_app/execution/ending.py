@@ -1,4 +1,4 @@
-"""How an attempt at a run ends: well, or with another one to come, or for good."""
+"""The ends of attempts at runs: success, failure, cancellation, or a requeue of the run."""
 
 import random
 from collections.abc import Collection, Mapping
@@ -33,11 +33,11 @@ from assets_app.models import (
 from assets_app.queries.clock import database_now
 from slicewise.option_checks import LONGEST_RETRY_DELAY
 
-# A run that finds others in its way looks again after as long as it has been at it, within these.
+# The pause of a run with other runs in its way: as long as the run has been tried, within bounds.
 _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)
-# No run of another is waited for any longer.
-_PATIENCE = timedelta(hours=6)
-# So long after an attempt has come to nothing a worker looks whether something of it is left.
+# No run waits longer than this for other runs in its way.
+_LONGEST_CONFLICT = timedelta(hours=6)
+# The time after an unsuccessful attempt at which a worker looks for remaining work and data.
 CLEAR_AFTER = timedelta(minutes=2)
 _COUNTERS = {
     FailureKind.CODE: "code_failures",
@@ -48,12 +48,12 @@ _COUNTERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why an attempt failed: a line for people, the traceback, and whose fault it was."""
+    """The reason why an attempt failed: a line for people, the traceback, and the kind."""
 
     error: str
     traceback: str = ""
     kind: FailureKind = FailureKind.CODE
-    # Its process was killed: by the kernel for want of memory, which may happen each time.
+    # The process was killed: by the kernel for want of memory, say, which may happen each time.
     is_loss: bool = False
 
     def __post_init__(self) -> None:
@@ -63,7 +63,9 @@ class Failure:
 
 @transaction.atomic
 def succeed(attempt: RunAttempt) -> bool:
-    """Record that the data is published; False if somebody else has done so or holds the run."""
+    """Record that the data is published; return False if another worker has done so or holds the
+    run.
+    """
     if not still_held(attempt):
         return False
     if not move(
@@ -71,7 +73,7 @@ def succeed(attempt: RunAttempt) -> bool:
     ):
         return False
     record_success(attempt.run_id, attempt.pk)
-    add_found(_found_by(attempt), attempt.run_id)
+    add_found(_discovered_keys(attempt), attempt.run_id)
     _end(attempt, AttemptOutcome.SUCCEEDED)
     leave_hook(attempt, HookOption.ON_SUCCESS)
     nudge_dispatch()
@@ -82,21 +84,26 @@ def succeed(attempt: RunAttempt) -> bool:
 def fail_publishing(
     attempt: RunAttempt, failure: Failure, published: Mapping[int, Collection[str]]
 ) -> bool:
-    """Give up a publication that cannot go on.
+    """Fail a run whose publication cannot go on, and record the partitions that are published.
 
-    What is in place by then is recorded, by the id of its asset and its folders, the rest has
-    failed. Of keys that the run has found those are added of which data is in place.
+    ``published`` has the paths of these partitions by the id of their asset. All other partitions
+    have failed, and only discovered keys with data in place are added. Returns False if the run no
+    longer belongs to this attempt.
     """
     if not still_held(attempt):
         return False
     counter = _COUNTERS[failure.kind]
-    said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
+    failure_fields = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
     if not move(
-        attempt.run_id, RunState.PUBLISHING, RunState.FAILED, ended_at=database_now(), **said
+        attempt.run_id,
+        RunState.PUBLISHING,
+        RunState.FAILED,
+        ended_at=database_now(),
+        **failure_fields,
     ):
         return False
     record_partly(attempt.run_id, attempt.pk, published)
-    add_found(_found_by(attempt), attempt.run_id, only=published_keys(attempt.run_id))
+    add_found(_discovered_keys(attempt), attempt.run_id, only=published_keys(attempt.run_id))
     _end(attempt, AttemptOutcome.FAILED, failure)
     leave_hook(attempt, HookOption.ON_FAILURE)
     nudge_dispatch()
@@ -105,22 +112,27 @@ def fail_publishing(
 
 @transaction.atomic
 def fail(attempt: RunAttempt, failure: Failure) -> bool:
-    """End a running attempt: another one where retries are left, else the run has failed."""
+    """End a running attempt: queue another attempt if a retry is left, otherwise fail the run."""
     if not still_held(attempt):
         return False
     run = Run.objects.select_related("producer_version").get(pk=attempt.run_id)
     counter = _COUNTERS[failure.kind]
-    said = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
+    failure_fields = {"error": failure.error, "error_kind": failure.kind, counter: F(counter) + 1}
     if failure.is_loss:
-        said["lost_attempts"] = F("lost_attempts") + 1
+        failure_fields["lost_attempts"] = F("lost_attempts") + 1
     delay = retry_delay(run, failure.kind, is_loss=failure.is_loss)
     now = database_now()
     if delay is not None:
         moved = move(
-            run.pk, RunState.RUNNING, RunState.QUEUED, not_before=now + delay, queued_at=now, **said
+            run.pk,
+            RunState.RUNNING,
+            RunState.QUEUED,
+            not_before=now + delay,
+            queued_at=now,
+            **failure_fields,
         )
     else:
-        moved = move(run.pk, RunState.RUNNING, RunState.FAILED, ended_at=now, **said)
+        moved = move(run.pk, RunState.RUNNING, RunState.FAILED, ended_at=now, **failure_fields)
         if moved:
             release_failed([run.pk])
             leave_hook(attempt, HookOption.ON_FAILURE)
@@ -132,21 +144,23 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
 
 @transaction.atomic
 def step_back(attempt: RunAttempt, reason: str) -> bool:
-    """Queue the run again for when others in its way may have ended, which is no failure of its
-    own; one that has been at it for hours fails. False if it is not this attempt's to say.
+    """Requeue a run until other runs in its way may have ended; this is no failure of the run.
+
+    A run that has been tried for hours fails. Returns False if the run no longer belongs to this
+    attempt.
     """
     if not still_held(attempt):
         return False
     now, failure = database_now(), Failure(error=reason, kind=FailureKind.PLATFORM)
-    begun = Run.objects.values_list("started_at", flat=True).get(pk=attempt.run_id) or now
-    if now - begun > _PATIENCE:
+    started_at = Run.objects.values_list("started_at", flat=True).get(pk=attempt.run_id) or now
+    if now - started_at > _LONGEST_CONFLICT:
         return fail(attempt, failure)
     moved = move(
         attempt.run_id,
         RunState.RUNNING,
         RunState.QUEUED,
         queued_at=now,
-        not_before=now + max(_STEP_BACK, min(now - begun, _STEP_BACK_LONGEST)),
+        not_before=now + max(_STEP_BACK, min(now - started_at, _STEP_BACK_LONGEST)),
         error=failure.error,
         error_kind=failure.kind,
     )
@@ -171,8 +185,9 @@ def cancel(attempt: RunAttempt) -> bool:
 
 @transaction.atomic
 def cancel_cleared(run_id: int) -> bool:
-    """End a run that was canceled in the queue, once none of its attempts goes on."""
-    # By its id alone: whoever cancels it now holds it, and its state is read afterwards.
+    """End a run that was canceled in the queue, once no attempt at the run goes on."""
+    # By its id alone: a transaction that cancels the run holds the row; the state is read
+    # afterwards.
     run = Run.objects.select_for_update().filter(pk=run_id).first()
     attempts = RunAttempt.objects.filter(run=run_id)
     if run is None or attempts.filter(Q(ended_at__isnull=True) | Q(may_go_on=True)).exists():
@@ -188,11 +203,11 @@ def cancel_cleared(run_id: int) -> bool:
 def hand_back(
     attempt: RunAttempt, reason: str, *, counts: bool = False, is_cleared: bool = False
 ) -> bool:
-    """Put the run back in the queue: its worker goes down in good order, or was lost, which counts
-    as a failure. Unless ``is_cleared``, its work on Spark may go on.
+    """Requeue a run whose worker goes down in good order or, with ``counts``, was lost.
 
-    A run that was lost more than once comes back after a pause of random length, so that those
-    which were lost together come back apart.
+    A loss counts as a failure. Unless ``is_cleared``, the attempt's work on Spark may go on. A run
+    that was lost more than once gets a pause of random length, so that runs that were lost together
+    come back apart.
     """
     if not still_held(attempt):
         return False
@@ -217,13 +232,13 @@ def hand_back(
     return moved
 
 
-def _found_by(attempt: RunAttempt) -> Found:
-    found: Found = RunAttempt.objects.values_list("found", flat=True).get(pk=attempt.pk)
-    return found
+def _discovered_keys(attempt: RunAttempt) -> Found:
+    found_keys: Found = RunAttempt.objects.values_list("found", flat=True).get(pk=attempt.pk)
+    return found_keys
 
 
 def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None = None) -> None:
-    # Who publishes removes what it has staged, unless another worker may still write to it.
+    # A worker that publishes removes its staging, unless an earlier worker may still write there.
     is_clean = outcome == AttemptOutcome.SUCCEEDED and attempt.fence == 1
     RunAttempt.objects.filter(pk=attempt.pk).update(
         outcome=outcome,
@@ -236,12 +251,11 @@ def _end(attempt: RunAttempt, outcome: AttemptOutcome, failure: Failure | None =
 
 
 def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timedelta | None:
-    """Return how long to wait for the next attempt, doubling each time; None when no retry is left,
-    or none would help.
+    """Return the pause before the next attempt, doubled each time; None if no retry follows.
 
-    Failures of the platform do not count against the retries of the asset: they are retried until
-    their pauses add up to PLATFORM_RETRY_HOURS, and losses of a process or a worker, each of which
-    the run itself may have caused, until the loss that is number LOST_ATTEMPTS_LIMIT.
+    Failures of the platform do not count against the retries of the asset: such failures are
+    retried until the pauses add up to PLATFORM_RETRY_HOURS. Losses of a process or a worker, each
+    of which the run itself may have caused, are retried until loss number LOST_ATTEMPTS_LIMIT.
     """
     if kind is FailureKind.DATA:
         return None
@@ -250,19 +264,19 @@ def retry_delay(run: Run, kind: FailureKind, *, is_loss: bool = False) -> timede
     definition = run.producer_version.definition
     if run.code_failures >= (definition.get("retries") or 0):
         return None
-    # A version that was stored before declarations were bounded may ask for any number.
+    # A version that was stored before declarations had bounds may ask for any number.
     seconds = min(definition.get("retry_delay") or 0, LONGEST_RETRY_DELAY.total_seconds())
     return _doubled(timedelta(seconds=seconds), run.code_failures, LONGEST_RETRY_DELAY)
 
 
 def is_lost_too_often(run: Run) -> bool:
-    """Return whether the present loss of its process or worker is the last that a run may have."""
+    """Return whether the present loss of a process or worker is the last that the run may have."""
     allowed: int = settings.LOST_ATTEMPTS_LIMIT
     return run.lost_attempts + 1 >= allowed
 
 
 def platform_pause(failures: int) -> timedelta:
-    """Return the pause after a failure of the platform, given how many came before it."""
+    """Return the pause after a failure of the platform, given the number of failures before."""
     first = timedelta(seconds=settings.PLATFORM_RETRY_PAUSE_SECONDS)
     longest = timedelta(seconds=settings.PLATFORM_RETRY_LONGEST_PAUSE_SECONDS)
     return _doubled(first, failures, longest)
@@ -278,6 +292,6 @@ def _platform_delay(run: Run, *, is_loss: bool) -> timedelta | None:
 
 
 def _doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
-    """Return the span, doubled so many times, but no longer than the longest."""
+    """Return ``first``, doubled so many ``times``, but no longer than ``longest``."""
     delay: timedelta = min(first, longest) * 2 ** min(times, 30)
     return min(delay, longest)

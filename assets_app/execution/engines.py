@@ -1,7 +1,7 @@
-"""How a run reaches Spark, and how what is left of its work there is stopped.
+"""The ways in which a run reaches Spark, and in which remaining work on Spark is stopped.
 
-`connect` shares one Spark Connect server, each run a session of its own; `submit` gives each run
-an application of its own. A worker launches and follows runners of both in the same way.
+`connect` shares one Spark Connect server, each run a session of its own; `submit` gives each run an
+application of its own. A worker starts and follows runners of both engines in the same way.
 """
 
 import errno
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 _SPARK_PORT = 15002
 _CONNECT_SECONDS = 2.0
 _KILL_SECONDS = 30.0
-# What is said of an application that is not there any more.
+# Answers of YARN about an application that does not exist any more.
 _NO_SUCH_APPLICATION = ("ApplicationNotFoundException", "doesn't exist in RM")
 
-# What a driver needs to know of its cluster, beside what all user code may see.
+# Variables that tell a driver of its cluster, beside the environment of all user code.
 _CLUSTER_VARIABLES = (
     *("SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS"),
     *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_PYTHON"),
@@ -46,36 +46,39 @@ _QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 
 
 class MayGoOn(Exception):
-    """What an attempt has begun on Spark could not be seen to have ended."""
+    """Work of an attempt on Spark may still go on: the end of the work could not be confirmed."""
 
 
 class Engine(Protocol):
-    """One way to reach Spark."""
+    """A way in which a run reaches Spark."""
 
     def facts(self, attempt: Attempt) -> dict[str, Any]:
-        """What the runner is told; ValueError where this server cannot offer the engine."""
+        """Return the facts for the runner; raise ValueError if this server cannot offer the
+        engine.
+        """
 
     def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
         """End the attempt's work on Spark, wherever its worker was. Raises MayGoOn."""
 
     def tidy(self, attempt: RunAttempt) -> None:
-        """Remove what the attempt keeps on this host, once its processes have ended."""
+        """Remove the files of the attempt on this host, once its processes have ended."""
 
 
 def engine_of(attempt: RunAttempt) -> Engine:
-    """The engine of an attempt."""
+    """Return the engine of an attempt."""
     return _Submit() if attempt.engine == SUBMIT else _Connect()
 
 
 class _Connect:
-    """A session on the Spark Connect server, which others share."""
+    """A session on the Spark Connect server, which other runs share."""
 
     def facts(self, attempt: Attempt) -> dict[str, Any]:
         session = str(attempt.row.spark_session_id)
         return {"remote": settings.SPARK_REMOTE, "session_id": session, "tag": attempt.tag}
 
     def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
-        # Asked before as well: an interruption takes its whole time to find that nobody is there.
+        # Checked before as well: an interruption waits its full time for a server that does not
+        # exist.
         if not _is_server_gone():
             try:
                 parent.interrupt(settings.SPARK_REMOTE, str(attempt.spark_session_id))
@@ -89,11 +92,13 @@ class _Connect:
         )
 
     def tidy(self, attempt: RunAttempt) -> None:
-        """Nothing is kept here."""
+        """Remove no files: the engine keeps none."""
 
 
 class _Submit:
-    """An application of its own: its driver runs on the gateway, and it ends with its driver."""
+    """An application of the attempt alone, which ends with its driver; the driver runs on the
+    gateway.
+    """
 
     def facts(self, attempt: Attempt) -> dict[str, Any]:
         if not settings.SPARK_MASTER:
@@ -102,19 +107,19 @@ class _Submit:
                 " Spark master: its setting SPARK_MASTER names one."
             )
         if settings.RUNNER_USERS:
-            # Hadoop and Ivy take a process's user by its name, and users of the range have none.
+            # Hadoop and Ivy look up a process's user by name, and users of the range have no names.
             raise ValueError(
                 f'The asset {attempt.run.asset.name} says engine="submit", and this server gives'
                 " each run a user without a name (its setting SLICEWISE_RUNNER_USERS), as whom"
                 " spark-submit does not start."
             )
-        asked = attempt.run.producer_version.definition.get("spark_conf") or {}
+        asset_conf = attempt.run.producer_version.definition.get("spark_conf") or {}
         return {
             "engine": SUBMIT,
             "master": settings.SPARK_MASTER,
             "name": attempt.tag,
             "tag": attempt.tag,
-            "conf": {**submit_conf(asked), **attempt_conf(settings.SPARK_MASTER, attempt.tag)},
+            "conf": {**submit_conf(asset_conf), **attempt_conf(settings.SPARK_MASTER, attempt.tag)},
             "spark_home": str(spark_home()),
             "env": submit_environment(),
             "folder": str(_folder(attempt.row)),
@@ -122,7 +127,7 @@ class _Submit:
 
     def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
         self.tidy(attempt)
-        # Said by the runner after the attempt was read.
+        # The runner may have reported the application after the attempt was read.
         rows = RunAttempt.objects.filter(pk=attempt.pk)
         application = rows.values_list("application_id", flat=True).get()
         if not application:
@@ -149,10 +154,10 @@ class _Submit:
 
 
 def tidy_host() -> None:
-    """Remove what attempts that have ended keep on this host: they were lost with it."""
+    """Remove the files of ended attempts on this host: the attempts were lost with the host."""
     folders = {folder.name: folder for folder in _submitted().glob("*")}
     if folders:
-        # Read after the folders: an attempt is on record before it has one.
+        # Read after the folders: an attempt is on record before it has a folder.
         going_on = RunAttempt.objects.filter(ended_at__isnull=True, engine=SUBMIT)
         for token in going_on.values_list("token", flat=True):
             folders.pop(str(token), None)
@@ -160,21 +165,21 @@ def tidy_host() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def submit_conf(asked: Mapping[str, str]) -> dict[str, str]:
-    """What an application is configured with: what an asset asks for wins."""
+def submit_conf(asset_conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the configuration of an application: settings of the asset win."""
     session = {name: str(value) for name, value in spark.SESSION_CONF.items()}
     jars = {"spark.jars": ",".join(settings.JDBC_JARS)} if settings.JDBC_JARS else {}
-    return {**_QUIET, **jars, **settings.SPARK_SUBMIT_CONF, **session, **asked}
+    return {**_QUIET, **jars, **settings.SPARK_SUBMIT_CONF, **session, **asset_conf}
 
 
 def submit_environment() -> dict[str, str]:
-    """What spark-submit needs beside the environment that all user code gets."""
+    """Return the variables that spark-submit needs beside the environment of all user code."""
     names = (*_CLUSTER_VARIABLES, *settings.RUNNER_ENV)
     env = {name: os.environ[name] for name in names if os.environ.get(name)}
     if settings.JAVA_HOME:
         env["JAVA_HOME"] = settings.JAVA_HOME
     if settings.SPARK_MASTER.startswith("local"):
-        env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody elsewhere has to reach the driver
+        env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no other host has to reach the driver
     return {
         "PYSPARK_PYTHON": sys.executable,
         **env,
@@ -184,13 +189,13 @@ def submit_environment() -> dict[str, str]:
 
 
 def spark_home() -> Path:
-    """The Spark that is submitted with: that of the setting, else the one of the pyspark wheel."""
+    """Return the Spark of the setting SPARK_HOME, otherwise the Spark in the pyspark wheel."""
     if settings.SPARK_HOME:
         return Path(settings.SPARK_HOME)
-    found = find_spec("pyspark")
-    if found is None or not found.submodule_search_locations:
+    module_spec = find_spec("pyspark")
+    if module_spec is None or not module_spec.submodule_search_locations:
         raise ValueError("The package pyspark is not installed; set SPARK_HOME.")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(module_spec.submodule_search_locations)))
 
 
 def _submitted() -> Path:
@@ -202,57 +207,60 @@ def _folder(attempt: RunAttempt) -> Path:
 
 
 def _leave(application: str, attempt: RunAttempt) -> None:
-    """Say that an application goes on: the runner named one that is not its own."""
+    """Log that an application goes on: the runner has named an application that is not its own."""
     facts = {"run": attempt.run_id, "attempt": attempt.number, "application": application}
     log.warning("application of another name not ended", extra=facts)
 
 
 def _ask_cluster(command: list[str]) -> str | None:
-    """Have the cluster tell of an application or end it; what it says. None where it has no such
-    application, or where its command is not here. Raises MayGoOn.
+    """Run a command about an application on the cluster; return the command's output.
+
+    Returns None where the cluster has no such application, or this host no such command. Raises
+    MayGoOn.
     """
     env = {**user_code_environment(), **submit_environment()}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, env=env, capture_output=True, text=True, timeout=_KILL_SECONDS, check=False
         )
     except FileNotFoundError:
-        # Not every gateway has its cluster's tools, and the end of the driver ends it anyhow.
+        # Some gateways lack the tools of the cluster, and the end of the driver ends the
+        # application anyhow.
         log.warning("no command to end an application with", extra={"command": command[0]})
         return None
     except subprocess.TimeoutExpired as error:
         raise MayGoOn(f"{command[0]} did not answer within {_KILL_SECONDS:g} s") from error
-    said = done.stdout + done.stderr
-    if done.returncode == 0:
-        return said
-    if any(words in said for words in _NO_SUCH_APPLICATION):
+    output = completed.stdout + completed.stderr
+    if completed.returncode == 0:
+        return output
+    if any(answer in output for answer in _NO_SUCH_APPLICATION):
         return None
-    raise MayGoOn(f"{command[0]} ended with status {done.returncode}: {said[-500:].strip()}")
+    raise MayGoOn(f"{command[0]} ended with status {completed.returncode}: {output[-500:].strip()}")
 
 
 def is_spark_server_there() -> bool:
     """Return whether a connection to the address of the Spark Connect server is accepted."""
     try:
-        _knock()
+        _connect_once()
     except OSError:
         return False
     return True
 
 
-def _knock() -> None:
+def _connect_once() -> None:
     address = urlsplit(settings.SPARK_REMOTE)
     host, port = address.hostname or "localhost", address.port or _SPARK_PORT
     socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
 
 
 def _is_server_gone() -> bool:
-    """Return whether nothing listens at the server's address. A silent server may be at work."""
+    """Return whether no process listens at the server's address. A silent server may be at work."""
     try:
-        _knock()
+        _connect_once()
     except (ConnectionRefusedError, ConnectionResetError):
         return True
     except socket.gaierror as error:
-        return error.errno == socket.EAI_NONAME  # a container's name goes with it
+        return error.errno == socket.EAI_NONAME  # a container's name goes with the container
     except OSError as error:
         return error.errno == errno.EHOSTUNREACH
     return False

@@ -1,4 +1,4 @@
-"""Taking partitions off the record, so that they are missing again. No data is touched."""
+"""Removal of partitions from the record, so that they are missing again. No data is touched."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from assets_app.execution.settling import COUNTS_FOLLOW
 from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.clock import database_now
 
-# The next version is one more than the forgotten one: no record is overwritten, and partitions that
-# read the forgotten version are stale once there is a next.
+# The next version is the forgotten version plus one: no record is overwritten, and partitions that
+# read the forgotten version become stale with the next version.
 _FORGET = f"""
 WITH held AS MATERIALIZED (
     SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
@@ -31,12 +31,12 @@ SELECT count(*) FROM held
 
 
 def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
-    """Make the selected partitions missing again; return the keys of those that were not missing.
+    """Make the selected partitions missing again; return the keys that were not missing.
 
-    Their data stays where it is, and their history on record. Nothing becomes due: a backfill, a
-    person or the next upstream write makes them again; only then partitions that were made from
-    them are stale. Raises InvalidRequest on ``selection``, ConflictingRequest while a run
-    holds one of them, and PermissionDenied.
+    The data stays in place, and the history on record. Nothing becomes due: a backfill, a person or
+    the next upstream write materializes the partitions again; only then partitions that read the
+    forgotten versions are stale. Raises InvalidRequest on ``selection``, ConflictingRequest while a
+    run holds one of the partitions, and PermissionDenied.
     """
     policy.require(user, policy.Action.PARTITIONS)
     rows = selected_rows(
@@ -59,7 +59,7 @@ def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
 
 
 def lock_slices(asset_id: int, identity: str, keys: Sequence[str]) -> list[AssetPartition]:
-    """Return the rows of partitions, locked in the order in which claims take them."""
+    """Return the rows of partitions, locked in the order in which claims lock rows."""
     rows = AssetPartition.objects.select_for_update().filter(
         asset=asset_id, identity=identity, key__in=keys
     )
@@ -67,6 +67,6 @@ def lock_slices(asset_id: int, identity: str, keys: Sequence[str]) -> list[Asset
 
 
 def forget_slices(ids: Sequence[int]) -> None:
-    """Make partitions, whose rows are locked, missing; counts follow in the same statement."""
+    """Make partitions missing whose rows are locked; counts change in the same statement."""
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, {"slices": list(ids)})

@@ -1,5 +1,6 @@
-"""How upstream assets were cut when a backfill was accepted, or retried with the newest code: its
-runs read them so to its end.
+"""Frozen definitions of upstream assets, which a backfill's runs use to its end.
+
+A definition is frozen when the backfill is accepted, or retried with the newest code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ Cut = PartitionDefinition | None
 
 
 def upstream_names(version: ProducerVersion) -> list[str]:
-    """Return the names of the assets that a function reads, or that schedule it."""
+    """Return the names of the assets that a function reads, or that schedule the function."""
     definition = version.definition
     return [*(definition.get("inlets") or ()), *scheduling_names(definition.get("schedule"))]
 
@@ -21,8 +22,9 @@ def upstream_names(version: ProducerVersion) -> list[str]:
 def freeze_upstream(
     group: RunGroup, versions: Iterable[ProducerVersion], cuts: Mapping[str, Cut]
 ) -> None:
-    """Keep how the upstream assets of these versions are cut: as ``cuts`` says by their names, the
-    others as they are now.
+    """Store the definitions of the versions' upstream assets.
+
+    ``cuts`` has definitions by the names of assets; other assets get the definitions in force now.
     """
     names_by_version = {version.pk: set(upstream_names(version)) for version in versions}
     names = {name for some in names_by_version.values() for name in some}
@@ -58,16 +60,18 @@ def frozen_cuts(group_id: int, version_id: int) -> dict[int, Cut]:
 
 
 def all_frozen_cuts(group_id: int) -> dict[int, dict[int, Cut]]:
-    """Return the frozen definitions of a group by the ids of versions and upstream assets."""
+    """Return the frozen definitions of a group, by the ids of versions and upstream assets."""
     rows = FrozenUpstream.objects.select_related("partition_definition").filter(group=group_id)
-    found: dict[int, dict[int, Cut]] = {}
+    frozen: dict[int, dict[int, Cut]] = {}
     for row in rows:
-        found.setdefault(row.producer_version_id, {})[row.asset_id] = row.partition_definition
-    return found
+        frozen.setdefault(row.producer_version_id, {})[row.asset_id] = row.partition_definition
+    return frozen
 
 
 def as_frozen(asset: Asset, cuts: Mapping[int, Cut]) -> Asset:
-    """Return the asset as these cuts say, for reading alone: its own row where they say nothing."""
+    """Return the asset with its frozen definition, if there is one. The result is for reading
+    alone.
+    """
     if asset.pk not in cuts:
         return asset
     frozen_asset = copy(asset)

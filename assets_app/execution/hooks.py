@@ -1,6 +1,6 @@
-"""What is to be called after a run: left as a row where the run ends, and told to its workers.
+"""Functions that are to be called after a run: rows that the end of a run stores, and messages.
 
-`calling` does it. The row is the truth, the message a nudge.
+`calling` makes the calls. The row is the truth, the message a nudge.
 """
 
 from datetime import timedelta
@@ -13,7 +13,8 @@ from assets_app.execution.dispatch import live_gateways
 from assets_app.models import HookOption, Queue, RunAttempt, RunHook
 from assets_app.queries.clock import database_now
 
-# Until then the message may be lost. It has no end: behind long runs it waits for a free thread.
+# Until then the message may be lost. A message never expires: behind long runs it waits for a free
+# thread.
 RESEND_AFTER = timedelta(minutes=1)
 _SENT_AT_ONCE = 500
 
@@ -30,9 +31,9 @@ def leave_hook(attempt: RunAttempt, option: HookOption) -> None:
 
 
 def resend_hooks() -> int:
-    """Tell workers again of what nobody has begun to call; how many there were."""
+    """Send messages again about calls that no worker has begun; return the number of messages."""
     now = database_now()
-    # What was sent in the time to come was sent before the clock was set back.
+    # A message with a time in the future was sent before the clock was set back.
     late = Q(sent_at__lt=now - RESEND_AFTER) | Q(sent_at__gt=now + RESEND_AFTER)
     unheard = RunHook.objects.filter(late, begun_at__isnull=True)
     if not unheard.exists():
@@ -40,7 +41,7 @@ def resend_hooks() -> int:
     sent = 0
     for queue in Queue.values:
         if not live_gateways(queue):
-            continue  # nobody would take it, and messages would heap up
+            continue  # no worker would take a message, and messages would heap up
         rows = unheard.filter(attempt__run__queue=queue).order_by("pk")
         hook_ids = list(rows.values_list("pk", flat=True)[:_SENT_AT_ONCE])
         RunHook.objects.filter(pk__in=hook_ids).update(sent_at=now)

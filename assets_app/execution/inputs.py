@@ -1,6 +1,4 @@
-"""What a run reads: the upstream partitions mapped to its own, which of them are there, and at
-which version.
-"""
+"""The inputs of a run: the upstream partitions that its partitions need, with their versions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +25,8 @@ INSERT INTO assets_app_attemptinput (attempt_id, slice_id, version)
 SELECT %s, there.id, there.version FROM ({chosen}) AS there(id, version)
 """
 
-# Each may have read millions: what has accumulated goes with the next runs, not with one.
+# Each attempt may have read millions of partitions: a few attempts are cleared with each run, not
+# all with one.
 _ATTEMPTS_AT_ONCE = 5
 _FORGET = """
 WITH superseded AS MATERIALIZED (
@@ -52,22 +51,22 @@ DELETE FROM assets_app_attemptinput WHERE attempt_id = ANY(ARRAY(SELECT id FROM 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamInput:
-    """One upstream asset of a run: the keys of what is there, and of what is needed and missing."""
+    """An upstream asset of a run: the keys of materialized and of needed, missing partitions."""
 
     asset: Asset
-    # In order of time, then segment. There may be millions: nothing else is read of each.
+    # In order of time, then segment. There may be millions of keys: no other column is read.
     keys: Sequence[str]
     missing: Sequence[str]
-    # When the oldest of what is there was made.
+    # When the oldest of the materialized partitions was materialized.
     made_since: datetime | None = None
-    # Needed, and outside of what the upstream asset has.
+    # Needed partitions that the upstream definition does not have.
     nonexistent: Nonexistent = NONE_NONEXISTENT
-    # Partitions that the upstream asset excludes: none of them is needed.
+    # Number of partitions that the upstream asset excludes: none of these is needed.
     excluded: int = 0
-    # False for an asset that only schedules: its versions are kept, its data is not read.
+    # False for an asset that only schedules: its versions are stored, its data is not read.
     is_inlet: bool = True
-    # The file of the run's own bundle in which an asset that something else writes says what its
-    # data has to fulfil, so that the run asks that of what it reads; empty where nothing does.
+    # The file in the run's own bundle that declares validations of an asset written by another
+    # program, so that the run validates the data that it reads; empty without such a declaration.
     declared_in: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -96,15 +95,16 @@ def read_inputs(
     is_discovering: bool = False,
     attempt: RunAttempt | None = None,
 ) -> list[UpstreamInput]:
-    """Return the inlets of the run's function and the assets that schedule it, for partitions of
-    these keys: a few statements for each. A run that discovers partitions reads as if it made the
-    whole.
+    """Return the upstream assets of a run, for partitions of these keys.
 
-    The versions of existing partitions are stored with the ``attempt``, if one is given.
+    Upstream are the inlets of the run's function, and the assets that schedule the function. Takes
+    a few statements for each asset. A run that discovers partitions reads as if the asset were not
+    partitioned. The versions of materialized partitions are stored with the ``attempt``, if one is
+    given.
 
-    The run's own version says how its partitions are defined and mapped; upstream assets are read
-    by the definitions that they had when the run's backfill was accepted, or for other runs by the
-    present ones. Raises ValueError where a definition does not have one of the keys.
+    The run's own version says how its partitions are defined and mapped. Upstream assets are read
+    by the definitions that were in force when the run's backfill was accepted, or for other runs by
+    the present definitions. Raises ValueError if a definition does not have one of the keys.
     """
     version = run.producer_version
     spec = version.partition_of(run.asset.name)
@@ -118,7 +118,7 @@ def read_inputs(
     return [
         replace(
             _input(downstream, as_frozen(asset, cuts), keys, mappings.get(asset.name), attempt),
-            # What is validated is read, too.
+            # Validated data is read, too.
             is_inlet=asset.name in [*inlets, *(version.definition.get("inlet_validations") or {})],
             declared_in=_declared_in(asset, version),
         )
@@ -127,11 +127,11 @@ def read_inputs(
 
 
 def forget_superseded(asset: Asset) -> None:
-    """Remove what attempts have read of which the asset's partitions are not made any more.
+    """Delete the stored inputs of attempts whose materializations of the asset are superseded.
 
-    Of an asset that is not partitioned, which may read millions of partitions each time, those of
-    the present version and of the attempt under way are so kept, and none of versions before. Of a
-    few attempts at a time: of the others with the next runs.
+    An asset that is not partitioned may read millions of partitions each time: only the inputs of
+    the present version and of the attempt under way are kept. A few attempts are cleared at a time:
+    the others follow with the next runs.
     """
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, {"asset": asset.pk, "attempts": _ATTEMPTS_AT_ONCE})
@@ -150,48 +150,52 @@ def _input(
     mapping: dict[str, Any] | None,
     attempt: RunAttempt | None,
 ) -> UpstreamInput:
-    there = AssetPartition.objects.made_of(upstream)
+    materialized = AssetPartition.objects.made_of(upstream)
     if mapping is None and (downstream is None or upstream.definition is None):
-        # The whole of the upstream, whatever of it is there: holes are shown, not required.
-        found = _there(there, attempt)
-        whole_is_missing = upstream.definition is None and not found.keys
+        # The whole upstream asset, as far as it is materialized: holes are shown, not required.
+        present = _materialized(materialized, attempt)
+        whole_is_missing = upstream.definition is None and not present.keys
         return UpstreamInput(
             asset=upstream,
-            keys=found.keys,
+            keys=present.keys,
             missing=[""] if whole_is_missing else [],
-            made_since=found.made_since,
+            made_since=present.made_since,
         )
-    needed = _needed(downstream, upstream, keys, mapping, there)
+    needed = _needed(downstream, upstream, keys, mapping, materialized)
     wanted = [key.text for key in needed]
-    found = _there(there.filter(key__in=wanted), attempt) if wanted else _There([], None)
-    present = set(found.keys)
+    present = (
+        _materialized(materialized.filter(key__in=wanted), attempt)
+        if wanted
+        else _Materialized([], None)
+    )
+    present_keys = set(present.keys)
     return UpstreamInput(
         asset=upstream,
-        keys=found.keys,
-        missing=[key for key in wanted if key not in present],
-        made_since=found.made_since,
+        keys=present.keys,
+        missing=[key for key in wanted if key not in present_keys],
+        made_since=present.made_since,
         nonexistent=needed.blocking,
         excluded=needed.excluded.partitions,
     )
 
 
-class _There(NamedTuple):
+class _Materialized(NamedTuple):
     keys: Sequence[str]
     made_since: datetime | None
 
 
-def _there(chosen: AssetPartitionQuerySet, attempt: RunAttempt | None) -> _There:
-    """Return what there is of the chosen slices, their versions kept with the attempt.
+def _materialized(chosen: AssetPartitionQuerySet, attempt: RunAttempt | None) -> _Materialized:
+    """Return keys and oldest time of materialized partitions; store the versions with the attempt.
 
-    The versions first: what is made between the statements is read by the run, and counts as newer
-    than what it has read, never the other way round.
+    The versions come first: a partition that is materialized between the statements is read by the
+    run, and counts as newer than the version that the run has read, never the other way round.
     """
     if attempt is not None:
         statement, values = chosen.values_list("pk", "version").query.sql_with_params()
         with connection.cursor() as cursor:
             cursor.execute(_KEEP.format(chosen=statement), [attempt.pk, *values])
     in_order = chosen.order_by("window_start", "segment")
-    return _There(
+    return _Materialized(
         list(in_order.values_list("key", flat=True)),
         chosen.aggregate(since=Min("materialized_at"))["since"],
     )
@@ -202,20 +206,20 @@ def _needed(
     upstream: Asset,
     keys: Sequence[str],
     mapping: dict[str, Any] | None,
-    there: AssetPartitionQuerySet,
+    materialized: AssetPartitionQuerySet,
 ) -> slicewise.PartitionSet:
-    """The upstream partitions that the keys are mapped to.
+    """Return the upstream partitions to which the keys are mapped.
 
-    Where all of an upstream's time is needed, that is from the first window that was ever made
-    until now.
+    If all of an upstream's time is needed, that is the time from the first window that was ever
+    materialized until now.
     """
-    now, rule = database_now(), mapping_of(mapping)
-    all_of_time = needs_all_of_time(downstream, upstream.definition, rule)
+    now, key_mapping = database_now(), mapping_of(mapping)
+    all_of_time = needs_all_of_time(downstream, upstream.definition, key_mapping)
     return slicewise.upstream_partitions(
         downstream,
         upstream.definition,
         [WHOLE] if downstream is None else [downstream.parse(key) for key in keys],
-        rule,
-        since=(there.first_start() if all_of_time else None) or now,
+        key_mapping,
+        since=(materialized.first_start() if all_of_time else None) or now,
         until=now,
     )

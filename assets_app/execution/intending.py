@@ -1,6 +1,4 @@
-"""What belongs to the intent to publish: partitions with their sizes, found ones, and those that
-are left out.
-"""
+"""The contents of an intent to publish: staged, discovered and left-out partitions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +20,14 @@ WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.key = left_out.key
 
 
 class FoundKeysHeld(Exception):
-    """Other runs are making partitions that this one has found and written."""
+    """Other runs are materializing partitions that this run has discovered and written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partly:
-    """Why a run fails of which some partitions are published, and what kept each of the others."""
+    """The failure of a run that publishes some partitions, with a reason for each other
+    partition.
+    """
 
     error: str
     traceback: str
@@ -36,7 +36,7 @@ class Partly:
 
 
 def keep_unmade(attempt: RunAttempt, partly: Partly) -> None:
-    """Write down what the attempt fails with, and why it leaves partitions out."""
+    """Store the failure of the attempt, and the reasons for partitions that are left out."""
     failure = {"error": partly.error, "traceback": partly.traceback}
     attempt.partly = failure
     RunAttempt.objects.filter(pk=attempt.pk).update(partly=failure)
@@ -45,32 +45,35 @@ def keep_unmade(attempt: RunAttempt, partly: Partly) -> None:
         cursor.execute(_KEEP_REASONS, [*columns, attempt.run_id])
 
 
-def take_found(run_id: int, outlets: Sequence[StagedOutlet], found: Found) -> None:
+def take_found(run_id: int, outlets: Sequence[StagedOutlet], found_keys: Found) -> None:
     """Claim the discovered keys of the run's own set for the run.
 
-    A key that the run only added, while another run makes its partition, is left to that run.
+    A key that the run only added, while another run materializes the partition, is left to that
+    run. Raises FoundKeysHeld if this run has written such a partition.
     """
     runs = Run.objects.select_related("asset__partition_definition", "producer_version")
     run = runs.defer("producer_version__source").get(pk=run_id)
     if not run.partitions.filter(slice__identity=DISCOVERY).exists():
         return
     spec = run.producer_version.partition_of(run.asset.name) or {}
-    rule = slicewise.PartitionDefinition.from_json(spec)
-    rows = found_rows(found, rule.name or "")
+    definition = slicewise.PartitionDefinition.from_json(spec)
+    rows = found_rows(found_keys, definition.name or "")
     ids = list(claimed_outlet_ids(run).values())
-    held = claim_found(run_id, rows, ids, rule.identity) if rows else set()
-    written = {piece["key"] for outlet in outlets for piece in outlet.partitions}
-    if refused := sorted(held & written):
+    held_keys = claim_found(run_id, rows, ids, definition.identity) if rows else set()
+    written = {partition["key"] for outlet in outlets for partition in outlet.partitions}
+    if refused := sorted(held_keys & written):
         raise FoundKeysHeld(
             f"Another run is making {run.asset.name} {', '.join(refused[:3])},"
             " which this one has found and written."
         )
-    made = [row for row in rows if row.key not in held]
-    Run.objects.filter(pk=run_id).update(selection=describe(made), partition_count=len(made))
+    claimed_rows = [row for row in rows if row.key not in held_keys]
+    Run.objects.filter(pk=run_id).update(
+        selection=describe(claimed_rows), partition_count=len(claimed_rows)
+    )
 
 
 def keep_staged(run_id: int, outlet: StagedOutlet) -> None:
-    """Write down the outlet's partitions, with their sizes."""
+    """Store the paths and sizes of the outlet's staged partitions."""
     staged = outlet.partitions
     with connection.cursor() as cursor:
         cursor.execute(
@@ -84,10 +87,10 @@ def keep_staged(run_id: int, outlet: StagedOutlet) -> None:
               AND slice.key = staged.key
             """,
             [
-                [piece["key"] for piece in staged],
-                [piece["path"] for piece in staged],
-                [piece["rows"] for piece in staged],
-                [piece["bytes"] for piece in staged],
+                [partition["key"] for partition in staged],
+                [partition["path"] for partition in staged],
+                [partition["rows"] for partition in staged],
+                [partition["bytes"] for partition in staged],
                 run_id,
                 outlet.asset_id,
             ],

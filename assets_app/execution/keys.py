@@ -1,4 +1,4 @@
-"""Keys as runners are sent them."""
+"""Partition keys in the form that runners get."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,18 +7,19 @@ import slicewise
 from slicewise.key_json import key_to_json
 
 
-def sent_keys(rule: slicewise.PartitionDefinition | None, texts: Iterable[str]) -> list[Any]:
-    """Return key texts; of a set found at run time the keys themselves, which a text does not tell.
+def sent_keys(definition: slicewise.PartitionDefinition | None, texts: Iterable[str]) -> list[Any]:
+    """Return keys for a runner: key texts, or whole keys of a set found at run time.
 
-    A key that was removed from its set is sent as its text.
+    A text does not determine a key of such a set. A key that was removed from the set is sent as
+    its text.
     """
-    if not isinstance(rule, slicewise.PartitionAtRuntime):
+    if not isinstance(definition, slicewise.PartitionAtRuntime):
         return list(texts)
-    return [_whole(rule, text) for text in texts]
+    return [_whole_key(definition, text) for text in texts]
 
 
-def _whole(rule: slicewise.PartitionAtRuntime, text: str) -> Any:
+def _whole_key(definition: slicewise.PartitionAtRuntime, text: str) -> Any:
     try:
-        return {"key": key_to_json(rule.parse(text))}
+        return {"key": key_to_json(definition.parse(text))}
     except slicewise.PartitionKeyError:
         return text

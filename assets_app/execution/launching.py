@@ -1,4 +1,4 @@
-"""Starts the runner of an attempt: what it is told, once nothing of earlier attempts goes on."""
+"""The start of an attempt's runner, after earlier attempts were cleared away."""
 
 import os
 import time
@@ -32,12 +32,12 @@ def launch(
     spark: dict[str, Any],
     goes_on: Callable[[], bool],
 ) -> RunnerProcess | None:
-    """Start the runner once nothing of earlier attempts goes on; None if the lease was lost.
+    """Start the runner once no work of earlier attempts goes on; return None if the lease was lost.
 
-    The heartbeat renews the lease all the while. That it could is made sure of here, since user
-    code must not begin beside that of another attempt: the runner is not forked where so much time
-    has passed since that it would have been killed for want of a ping. While the database is away
-    it is waited for as long as ``goes_on`` says.
+    The heartbeat renews the lease all the while. User code must not begin beside the code of
+    another attempt, so the lease is renewed here once more: the runner is not forked if so much
+    time has passed since then that a missing ping would have killed the runner. While the database
+    is away, the start waits as long as ``goes_on`` returns true.
     """
     request = persist(lambda: _request(attempt, inputs, spark), goes_on=goes_on)
     for earlier in attempt.unstopped:
@@ -81,9 +81,13 @@ def _request(
             for name, uri in version.outlets.items()
         ],
         "strategy": version.strategy,
-        "upstreams": {piece.asset.name: piece.to_json() for piece in inputs if piece.is_inlet},
+        "upstreams": {
+            upstream_input.asset.name: upstream_input.to_json()
+            for upstream_input in inputs
+            if upstream_input.is_inlet
+        },
         "spark": spark,
-        # The code ends before its lease can: it never runs beside the attempt that takes over.
+        # User code ends before the lease can, and so never runs beside the attempt that takes over.
         "watchdog": settings.LEASE_SECONDS * 2 / 3,
     }
 
@@ -113,11 +117,13 @@ def facts_of_run(attempt: RunAttempt, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _limits(version: ProducerVersion) -> RunLimits:
-    """What a run may take: of the asset's own limit of memory and the server's, the lower one."""
-    asked, most = version.definition.get("memory"), settings.RUN_MEMORY
-    is_own = asked is not None and (most is None or asked <= most)
+    """Return the limits of a run: for memory, the lower one of the asset's limit and the
+    server's.
+    """
+    asset_memory, most = version.definition.get("memory"), settings.RUN_MEMORY
+    is_own = asset_memory is not None and (most is None or asset_memory <= most)
     return RunLimits(
-        memory=asked if is_own else most,
+        memory=asset_memory if is_own else most,
         memory_by=MEMORY_OPTION if is_own else f"setting {MEMORY_SETTING} of the server",
         processes=settings.RUN_PROCESSES,
         open_files=settings.RUN_OPEN_FILES,
@@ -125,7 +131,7 @@ def _limits(version: ProducerVersion) -> RunLimits:
 
 
 def _cached_archive(version: BundleVersion) -> Path:
-    """The bundle version's archive in a file of this host, written once per digest."""
+    """Return the file of the version's archive on this host, which is written once per digest."""
     folder = own_folder("archives", mode=0o700)
     archive: Path = folder / f"{version.digest}.tar.gz"
     if not archive.exists():

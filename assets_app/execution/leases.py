@@ -1,5 +1,6 @@
-"""Until when attempts belong to their workers. The database's clock decides, and a token says who
-holds an attempt now.
+"""Leases: until when attempts belong to their workers.
+
+The database's clock decides, and a token names the present holder of an attempt.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,9 @@ from django.db import connection, transaction
 from assets_app.models import Lease, RunAttempt
 from assets_app.queries.clock import database_now
 
-# An attempt that is being ended has locked its lease: neither do the others wait for it, nor does
-# recovery take it. Who has been taken over from in this very moment is told so a second later.
+# An attempt that is being ended has locked its lease: other attempts do not wait for the lease, nor
+# does recovery take the attempt. A worker that loses its attempt at this very moment is told so a
+# second later.
 _RENEW = """
 WITH held AS MATERIALIZED (
     SELECT attempt.id, attempt.token, run.state
@@ -34,7 +36,7 @@ SELECT token, state FROM held
 
 
 def begin_lease(attempt: RunAttempt) -> None:
-    """Give an attempt that has just begun its lease."""
+    """Create the lease of an attempt that has just begun."""
     Lease.objects.create(attempt=attempt, until=_lease_end())
 
 
@@ -44,28 +46,29 @@ def end_lease(attempt: RunAttempt) -> None:
 
 
 def still_held(attempt: RunAttempt) -> bool:
-    """Lock the attempt if its token is still the one in the row and it has not ended."""
-    held = RunAttempt.objects.select_for_update().filter(
+    """Return whether the attempt has not ended and still has its token; lock the attempt if so."""
+    current = RunAttempt.objects.select_for_update().filter(
         pk=attempt.pk, token=attempt.token, ended_at__isnull=True
     )
-    return held.exists()
+    return current.exists()
 
 
 @transaction.atomic
 def renew(attempt: RunAttempt) -> bool:
-    """Extend the attempt's lease; False if it is no longer its own."""
-    mine = Lease.objects.filter(attempt=attempt.pk)
-    return still_held(attempt) and mine.update(until=_lease_end()) == 1
+    """Extend the attempt's lease; return False if the attempt has lost the lease."""
+    own_lease = Lease.objects.filter(attempt=attempt.pk)
+    return still_held(attempt) and own_lease.update(until=_lease_end()) == 1
 
 
 def renew_all(attempts: Iterable[RunAttempt]) -> dict[UUID, str]:
-    """Extend the leases that are still held, in one statement that touches nothing else; the state
-    of each such run by its attempt's token.
+    """Extend the leases that attempts still have; return the states of their runs by token.
+
+    Takes one statement, which changes no other rows.
     """
-    held = [(attempt.pk, attempt.token) for attempt in attempts]
+    attempt_tokens = [(attempt.pk, attempt.token) for attempt in attempts]
     facts: dict[str, Any] = {
-        "attempts": [pk for pk, _ in held],
-        "tokens": [token for _, token in held],
+        "attempts": [pk for pk, _ in attempt_tokens],
+        "tokens": [token for _, token in attempt_tokens],
         "length": timedelta(seconds=settings.LEASE_SECONDS),
     }
     with connection.cursor() as cursor:

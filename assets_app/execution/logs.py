@@ -1,4 +1,4 @@
-"""Keeps what an attempt prints, so that the web shows it without sharing a disk."""
+"""Storage of an attempt's printed text, so that the web shows the log without a shared disk."""
 
 import logging
 import time
@@ -17,11 +17,12 @@ _PAUSE_SECONDS = 5.0
 
 
 class LogKeeper:
-    """Writes text in blocks: often enough to be followed, seldom enough to be cheap.
+    """A writer of log text in blocks: often enough to be followed, seldom enough to be cheap.
 
-    A block ends with a line where it can: secrets are masked block by block when they are shown.
-    Their numbers begin ``after`` one, and say in which order they are shown. A database that is
-    away keeps no run from going on: what it does not take is offered again with what comes later.
+    A block ends with a line where possible: secrets are masked block by block when a log is shown.
+    Block numbers begin after ``after``, and give the order in which blocks are shown. A database
+    that is away stops no run: text that the database does not accept is offered again with later
+    text.
     """
 
     def __init__(self, attempt: RunAttempt, *, after: int = 0) -> None:
@@ -31,24 +32,25 @@ class LogKeeper:
         self._size = 0
         self._flushed_at = 0.0
         self._pause = _FLUSH_SECONDS
-        # Offered, and not known to be written: it may be, so that it comes again as it was.
+        # A block that was offered, and is not known to be written. The block may be written, and so
+        # is offered again unchanged.
         self._offered: RunLog | None = None
 
     def add(self, text: str) -> None:
-        """Take text as it was printed."""
+        """Add text as it was printed."""
         self._texts.append(storable(text))
         self._size += len(text)
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
-        """Write what has gathered if it is old or long enough."""
+        """Write the gathered text if the text is old or long enough."""
         waited = time.monotonic() - self._flushed_at
         is_long = self._size > _FLUSH_CHARACTERS and self._pause == _FLUSH_SECONDS
         if (self._texts or self._offered) and (waited > self._pause or is_long):
             self._flush(only_lines=True)
 
     def flush(self) -> None:
-        """Write what has gathered, as far as the database takes it."""
+        """Write the gathered text, as far as the database accepts it."""
         self._flush(only_lines=False)
 
     def _flush(self, *, only_lines: bool) -> None:
@@ -69,8 +71,9 @@ class LogKeeper:
         self._flushed_at = time.monotonic()
 
     def _take(self, *, only_lines: bool) -> RunLog:
-        """Return the next block. The begun line after whole ones waits for its end, but not
-        beyond the next block.
+        """Return the next block.
+
+        An unfinished line after whole lines waits for its end, but not beyond the next block.
         """
         text = "".join(self._texts)
         end = text.rfind("\n") + 1 if only_lines else 0

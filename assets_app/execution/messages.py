@@ -1,6 +1,6 @@
-"""Nudges to workers, by task name.
+"""Messages that nudge workers, by task name.
 
-A message may be lost, late or doubled: the row is the truth and sweeps send again.
+A message may be lost, late or doubled: the row is the truth, and sweeps send messages again.
 """
 
 import logging
@@ -21,11 +21,12 @@ CLEAR_LOST_ATTEMPT = "assets_app.execution.tasks.clear_lost_attempt"
 
 
 def send(task: str, *args: int | str, queue: str) -> bool:
-    """Send a message; whether the broker took it. One that is down is logged, not raised.
+    """Send a message; return whether the broker took the message.
 
-    No message expires: Celery would compare the sender's clock with the receiver's.
+    A broker that is down is logged, not raised. No message expires: Celery would compare the
+    sender's clock with the receiver's.
     """
-    # A command that sends nothing imports neither.
+    # A command that sends no message imports neither module.
     import_module(settings.CELERY_APP_MODULE)
     from celery import current_app
     from kombu.exceptions import OperationalError
@@ -39,7 +40,7 @@ def send(task: str, *args: int | str, queue: str) -> bool:
 
 
 def nudge_judge() -> None:
-    """Send a message after the commit, so that downstream partitions are judged."""
+    """Send a message after the commit, so that downstream partitions are evaluated."""
     transaction.on_commit(lambda: send(JUDGE, queue="control"), robust=True)
 
 

@@ -1,4 +1,4 @@
-"""When runs that wait for the partition before their own are looked at."""
+"""The times at which waiting runs are checked: each waits for the partition before its own."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,14 +9,14 @@ from django.db import connection
 
 from assets_app.models import TERMINAL_STATES, RunNeed, RunState
 
-# At least so often, whatever nobody has told of; and so soon after a look or the making of a run
-# that the end of another one was not yet to be seen.
+# A need is checked at least this often, even without a message; and so soon after a check or the
+# creation of a run that the end of another run was not yet visible.
 _LONGEST_PAUSE, _SHORTEST_PAUSE = timedelta(minutes=15), timedelta(seconds=1)
 
-# What the runs needed themselves is read no more. A row that somebody has locked is one that a look
-# or the end of another run changes: that one may wait for others of these, so it is not waited for,
-# and the next look at the row removes it. The slices of a run may be a million: they are read only
-# where something waits for one of the assets at all.
+# The needs of the ended runs are deleted. A row that another transaction has locked is being
+# changed by a check or by the end of another run. That transaction may wait for other rows of this
+# statement, so the row is not waited for, and the next check deletes the row. A run may have a
+# million partitions: the partitions are read only if a run waits for one of the assets at all.
 _TELL = """
 WITH forgotten AS (
     DELETE FROM assets_app_runneed WHERE id IN (
@@ -43,8 +43,8 @@ WHERE made.run_id = ANY(%(runs)s) AND need.run_id <> ALL(%(runs)s) AND need.look
   )
 """
 
-# What was told of after it was read is left as it is. The pause grows with the time that the run
-# has waited, and ends when it may wait no longer.
+# A need that was updated after the check read it is left unchanged. The pause grows with the time
+# that the run has waited, and ends when the run may wait no longer.
 _PUT_OFF = """
 WITH seen AS MATERIALIZED (
     SELECT need.id FROM assets_app_runneed AS need
@@ -65,25 +65,23 @@ WHERE need.id = seen.id AND run.id = need.run_id AND run.state <> ALL(%(ended)s)
 
 
 def tell_waiting(run_ids: Sequence[int]) -> None:
-    """Have the runs looked at that wait for what these runs hold, or held until now. These wait for
-    nothing any more: what they needed is removed.
+    """Let runs be checked that wait for partitions of these runs; delete the needs of these runs.
 
-    The last thing that a transaction does to rows that others may want.
+    The last statement of a transaction that locks rows which other transactions may want.
     """
     with connection.cursor() as cursor:
         cursor.execute(_TELL, {"runs": list(run_ids)})
 
 
 def needs_to_look_at(now: datetime, most: int) -> list[RunNeed]:
-    """Return the needs that are to be checked by now, as many as one look checks."""
+    """Return the needs that are due for a check, at most ``most``."""
     return list(RunNeed.objects.filter(look_at__lte=now).order_by("look_at")[:most])
 
 
 def put_off(needs: Sequence[RunNeed], now: datetime) -> None:
-    """Have the needs looked at later, where their runs still wait, and else never again; those of
-    runs that have ended are removed.
+    """Set the next check of the needs of waiting runs; delete the needs of ended runs.
 
-    At the end of the transaction that has looked.
+    Needs of other runs are checked no more. Called at the end of the transaction that has checked.
     """
     facts: dict[str, Any] = {
         "needs": [need.pk for need in needs],

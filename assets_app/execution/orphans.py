@@ -1,4 +1,4 @@
-"""Finding and removing the data of partitions that an asset's definition no longer has."""
+"""Search and removal of the data of partitions that an asset's definition no longer has."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from slicewise.masking import masked_uri
 from slicewise.storage import StorageError
 from slicewise.storage.layout import UNPARTITIONED
 
-# Rows are locked while the data of so many is removed.
+# Rows stay locked while the data of so many partitions is removed.
 _REMOVED_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A partition with data that the definition does not have; ``kept`` says why it must stay."""
+    """A partition with data that is not in the definition; ``kept`` says why the data must stay."""
 
     row: OrphanRow
     kept: str = ""
@@ -34,7 +34,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The partitions whose data was removed, and those whose data was kept."""
+    """The partitions whose data was removed, and the partitions whose data was kept."""
 
     removed: list[Orphan] = field(default_factory=list)
     kept: list[Orphan] = field(default_factory=list)
@@ -42,15 +42,15 @@ class Removal:
 
 def find_orphans(asset: Asset, *, limit: int | None = None) -> list[Orphan]:
     """Return the partitions on record that the definition does not have, in order."""
-    return _judged(asset, orphan_rows(asset, limit=limit))
+    return _with_reasons(asset, orphan_rows(asset, limit=limit))
 
 
 def remove_orphans(asset: Asset, *, user: User, only: Collection[int] | None = None) -> Removal:
-    """Remove the data of partitions that the definition does not have, and make them missing.
+    """Remove the data of partitions that are not in the definition; make the partitions missing.
 
-    ``only`` are the ids of the partitions that may be removed: those that somebody has seen. What
-    must stay is left alone: what a run holds, what something else has written, and folders that a
-    present partition of this asset or of another one has. Raises InvalidRequest on ``asset`` where
+    ``only`` has the ids of the partitions that may be removed: partitions that a person has seen.
+    Data must stay if a run holds the partition, if another program has written the data, or if a
+    present partition of this or another asset has the folder. Raises InvalidRequest on ``asset`` if
     this process does not reach the data or the storage removes nothing, and PermissionDenied.
     """
     policy.require(user, policy.Action.PARTITIONS)
@@ -72,28 +72,31 @@ def remove_orphans(asset: Asset, *, user: User, only: Collection[int] | None = N
 def _remove_batch(
     asset_id: int, storage: Storage, ids: Sequence[int], removal: Removal, user: User
 ) -> None:
-    # A new definition waits for this, and so does a run that would take one of the partitions.
+    # A new definition waits for this lock, and so does a run that would claim one of the
+    # partitions.
     Asset.objects.select_for_update(no_key=True).get(pk=asset_id)
     asset = Asset.objects.select_related("partition_definition").get(pk=asset_id)
     locked = AssetPartition.objects.select_for_update().filter(pk__in=ids)
     list(locked.order_by("asset", "identity", "key").values_list("pk"))
     if asset.canonical_uri != storage.place.uri:
         raise StorageError("it has another URI since")
-    orphans = _judged(asset, orphan_rows(asset, slices=ids))
+    orphans = _with_reasons(asset, orphan_rows(asset, slices=ids))
     free = [orphan.row for orphan in orphans if not orphan.kept]
     reasons = storage.remove(_writers(free)) if free else {}
-    after = [Orphan(one.row, one.kept or reasons.get(one.row.path, "")) for one in orphans]
-    gone = [orphan for orphan in after if not orphan.kept]
-    if gone:
-        forget_slices([orphan.row.slice_id for orphan in gone])
-        keys = [orphan.row.key for orphan in gone]
+    after = [
+        Orphan(orphan.row, orphan.kept or reasons.get(orphan.row.path, "")) for orphan in orphans
+    ]
+    removed = [orphan for orphan in after if not orphan.kept]
+    if removed:
+        forget_slices([orphan.row.slice_id for orphan in removed])
+        keys = [orphan.row.key for orphan in removed]
         audit.record(user, "remove orphans", "asset", asset.name, {"partitions": keys})
-    removal.removed.extend(gone)
+    removal.removed.extend(removed)
     removal.kept.extend(orphan for orphan in after if orphan.kept)
 
 
 def _writers(rows: Sequence[OrphanRow]) -> Mapping[str, Sequence[Writer]]:
-    """Return the attempts on record, by path: two cuts may have partitions in one folder."""
+    """Return the attempts on record, by path: partitions of two definitions may share a folder."""
     writers: dict[str, list[Writer]] = {}
     for row in rows:
         if row.run_id is not None:
@@ -102,24 +105,24 @@ def _writers(rows: Sequence[OrphanRow]) -> Mapping[str, Sequence[Writer]]:
     return writers
 
 
-def _judged(asset: Asset, rows: Sequence[OrphanRow]) -> list[Orphan]:
-    kept = {row.slice_id: _own_reason(asset, row) for row in rows}
-    paths = {row.path for row in rows if not kept[row.slice_id]}
+def _with_reasons(asset: Asset, rows: Sequence[OrphanRow]) -> list[Orphan]:
+    own_reasons = {row.slice_id: _own_reason(asset, row) for row in rows}
+    paths = {row.path for row in rows if not own_reasons[row.slice_id]}
     used = _used_by_others(asset, paths) if paths else {}
-    held = _held_keys(asset, paths) if paths else frozenset()
+    held_keys = _held_keys(asset, paths) if paths else frozenset()
     return [
         Orphan(
             row,
-            kept[row.slice_id]
+            own_reasons[row.slice_id]
             or used.get(row.path, "")
-            or ("a run is making it" if not held.isdisjoint(folder_keys(row.path)) else ""),
+            or ("a run is making it" if not held_keys.isdisjoint(folder_keys(row.path)) else ""),
         )
         for row in rows
     ]
 
 
 def _own_reason(asset: Asset, row: OrphanRow) -> str:
-    """Return why the partition must stay, as far as its own asset says."""
+    """Return why the data must stay, as far as the partition's own asset says."""
     if row.is_held:
         return "a run is making it"
     if row.run_id is None or not row.path or not row.root:
@@ -138,42 +141,57 @@ def _own_reason(asset: Asset, row: OrphanRow) -> str:
 
 
 def _held_keys(asset: Asset, paths: Collection[str]) -> frozenset[str]:
-    """Return the keys of partitions of the asset, of whatever cut, that runs hold."""
+    """Return the keys of partitions of the asset, under any definition, that runs hold."""
     keys = [key for path in paths for key in folder_keys(path)]
-    held = AssetPartition.objects.filter(asset=asset, held_by__isnull=False, key__in=keys)
-    return frozenset(held.values_list("key", flat=True))
+    held_partitions = AssetPartition.objects.filter(
+        asset=asset, held_by__isnull=False, key__in=keys
+    )
+    return frozenset(held_partitions.values_list("key", flat=True))
 
 
 def _used_by_others(asset: Asset, paths: Collection[str]) -> dict[str, str]:
-    """Return which other asset has a partition, made or not, in a folder, by path."""
+    """Return by path which other asset has a partition, materialized or not, in the folder."""
     reasons: dict[str, str] = {}
-    for other in _beside(asset):
-        below = {path: _relative(asset, other, path) for path in paths if path not in reasons}
+    for other_asset in _overlapping_assets(asset):
+        below = {
+            path: _relative_folder(asset, other_asset, path)
+            for path in paths
+            if path not in reasons
+        }
         inside = {path: folder for path, folder in below.items() if folder is not None}
         keys = [key for folder in inside.values() for key in folder_keys(folder)]
-        rows = AssetPartition.objects.filter(asset=other, key__in=keys)
-        known = set(
+        rows = AssetPartition.objects.filter(asset=other_asset, key__in=keys)
+        used_keys = set(
             rows.filter(Q(version__gt=0) | Q(held_by__isnull=False)).values_list("key", flat=True)
         )
         for path, folder in inside.items():
-            if defines_folder(other.definition, folder) or known & set(folder_keys(folder)):
-                reasons[path] = f"{other.name} has a partition in its folder"
+            if defines_folder(other_asset.definition, folder) or used_keys & set(
+                folder_keys(folder)
+            ):
+                reasons[path] = f"{other_asset.name} has a partition in its folder"
     return reasons
 
 
-def _beside(asset: Asset) -> list[Asset]:
-    """Return the other assets whose place is this one, lies in it, or has it in it."""
+def _overlapping_assets(asset: Asset) -> list[Asset]:
+    """Return the other assets whose location equals this asset's, lies inside, or contains it."""
     uri = asset.canonical_uri
-    above = [uri[:at] for at, letter in enumerate(uri) if letter == "/"]
-    others = Asset.objects.select_related("partition_definition").exclude(pk=asset.pk)
+    above = [uri[:position] for position, letter in enumerate(uri) if letter == "/"]
+    other_assets = Asset.objects.select_related("partition_definition").exclude(pk=asset.pk)
     overlapping = Q(canonical_uri__in=[uri, *above]) | Q(canonical_uri__startswith=f"{uri}/")
-    return list(others.filter(overlapping).exclude(canonical_uri="").order_by("name"))
+    return list(other_assets.filter(overlapping).exclude(canonical_uri="").order_by("name"))
 
 
-def _relative(asset: Asset, other: Asset, path: str) -> str | None:
-    """Return a folder of the asset relative to the place of another one; None outside of it."""
-    own, place = (unquote(urlsplit(one.canonical_uri).path).strip("/") for one in (asset, other))
-    folder = own if path == UNPARTITIONED else f"{own}/{path}"
-    if folder == place:
+def _relative_folder(asset: Asset, other_asset: Asset, path: str) -> str | None:
+    """Return a folder of the asset relative to another asset's location; None outside of that."""
+    own_location, other_location = (
+        unquote(urlsplit(each_asset.canonical_uri).path).strip("/")
+        for each_asset in (asset, other_asset)
+    )
+    folder = own_location if path == UNPARTITIONED else f"{own_location}/{path}"
+    if folder == other_location:
         return UNPARTITIONED
-    return folder.removeprefix(f"{place}/") if folder.startswith(f"{place}/") else None
+    return (
+        folder.removeprefix(f"{other_location}/")
+        if folder.startswith(f"{other_location}/")
+        else None
+    )

@@ -1,29 +1,28 @@
-"""The assets that one function makes together (AIP-75, multi-assets)."""
+"""The assets that one function materializes together (AIP-75, multi-assets)."""
 
 from assets_app.models import Asset, ProducerVersion, Run
 
 
 def outlet_ids(version: ProducerVersion, asset: Asset) -> dict[str, int]:
-    """Return the ids of all assets that a new run of this version makes, by name and in order;
-    ``asset`` is one of them.
+    """Return the ids of all assets that a new run of this version materializes, by name, in order.
 
-    One that another function is declared to make by now is left to that one: it is among the
-    outlets of two versions while the file that it has left is broken. One statement, and none for
-    what is made alone.
+    ``asset`` is among these. An asset that another function is declared to materialize by now is
+    left to that function: the asset is among the outlets of two versions while the file that the
+    asset has left is broken. Takes one statement, and none for a single outlet.
     """
     names = list(version.outlets)
     if names == [asset.name]:
         return {asset.name: asset.pk}
-    own = Asset.objects.filter(name__in=names, producer=version.producer_id)
-    ids = dict(own.values_list("name", "pk"))
+    own_assets = Asset.objects.filter(name__in=names, producer=version.producer_id)
+    ids = dict(own_assets.values_list("name", "pk"))
     return {name: ids[name] for name in names if name in ids}
 
 
 def claimed_outlet_ids(run: Run) -> dict[str, int]:
-    """Return the ids of the assets of which a run has claimed partitions, by name and in order.
+    """Return the ids of the assets in which a run has claimed partitions, by name and in order.
 
-    Whatever has been declared since, it makes these and no others. A partition is claimed of all of
-    them: the first few of the run's slices name each.
+    The run materializes these assets and no others, even if declarations have changed since. Each
+    key is claimed in all of the assets: the first few partitions of the run name each asset.
     """
     names = list(run.producer_version.outlets)
     if names == [run.asset.name]:

@@ -1,4 +1,4 @@
-"""What an attempt has made: data that is staged for each outlet, and keys that it has found."""
+"""The output of an attempt: staged data of each outlet, and discovered keys."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from slicewise.options import WriteMode
 from slicewise.rows import PartitionRow
 
 Found = list[dict[str, Any]]
-"""Keys that a run has added to sets: ``{"set": name, "key": the key's JSON}`` each."""
+"""Keys that a run has added to sets, each as ``{"set": name, "key": the key's JSON}``."""
 
 
-_MOST_SAID = 1000
+_ERROR_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedOutlet:
-    """Data of one outlet, as it waits below ``staging`` to be put below ``root``."""
+    """Data of one outlet that waits in ``staging`` to be published below ``root``."""
 
     asset_id: int
     name_on_disk: str
@@ -39,14 +39,14 @@ class StagedOutlet:
 
     @classmethod
     def nothing(cls, name_on_disk: str, root: str) -> Self:
-        """An outlet of which no more is known than its place."""
+        """Return an outlet of which only the location is known."""
         return cls(asset_id=0, name_on_disk=name_on_disk, root=root, staging="", partitions=[])
 
 
 class Output:
-    """What a runner has said of its output so far. User code shares its process: all is checked.
+    """The output that a runner has reported so far, checked since user code shares the process.
 
-    ``keys`` are the key texts of the run's partitions; None for a run that discovers some.
+    ``keys`` are the key texts of the run's partitions; None for a run that discovers partitions.
     """
 
     def __init__(self, run: Run, attempt: RunAttempt, keys: Collection[str] | None) -> None:
@@ -58,80 +58,92 @@ class Output:
         self._staged: dict[str, dict[str, dict[str, Any]]] = {}
         self._found: dict[tuple[str, str], Any] = {}
         self.unmade: dict[str, str] = {}
-        """Keys of partitions that are not to be published though others are, with the reasons."""
+        """Partitions that stay unpublished though others are published: reasons by key text."""
 
     def compute_places(self) -> None:
-        """Tell where data will wait, which is compared with what the runner says. Raises
-        PlacesUnknownError where that cannot be told now.
+        """Compute the staging locations, with which messages of the runner are compared.
+
+        Raises PlacesUnknownError if a location cannot be determined now.
         """
         self._places.compute_stagings()
 
     def take_unmade(self, message: Mapping[str, Any]) -> None:
-        """The run fails, and keeps what else it has written. Raises ValueError for a partition that
-        it does not make.
+        """Store why partitions are left out of a run that fails and publishes the other partitions.
+
+        Raises ValueError for a partition that the run does not materialize.
         """
-        for piece in message["partitions"]:
-            self._places.refuse_foreign_key(piece["key"])
-            self.unmade[storable(piece["key"])] = storable(piece["error"])[:_MOST_SAID]
+        for partition in message["partitions"]:
+            self._places.refuse_foreign_key(partition["key"])
+            self.unmade[storable(partition["key"])] = storable(partition["error"])[:_ERROR_LENGTH]
 
     def take_staged(self, message: Mapping[str, Any]) -> None:
-        """Partitions of one outlet are written.
+        """Store the partitions of one outlet that the run has written.
 
-        Raises ValueError for an outlet or a partition that the run does not make, for a place that
-        is not the one computed here, and for a partition that was named before.
+        Raises ValueError for an outlet or a partition that the run does not materialize, for a
+        location other than the computed one, and for a partition that was named before.
         """
         name = message.get("asset", self._run.asset.name)
         if name not in self._names:
             raise ValueError(f"The run wrote {name!r:.200}, which it does not make.")
         self._places.refuse_foreign_staging(name, message["staging"])
         staged = self._staged.setdefault(name, {})
-        for piece in message["partitions"]:
-            key = piece["key"]
+        for partition in message["partitions"]:
+            key = partition["key"]
             self._places.refuse_foreign_key(key)
-            path = self._places.checked_path(name, key, piece["path"])
+            path = self._places.checked_path(name, key, partition["path"])
             if key in staged:
                 raise ValueError(f"The run wrote the partition {key!r:.200} of {name} twice.")
-            staged[key] = {"key": key, "path": path, "rows": piece["rows"], "bytes": piece["bytes"]}
+            staged[key] = {
+                "key": key,
+                "path": path,
+                "rows": partition["rows"],
+                "bytes": partition["bytes"],
+            }
 
     def refuse_incomplete(self) -> None:
-        """Raise ValueError where the run has written partitions that are not its own after all.
+        """Raise ValueError if the run has written partitions that are not the run's own after all.
 
-        Asked when the run says that it has finished: keys that it has found come last.
+        Called when the runner reports that the run has finished, since discovered keys come last.
         """
         for staged in self._staged.values():
             for key in staged:
                 self._places.refuse_not_found(key, self._found)
 
     def take_found(self, message: Mapping[str, Any]) -> None:
-        """Keys were added to a set. Raises ValueError for what is no key of it."""
+        """Store keys that the run adds to a set.
+
+        Raises ValueError for a value that is not a key of the set, TypeError for a set that is not
+        discovered at run time.
+        """
         name = message["set"]
-        rule = PartitionDefinition.rule_of({"kind": "runtime", "name": name})
-        if not isinstance(rule, slicewise.PartitionAtRuntime):
+        definition = PartitionDefinition.rule_of({"kind": "runtime", "name": name})
+        if not isinstance(definition, slicewise.PartitionAtRuntime):
             raise TypeError(f"{name!r:.200} is no set found at run time")
         for content in message["keys"]:
-            key = runtime_key(rule, key_from_json(storable_json(content)))
-            refuse_another_of_its_text(rule, key)
+            key = runtime_key(definition, key_from_json(storable_json(content)))
+            refuse_another_of_its_text(definition, key)
             self._found[name, key.text] = key_to_json(key)
 
     @property
     def found(self) -> Found:
-        """The keys, in the order in which they were found, set by set."""
+        """The discovered keys, set by set, in the order of discovery."""
         names = sorted({name for name, _ in self._found})
         return [
             {"set": name, "key": content}
             for name in names
-            for (of, _), content in self._found.items()
-            if of == name
+            for (set_name, _), content in self._found.items()
+            if set_name == name
         ]
 
     def outlets(self) -> list[StagedOutlet]:
-        """The data, by outlet, in the order of the outlets."""
+        """Return the staged data by outlet, in the order of the outlets."""
         ids = claimed_outlet_ids(self._run)
         return [
             StagedOutlet(
                 asset_id=ids[name],
                 name_on_disk=self._names[name],
-                # As declared: the process in which user code runs does not say where to publish.
+                # The declared root: the process with user code does not decide where data is
+                # published.
                 root=self._roots[name],
                 staging=self._places.staging(name),
                 partitions=list(self._staged[name].values()),
@@ -142,15 +154,18 @@ class Output:
         ]
 
 
-def found_rows(found: Found, name: str) -> list[PartitionRow]:
-    """The keys of one set as rows."""
-    texts = [key_from_json(entry["key"]).text for entry in found if entry["set"] == name]
+def found_rows(found_keys: Found, name: str) -> list[PartitionRow]:
+    """Return the discovered keys of one set as rows."""
+    texts = [key_from_json(entry["key"]).text for entry in found_keys if entry["set"] == name]
     return [PartitionRow(text, None, None, text, None) for text in texts]
 
 
-def add_found(found: Found, run_id: int, *, only: Collection[str] | None = None) -> None:
-    """Add the keys to their sets, in the transaction that records the run; ``only`` those texts."""
-    for name, entries in groupby(found, key=lambda entry: entry["set"]):
+def add_found(found_keys: Found, run_id: int, *, only: Collection[str] | None = None) -> None:
+    """Add discovered keys to the sets, in the transaction that records the run.
+
+    With ``only``, other key texts are left out.
+    """
+    for name, entries in groupby(found_keys, key=lambda entry: entry["set"]):
         keys = [key_from_json(entry["key"]) for entry in entries]
         wanted = [key for key in keys if only is None or key.text in only]
         if wanted:
@@ -159,7 +174,7 @@ def add_found(found: Found, run_id: int, *, only: Collection[str] | None = None)
 
 
 def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
-    """Write down where the data waits; with the run's partitions, that is all of it."""
+    """Store where the data of each outlet waits; the run's partitions complete this record."""
     AttemptOutlet.objects.bulk_create(
         AttemptOutlet(
             attempt=attempt,
@@ -173,15 +188,15 @@ def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
 
 
 def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
-    """What `keep_outlets` wrote, with the partitions that wait."""
-    pieces: dict[int, list[dict[str, Any]]] = {}
+    """Return the outlets that `keep_outlets` stored, with the partitions that wait."""
+    partitions_by_asset: dict[int, list[dict[str, Any]]] = {}
     waiting = RunPartition.objects.filter(run=attempt.run_id, state=RunPartition.State.PENDING)
     rows = waiting.exclude(rows=None)
     for asset_id, key, path, count, size in rows.values_list(
         "slice__asset", "slice__key", "path", "rows", "bytes"
     ):
-        piece = {"key": key, "path": path, "rows": count, "bytes": size}
-        pieces.setdefault(asset_id, []).append(piece)
+        partition = {"key": key, "path": path, "rows": count, "bytes": size}
+        partitions_by_asset.setdefault(asset_id, []).append(partition)
     write_mode = attempt.run.producer_version.write_mode
     return [
         StagedOutlet(
@@ -189,7 +204,7 @@ def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
             name_on_disk=outlet.name_on_disk,
             root=outlet.root,
             staging=outlet.staging,
-            partitions=pieces.get(outlet.asset_id, []),
+            partitions=partitions_by_asset.get(outlet.asset_id, []),
             write_mode=write_mode,
         )
         for outlet in AttemptOutlet.objects.filter(attempt=attempt).order_by("pk")
@@ -197,13 +212,13 @@ def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
 
 
 def refuse_another_of_its_text(
-    rule: slicewise.PartitionAtRuntime, key: slicewise.PartitionKey
+    definition: slicewise.PartitionAtRuntime, key: slicewise.PartitionKey
 ) -> None:
-    """Raises ValueError where the set has another key of the same text."""
-    place = rule.values.places.get(key.text)
-    known = None if place is None else rule.values.keys[place]
-    if known is not None and known != key:
+    """Raise ValueError if the set has another key with the same text."""
+    position = definition.values.places.get(key.text)
+    other_key = None if position is None else definition.values.keys[position]
+    if other_key is not None and other_key != key:
         raise ValueError(
-            f"{known.value!r} and {key.value!r} would be one partition of {rule.name!r}:"
+            f"{other_key.value!r} and {key.value!r} would be one partition of {definition.name!r}:"
             f" both have the key text {key.text!r}"
         )

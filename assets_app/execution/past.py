@@ -1,4 +1,4 @@
-"""What a run's code asks of the past of its asset, answered from the database."""
+"""Answers to a run's questions about past partitions of its asset, read from the database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from partitions_app.models import PartitionDefinition
 from partitions_app.rules import has_time, identity_of
 from slicewise.runner.past import PAST_PARTITIONS
 
-# Slices looked at for one answer. Not all of them need have been made: the next question goes on
-# after the last one, so that an answer costs the same whatever lies behind and before it.
+# Rows that one answer reads. Some may never have been materialized: the next question goes on after
+# the last row, so that an answer costs the same whatever comes behind and before.
 PAGE = 500
 _HIGHEST_ID = 2**63 - 1
 
-# Both walk an index backwards from the place in `after`.
+# Both walk an index backwards from the position in `after`.
 _BY_WINDOW = """
 SELECT slice.key, slice.version, slice.window_start, slice.segment, slice.id
 FROM assets_app_assetpartition AS slice
@@ -43,7 +43,7 @@ LIMIT %(page)s
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the order of the slices: what comes after it is older."""
+    """A position in the order of the partitions: later rows are older."""
 
     moment: datetime | str
     segment: str
@@ -54,7 +54,7 @@ class Place:
         """Read the position that an answer named; raise ValueError for any other JSON."""
         match content:
             case [str(moment), str(segment), int(number)]:
-                place = cls(datetime.fromisoformat(moment), segment, number)
+                position = cls(datetime.fromisoformat(moment), segment, number)
             case _:
                 raise ValueError("'after' is what the last answer called 'next'")
         is_text = segment.isascii() and (segment.isprintable() or not segment)
@@ -64,34 +64,34 @@ class Place:
             or not 0 <= number <= _HIGHEST_ID
         ):
             raise ValueError("'after' is no place in the past")
-        return place
+        return position
 
     def to_json(self) -> list[Any]:
-        """Return the position as it is sent to the runner, and comes back."""
+        """Return the position in the form that is sent to the runner, and comes back."""
         moment = self.moment
         text = moment.isoformat() if isinstance(moment, datetime) else moment
         return [text, self.segment, self.id]
 
 
 class PastPartitions:
-    """The partitions of an attempt's asset that were made before its own, newest first."""
+    """The materialized partitions of an attempt's asset before its own, newest first."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer one message ``ask``: key texts, and where to go on; one statement.
+        """Answer one message ``ask`` with key texts and the next position: one statement.
 
-        A question that no runner would ask, but user code may, is refused in the answer.
+        A question that user code may ask, but no runner would, is refused in the answer.
         """
         if question["question"] != PAST_PARTITIONS:
             return _refused(f"nothing is known of {str(question['question'])[:50]!r}")
         after = question.get("after")
         try:
-            place = self._beginning if after is None else Place.read(after)
+            position = self._beginning if after is None else Place.read(after)
         except ValueError as error:
             return _refused(str(error))
-        return {"type": "answer", **self._page(place)}
+        return {"type": "answer", **self._page(position)}
 
     def _page(self, after: Place) -> dict[str, Any]:
         rows = self._rows(after)
@@ -129,11 +129,11 @@ class PastPartitions:
 
     @cached_property
     def _beginning(self) -> Place:
-        """The run's first window or, without time, the end of it."""
+        """The position of the run's first window or, without time, the latest position."""
         if not has_time(self._definition):
             return Place("infinity", "", 0)
-        own = self._attempt.run.partitions.aggregate(first=Min("slice__window_start"))
-        return Place(own["first"], "", 0)
+        own_windows = self._attempt.run.partitions.aggregate(first=Min("slice__window_start"))
+        return Place(own_windows["first"], "", 0)
 
 
 def _refused(reason: str) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Requests of people that need rows which others have locked: they are answered all the same."""
+"""Transactions of people's requests, which answer in time although other transactions hold
+locks.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +12,8 @@ from assets_app.execution.database import is_lock_timeout, limit_lock_waits
 
 # Every request is answered within a second.
 _LONGEST_WAIT = "300ms"
-# Foreign keys, too, wait for rows, and are checked by the commit: that of a transaction around this
-# one is too late to say what the request conflicts with.
+# Foreign keys, too, wait for rows, and are checked by the commit: the commit of an outer
+# transaction is too late to report a conflict of the request.
 _CHECK_NOW = """
 SET CONSTRAINTS ALL IMMEDIATE;
 SET CONSTRAINTS ALL DEFERRED;
@@ -23,9 +25,9 @@ SET LOCAL lock_timeout TO DEFAULT
 def patient_transaction(field: str) -> Iterator[None]:
     """Open a transaction that waits for a row for a moment only.
 
-    A run that records a million partitions has their rows for a minute. Raises ConflictingRequest
-    on ``field`` then, and nothing of the request is done. Within another transaction, what comes
-    after it may wait for longer.
+    A run that records a million partitions locks the rows for a minute. In this case
+    ConflictingRequest is raised on ``field``, and no part of the request is done. Within another
+    transaction, later statements may wait for longer.
     """
     is_within_another = connection.in_atomic_block
     try:

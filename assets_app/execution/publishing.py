@@ -1,6 +1,6 @@
-"""Puts an attempt's data in place and records it.
+"""Publication of an attempt's data, and the record of the publication.
 
-Whoever finds a run half published finishes it here.
+A worker that finds a half published run finishes the publication here.
 """
 
 import errno
@@ -21,8 +21,8 @@ from slicewise.storage import StorageError, TryAgainError, UnfitPlaceError
 
 log = logging.getLogger(__name__)
 
-# What may pass by itself: no room, a server that does not answer, too much at once. Anything else
-# would be tried again for ever, and hold a slot meanwhile.
+# Errors that may pass: no room, a server that does not answer, too many requests at once. Any other
+# error would be tried again for ever, and hold a slot meanwhile.
 _PASSING = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOLCK),
@@ -33,17 +33,22 @@ _PASSING = frozenset(
 
 
 def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
-    """Swap the staged partitions in and record them. The intent has been committed before.
+    """Publish the staged partitions and record the run; the intent to publish is committed before.
 
-    What is made together is put in place together as far as file systems allow: nothing of it
-    while it can be seen that some cannot be, and whoever takes over finishes all of it. An error of
-    the file system that may pass leaves the run in ``publishing``, to be finished by a sweep; where
-    what was staged is gone, or cannot be put in place, the run fails with what is published by
-    then. So does one that is published in part only, when that is in place.
+    Assets that are materialized together are published together as far as file systems allow: no
+    asset is published if a check shows that another one cannot be, and a worker that takes over
+    finishes all assets. An error of the file system that may pass leaves the run in ``publishing``,
+    to be finished by a sweep. If staged data is gone, or cannot be put in place, the run fails with
+    the partitions that are published by then. A run that publishes only some partitions fails, too,
+    when these are in place.
     """
     try:
         refusal = _put_in_place(attempt, outlets)
-        published = {one.asset_id: _published(attempt, one) for one in outlets} if refusal else {}
+        published = (
+            {outlet.asset_id: _published_paths(attempt, outlet) for outlet in outlets}
+            if refusal
+            else {}
+        )
     except OSError as error:
         log.warning("not published yet", extra={"run": attempt.run_id, "error": str(error)})
         RunAttempt.objects.filter(pk=attempt.pk, token=attempt.token).update(
@@ -55,7 +60,9 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
         return
     if refusal is None and attempt.partly is not None:
         failure = Failure(**attempt.partly)
-        published = {one.asset_id: [str(p["path"]) for p in one.partitions] for one in outlets}
+        published = {
+            outlet.asset_id: [str(p["path"]) for p in outlet.partitions] for outlet in outlets
+        }
     else:
         failure = Failure(error=f"It could not be published: {refusal}.", kind=FailureKind.PLATFORM)
     if ending.fail_publishing(attempt, failure, published):
@@ -64,13 +71,15 @@ def publish(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> None:
 
 
 def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Exception | None:
-    """Return what keeps the data from its place for good, if anything does; raise OSError for what
-    may pass.
+    """Publish the outlets; return the error that makes this impossible for good, or None.
+
+    Raises OSError for an error that may pass.
     """
     wanted = [(outlet, _writer(attempt, outlet)) for outlet in outlets if outlet.partitions]
     if len(wanted) > 1:
-        # All of them, whatever is wrong with one: each is taken from whoever held the attempt
-        # before, who may change nothing once it is looked at which are published.
+        # All outlets are checked, even after a refusal: a check takes the outlet away from the
+        # worker that held the attempt before, which may change no data once the published
+        # partitions are determined.
         refusals = [_refusal("check", outlet, writer) for outlet, writer in wanted]
         if refusal := next(filter(None, refusals), None):
             return refusal
@@ -81,19 +90,20 @@ def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Excep
 
 
 class PlaceNotTriedError(Exception):
-    """It cannot be told now whether data could be published."""
+    """A location could not be tried: whether data could be published is unknown at present."""
 
 
 def refuse_unfit_places(version: ProducerVersion) -> None:
-    """Raise ValueError where an outlet's data is kept where nothing can be published.
+    """Raise ValueError if an outlet's data is kept in a location where no data can be published.
 
-    Raises PlaceNotTriedError where that cannot be told: no code is to run for hours meanwhile.
+    Raises PlaceNotTriedError if that cannot be determined: user code is not to run for hours
+    meanwhile.
     """
     for uri in version.canonical_uris.values():
         try:
-            with _where_data_is_kept():
+            with _storage_errors():
                 if find_storage(uri) is not None:
-                    _kept(StagedOutlet.nothing("", uri)).refuse_place()
+                    _outlet_storage(StagedOutlet.nothing("", uri)).refuse_place()
         except UnfitPlaceError as error:
             raise ValueError(f"Nothing could be published: {error}.") from error
         except (OSError, StorageError) as error:
@@ -104,10 +114,13 @@ def refuse_unfit_places(version: ProducerVersion) -> None:
 def _refusal(
     step: Literal["check", "publish"], outlet: StagedOutlet, writer: Writer
 ) -> StorageError | None:
-    """Return why a step of publishing can never be taken; raise OSError for what may pass."""
+    """Return the error that makes a step of publishing impossible for good, or None.
+
+    Raises OSError for an error that may pass.
+    """
     try:
-        with _where_data_is_kept():
-            getattr(_kept(outlet), step)(outlet.staging, outlet.partitions, writer)
+        with _storage_errors():
+            getattr(_outlet_storage(outlet), step)(outlet.staging, outlet.partitions, writer)
     except StorageError as error:
         log.warning("could not be published", extra={"run": writer.run_id}, exc_info=error)
         return error
@@ -115,19 +128,20 @@ def _refusal(
 
 
 @contextmanager
-def _where_data_is_kept() -> Iterator[None]:
-    """Whatever goes wrong there is an OSError where it may pass, and a StorageError else.
+def _storage_errors() -> Iterator[None]:
+    """Turn an error of the block into an OSError if it may pass, otherwise into a StorageError.
 
-    A storage may be a package's, and raises what it likes: what nobody catches would leave the run
-    in ``publishing`` for whoever takes it over, and they would fare no better. Slicewise's own
-    database is not asked in here, since what goes wrong with that says nothing of the data.
+    A storage may be a package's, and may raise any error: an error that is not caught would leave
+    the run in ``publishing`` for the worker that takes over, which would fare no better.
+    Slicewise's own database is not used in the block, since errors of the database say nothing of
+    the data.
     """
     try:
         yield
     except StorageError:
         raise
     except ConnectionsError as error:
-        raise TryAgainError(str(error)) from error  # it is being written, or will be mended
+        raise TryAgainError(str(error)) from error  # the file is being written, or will be mended
     except NoStorageError as error:
         raise StorageError(str(error)) from error
     except OSError as error:
@@ -138,16 +152,16 @@ def _where_data_is_kept() -> Iterator[None]:
         raise StorageError(f"{type(error).__name__}: {error}") from error
 
 
-def _kept(outlet: StagedOutlet) -> Storage:
+def _outlet_storage(outlet: StagedOutlet) -> Storage:
     return data_files.storage_of(outlet.root, write_mode=outlet.write_mode)
 
 
 def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
     earlier: list[str] = []
     if outlet.write_mode == "append":
-        place = outlet.name_on_disk.removeprefix(attempt.name_on_disk)
+        outlet_suffix = outlet.name_on_disk.removeprefix(attempt.name_on_disk)
         before = RunAttempt.objects.filter(run=attempt.run_id, number__lt=attempt.number)
-        earlier = [f"{one.name_on_disk}{place}" for one in before]
+        earlier = [f"{earlier_attempt.name_on_disk}{outlet_suffix}" for earlier_attempt in before]
     return Writer(
         run_id=attempt.run_id,
         attempt=outlet.name_on_disk,
@@ -156,40 +170,44 @@ def _writer(attempt: RunAttempt, outlet: StagedOutlet) -> Writer:
     )
 
 
-def _published(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
-    """The folders in which the attempt's data is. One that may not be looked at counts as none."""
+def _published_paths(attempt: RunAttempt, outlet: StagedOutlet) -> list[str]:
+    """Return the paths at which the attempt's data is published, as far as they can be read."""
     writer = _writer(attempt, outlet)
     try:
-        with _where_data_is_kept():
-            kept = _kept(outlet)
+        with _storage_errors():
+            storage = _outlet_storage(outlet)
     except StorageError as error:
         log.warning(
             "not looked at", extra={"run": attempt.run_id, "uri": outlet.root, "error": str(error)}
         )
         return []
-    return _published_among(kept, [str(piece["path"]) for piece in outlet.partitions], writer)
+    return _published_among(
+        storage, [str(partition["path"]) for partition in outlet.partitions], writer
+    )
 
 
-def _published_among(kept: Storage, paths: Sequence[str], writer: Writer) -> list[str]:
-    """Those of some folders; where one keeps all from being looked at, it is searched by halves."""
+def _published_among(storage: Storage, paths: Sequence[str], writer: Writer) -> list[str]:
+    """Return which paths are published; search by halves if an error stops the look at all
+    paths.
+    """
     try:
-        with _where_data_is_kept():
-            return kept.published(paths, writer) if paths else []
+        with _storage_errors():
+            return storage.published(paths, writer) if paths else []
     except StorageError as error:
         if len(paths) == 1:
-            said = {"run": writer.run_id, "path": paths[0], "error": str(error)}
-            log.warning("not looked at", extra=said)
+            facts = {"run": writer.run_id, "path": paths[0], "error": str(error)}
+            log.warning("not looked at", extra=facts)
             return []
     middle = len(paths) // 2
     halves = paths[:middle], paths[middle:]
-    return [path for half in halves for path in _published_among(kept, half, writer)]
+    return [path for half in halves for path in _published_among(storage, half, writer)]
 
 
 def finish_publishing(attempt_id: int, token: str) -> None:
     """Take over a publication whose worker was lost.
 
-    The lease is renewed meanwhile: it may take longer than that, and must not be begun anew each
-    time.
+    The lease is renewed meanwhile: a publication may take longer than a lease, and must not be
+    begun anew each time.
     """
     worker = current()
     attempt = attempts.take_over(attempt_id, token, RunState.PUBLISHING)
@@ -201,8 +219,9 @@ def finish_publishing(attempt_id: int, token: str) -> None:
 
 
 def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> bool:
-    """Remove what the attempt has written for any of its outlets and will not publish; return
-    whether all of it is gone. Failing to is no reason to fail: a worker looks again later.
+    """Remove the staged data of the attempt in all outlets; return whether all of it is gone.
+
+    A failure to remove data is no reason to fail: a worker looks again later.
     """
     names = attempt.disk_names(version)
     outlets = [
@@ -215,9 +234,9 @@ def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> bool:
 def _discard(attempt: RunAttempt, outlet: StagedOutlet) -> bool:
     writer = _writer(attempt, outlet)
     try:
-        with _where_data_is_kept():
+        with _storage_errors():
             if find_storage(outlet.root) is not None:
-                _kept(outlet).discard(writer)
+                _outlet_storage(outlet).discard(writer)
     except (OSError, StorageError) as error:
         log.warning(
             "staging not removed",

@@ -1,4 +1,4 @@
-"""What a runner asks its worker, answered from the database."""
+"""Answers to the questions of runners, read from the database."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +15,7 @@ from slicewise.runner.recorded import PRESENT, RECORDED
 
 
 class Questions:
-    """Answers the messages ``ask`` of an attempt. User code shares the runner: all is checked."""
+    """The answers to an attempt's messages ``ask``, checked since user code shares the runner."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -31,8 +31,8 @@ class Questions:
 
     def _recorded(self, question: Mapping[str, Any]) -> dict[str, Any]:
         keys, name = question.get("keys"), question.get("asset")
-        known = self._upstream | self._own
-        asset = known.get(name) if isinstance(name, str) else None
+        assets = self._upstream | self._own
+        asset = assets.get(name) if isinstance(name, str) else None
         if asset is None:
             return {"type": "answer", "error": "'asset' is not an asset that the run reads"}
         if not isinstance(keys, list) or not all(map(_is_key, keys)):
@@ -55,7 +55,7 @@ class Questions:
 
     @cached_property
     def _own(self) -> dict[str, Asset]:
-        """What the run makes, as the version of the code that it runs cuts it."""
+        """The assets that the run materializes, as partitioned by its version of the code."""
         version = self._attempt.run.producer_version
         cuts = {name: version.partition_of(name) for name in version.outlets}
         rows = Asset.objects.filter(name__in=list(cuts))

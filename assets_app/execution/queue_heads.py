@@ -1,17 +1,17 @@
-"""Keeps the heads of the queues: the first ready run of each group and producer version.
+"""The heads of the queues: the first ready run of each group and producer version.
 
-The runs are the truth. Triggers note each change of them in its own transaction (`QueueChange`);
-dispatch alone brings the heads up to date, so that no two writers of a head ever meet.
+The runs are the truth. Triggers store each change of a run in the same transaction (`QueueChange`);
+dispatch alone brings the heads up to date, so that two transactions never write the same head.
 """
 
 from datetime import datetime
 
 from django.db import connection
 
-# Delayed runs that become ready in one look: more wait for the next one.
+# Delayed runs that become ready in one dispatch: more runs wait for the next dispatch.
 _READY_AT_ONCE = 1_000
 
-# A delayed run is ready once its time has come. One that another transaction holds comes later.
+# A delayed run is ready once its time has come. A run that another transaction holds comes later.
 _READY = """
 UPDATE assets_app_run SET not_before = NULL WHERE id IN (
     SELECT id FROM assets_app_run
@@ -20,8 +20,8 @@ UPDATE assets_app_run SET not_before = NULL WHERE id IN (
 )
 """
 
-# What the place of a head depends on, besides its run. A limit that no number of runs reaches is
-# none: versions of before there was a largest one may have it.
+# The values that determine the position of a head, besides its run. A limit that no number of runs
+# reaches is no limit: versions that were stored before limits had a maximum may have such a limit.
 _RANK = """
 SELECT version.producer_id,
        coalesce(version.definition ->> 'engine', '') <> 'submit' AS needs_spark,
@@ -45,10 +45,10 @@ _COLUMNS = (
 _NEW_COLUMNS = ", ".join(f"EXCLUDED.{name}" for name in _COLUMNS.split(", "))
 _OLD_COLUMNS = ", ".join(f"head.{name}" for name in _COLUMNS.split(", "))
 
-# Every ready run is the head's or comes after it, or a change names one that comes before it: the
-# index is read from the lesser of the two on, and not from entries that vacuum has yet to remove.
-# All of the statement sees one snapshot: a change that it deletes is one whose runs it sees.
-# OFFSET 0 keeps each lookup a look at an index: how many changes there are is never known before.
+# Every ready run is the head's run or comes after the head's run, or a change names a run before:
+# the index is read from the lesser of the two on, and not from entries that vacuum has yet to
+# remove. The whole statement sees one snapshot, so the runs of each deleted change are seen. OFFSET
+# 0 keeps each lookup a lookup in an index: the number of changes is never known before.
 _REFRESH = f"""
 WITH change AS MATERIALIZED (
     DELETE FROM assets_app_queuechange
@@ -102,8 +102,8 @@ ON CONFLICT (group_id, producer_version_id, queue) DO UPDATE SET ({_COLUMNS}) = 
 WHERE ({_OLD_COLUMNS}) IS DISTINCT FROM ({_NEW_COLUMNS})
 """  # noqa: S608  (no text of anybody's)
 
-# Each step of the recursion is one look at an index, whatever stands behind the first run. What is
-# being changed meanwhile may be noted as well, which does no harm.
+# Each step of the recursion is one lookup in an index, however many runs stand behind the first
+# run. A change under way may be stored as a difference as well, which does no harm.
 _CHECK = f"""
 WITH RECURSIVE ready AS (
     (
@@ -136,8 +136,9 @@ WHERE ({", ".join(f"ranked.{name}" for name in _COLUMNS.split(", "))})
 
 
 def refresh_heads(now: datetime) -> None:
-    """Bring the heads up to date with all that is committed, and make delayed runs ready whose time
-    has come. In a transaction of the caller's that holds the lock of dispatch.
+    """Bring the heads up to date with all committed changes, and make due delayed runs ready.
+
+    Must be called in a transaction that holds the lock of dispatch.
     """
     with connection.cursor() as cursor:
         cursor.execute(_READY, {"now": now, "most": _READY_AT_ONCE})
@@ -145,9 +146,9 @@ def refresh_heads(now: datetime) -> None:
 
 
 def check_heads() -> int:
-    """Compare all heads with the runs, and have the next dispatch mend those that differ.
+    """Compare all heads with the runs, and let the next dispatch repair the heads that differ.
 
-    Return how many differ, or have changed since the last dispatch.
+    Returns how many heads differ, or have changed since the last dispatch.
     """
     with connection.cursor() as cursor:
         cursor.execute(_CHECK)

@@ -1,4 +1,4 @@
-"""The partitions of ended runs that are to be tried once more: who has them, and taking them."""
+"""The partitions of ended runs that are to be tried again: their holders, and a new claim."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -9,8 +9,8 @@ from assets_app.models import DISCOVERY, Run, RunPartition
 
 KEYS_NAMED = 3
 
-# What is published and on record already is left as it is; where several assets are made together,
-# if that is so of all of them.
+# Partitions that are published and on record are left out; for assets that are materialized
+# together, a key is left out if all of its partitions are published.
 _IS_LEFT = """EXISTS (
         SELECT FROM assets_app_runpartition AS part
         JOIN assets_app_assetpartition AS own ON own.id = part.slice_id
@@ -18,9 +18,9 @@ _IS_LEFT = """EXISTS (
           AND own.identity = slice.identity AND own.key = slice.key
     )"""
 
-# The slices are locked in the order in which claims and ends of runs take them. A run that finds
-# its partitions has only the slice that stands for the search: what it found, it finds anew. Of two
-# runs of one partition the later one makes it.
+# The rows are locked in the order in which claims and ends of runs lock rows. A run that discovers
+# its partitions has only the row that stands for the search: all partitions are discovered anew. Of
+# two runs of one partition, the later run materializes the partition.
 _LOOK = f"""
 WITH wanted AS MATERIALIZED (
     SELECT made.run_id, slice.id, slice.key, slice.held_by_id,
@@ -61,58 +61,59 @@ def searches_among(run_ids: Iterable[int]) -> set[int]:
 
 
 def held_elsewhere(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
-    """Lock the runs' slices; why a run cannot have all of its own."""
+    """Lock the runs' partitions; return by run why the run cannot have all of its partitions."""
     if not runs:
         return {}
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "runs": [run.pk for run in runs],
         "searches": list(searches),
         "discovery": DISCOVERY,
         "most": KEYS_NAMED + 1,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK, asked)
+        cursor.execute(_LOOK, values)
         looked = {run_id: rest for run_id, *rest in cursor.fetchall()}
-    found = {run.pk: _why_not(run, *looked.get(run.pk, (None, None, None, None))) for run in runs}
-    return {pk: said for pk, said in found.items() if said}
+    reasons = {run.pk: _refusal(run, *looked.get(run.pk, (None, None, None, None))) for run in runs}
+    return {pk: reason for pk, reason in reasons.items() if reason}
 
 
-def _why_not(
+def _refusal(
     run: Run,
     in_force: bool | None,
-    held: Sequence[str] | None,
+    held_keys: Sequence[str] | None,
     shared: Sequence[str] | None,
-    by: int | None,
+    later_id: int | None,
 ) -> str:
     if in_force is None:
         return f"Run {run.pk} has no partition left."
     if not in_force:
         return cut_anew(run)
-    if held:
-        return f"Run {run.pk} cannot be retried: {in_flight(run, held)}"
+    if held_keys:
+        return f"Run {run.pk} cannot be retried: {in_flight(run, held_keys)}"
     if shared:
-        return f"Run {run.pk} is left out: run {by} makes {_named(run, shared)} as well."
+        return f"Run {run.pk} is left out: run {later_id} makes {_key_list(run, shared)} as well."
     return ""
 
 
 def forget_found(searches: Sequence[int]) -> None:
-    """Delete partitions that failed runs discovered: another attempt looks again."""
+    """Delete partitions that failed runs discovered: another attempt searches again."""
     if searches:
-        made = RunPartition.objects.filter(run__in=searches)
-        made.exclude(slice__identity=DISCOVERY).delete()
+        run_partitions = RunPartition.objects.filter(run__in=searches)
+        run_partitions.exclude(slice__identity=DISCOVERY).delete()
         Run.objects.filter(pk__in=searches).update(selection="", partition_count=0)
 
 
 def take(run_ids: Sequence[int]) -> None:
-    """Give the runs all their partitions but those that they have published. Their slices are
-    locked, by `held_elsewhere`.
+    """Claim the partitions that the runs have not published.
+
+    The rows must be locked, by `held_elsewhere`.
     """
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, [list(run_ids)])
 
 
 def cut_anew(run: Run) -> str:
-    """Say why a run's partitions are none of its asset's."""
+    """Say that a run's partitions are no partitions of its asset any more."""
     return (
         f"{run.asset.name} is partitioned in another way by now than when run {run.pk} was made:"
         " materialize the partitions that it has now."
@@ -120,10 +121,10 @@ def cut_anew(run: Run) -> str:
 
 
 def in_flight(run: Run, keys: Sequence[str]) -> str:
-    """Say that some of a run's partitions are held by another run."""
-    return f"another run is making {_named(run, keys)}."
+    """Say that another run holds some of a run's partitions."""
+    return f"another run is making {_key_list(run, keys)}."
 
 
-def _named(run: Run, keys: Sequence[str]) -> str:
+def _key_list(run: Run, keys: Sequence[str]) -> str:
     more = "…" if len(keys) > KEYS_NAMED else ""
     return f"{run.asset.name} {', '.join(keys[:KEYS_NAMED])}".strip() + more

@@ -1,4 +1,4 @@
-"""What is on record of the data of partitions that runs have published."""
+"""Records of the data of partitions that runs have published."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,10 +9,10 @@ from slicewise.io.recorded import Recorded
 
 
 def records_of(asset: Asset, keys: Sequence[str]) -> dict[str, Recorded]:
-    """Return what is on record of partitions of the asset, by key: one statement.
+    """Return the records of the asset's partitions, by key: one statement.
 
-    Left out are partitions without data, partitions that are being published, and those that
-    something else has written, whose files need not lie as runs leave them.
+    Left out are partitions without data, partitions that are being published, and partitions that
+    another program has written, whose files need not lie as runs leave files.
     """
     latest = Materialization.objects.filter(
         slice__asset=asset,

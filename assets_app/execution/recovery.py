@@ -1,4 +1,4 @@
-"""Notices workers that are gone: their runs are begun again, finished, or seen to be stopped."""
+"""Recovery from lost workers: runs are begun again, finished, or confirmed as stopped."""
 
 import logging
 import threading
@@ -22,44 +22,47 @@ from assets_app.queries.clock import database_now
 
 log = logging.getLogger(__name__)
 
-# Until then the message about it may be lost; afterwards it is sent again. Of an attempt that has
-# lasted for long it is later, so that no great number waits where a worker has no slot free.
+# Until this time the message about a lost attempt may be lost; afterwards the message is sent
+# again. An attempt that has lasted for long gets a later time, so that no great number of messages
+# waits where a worker has no slot free.
 _HELP_DUE, _HELP_DUE_LATEST = timedelta(seconds=10), timedelta(minutes=1)
 _HELP_DUE_BY_AGE = 0.1
-# So long nobody may have renewed a lease before it is believed to have run out. Where the clock was
-# set, all have, or are not going to for hours: whoever still holds one renews it in a second.
+# An expired lease counts as expired once no worker has renewed the lease for so long. After the
+# clock was set, all leases seem to have expired, or are not going to for hours: a worker that still
+# holds a lease renews the lease within a second.
 DOUBT_SECONDS = 3.0
 
 _LOST = "The worker of this attempt was lost: nothing was heard of it any more."
 
-# Attempts in doubt: the lease as it was first seen, and when that was, by a clock that nobody sets.
+# Leases in doubt by attempt: the lease as first seen, and the time of that on a clock that is never
+# set.
 _doubted: dict[int, tuple[datetime, float]] = {}
 _doubting = threading.Lock()
 
-# Attempts that could not be seen to, and when that was, by the same clock. They are left alone for
-# a while, so that others have their turn however many these are.
+# Attempts whose recovery failed, and the time of the failure on the same clock. Such attempts are
+# left alone for a while, so that any number of them lets other attempts have their turn.
 _PAUSE_SECONDS = 30.0
 _AT_ONCE = 500
 _failed: dict[int, float] = {}
 
 
 def recover() -> int:
-    """See to every attempt under way whose lease has run out; how many there were."""
+    """Recover every attempt under way whose lease has run out; return the number of attempts."""
     expired = Lease.objects.filter(_has_run_out(database_now()))
-    rows = expired.exclude(pk__in=_left_alone()).order_by("pk")
+    rows = expired.exclude(pk__in=_paused_attempts()).order_by("pk")
     leases = dict(rows.values_list("pk", "until")[:_AT_ONCE])
-    lost = _beyond_doubt(leases)
+    lost = _surely_expired(leases)
     for attempt_id in lost:
         try:
             _recover(attempt_id, leases[attempt_id])
-        except Exception:  # one that cannot be seen to keeps no other waiting, nor the queue
+        except Exception:  # a failed recovery keeps no other attempt waiting, nor the queue
             log.exception("attempt not recovered", extra={"attempt": attempt_id})
             _failed[attempt_id] = time.monotonic()
     return len(lost)
 
 
-def _left_alone() -> list[int]:
-    """Return the attempts that could not be seen to lately."""
+def _paused_attempts() -> list[int]:
+    """Return the attempts whose recovery has failed lately."""
     now = time.monotonic()
     for attempt_id, failed_at in list(_failed.items()):
         if now - failed_at >= _PAUSE_SECONDS:
@@ -68,26 +71,27 @@ def _left_alone() -> list[int]:
 
 
 def _has_run_out(now: datetime) -> Q:
-    """Over, or longer than any lease that was given since the clock was last set."""
+    """Return the condition of leases that are over, or longer than any since the clock was set."""
     longest = max(timedelta(seconds=settings.LEASE_SECONDS), _HELP_DUE_LATEST)
     return Q(until__lt=now) | Q(until__gt=now + 2 * longest)
 
 
-def _beyond_doubt(leases: Mapping[int, datetime]) -> list[int]:
-    """Those that have not been renewed for as long as they are doubted."""
+def _surely_expired(leases: Mapping[int, datetime]) -> list[int]:
+    """Return the attempts whose leases have not been renewed for DOUBT_SECONDS."""
     now = time.monotonic()
     with _doubting:
         before = dict(_doubted)
         _doubted.clear()
         for pk, lease in leases.items():
-            seen = before.get(pk)
-            _doubted[pk] = seen if seen is not None and seen[0] == lease else (lease, now)
+            doubt = before.get(pk)
+            _doubted[pk] = doubt if doubt is not None and doubt[0] == lease else (lease, now)
         return [pk for pk, (_, since) in _doubted.items() if now - since >= DOUBT_SECONDS]
 
 
 @transaction.atomic
 def _recover(attempt_id: int, until: datetime) -> None:
-    # An attempt that is being ended or taken over is left alone, and so is one that was renewed.
+    # An attempt that is being ended or taken over is left alone, and so is an attempt with a new
+    # lease.
     lease = (
         Lease.objects.select_for_update(skip_locked=True, of=("self", "attempt"))
         .select_related("attempt__run")
@@ -100,21 +104,21 @@ def _recover(attempt_id: int, until: datetime) -> None:
     log.warning("worker lost", extra={"run": run.pk, "attempt": attempt.number, "state": run.state})
     match run.state:
         case RunState.RUNNING:
-            _begin_again(attempt)
+            _requeue_or_fail(attempt)
         case RunState.PUBLISHING:
             _ask_for_help(attempt, messages.FINISH_PUBLISHING)
         case RunState.CANCELING:
             _ask_for_help(attempt, messages.STOP_LOST_ATTEMPT)
 
 
-def _begin_again(attempt: RunAttempt) -> None:
+def _requeue_or_fail(attempt: RunAttempt) -> None:
     if not ending.is_lost_too_often(attempt.run):
         ending.hand_back(attempt, _LOST, counts=True)
         return
     error = f"{_LOST} {_losses(attempt)}"
     if ending.fail(attempt, Failure(error=error, kind=FailureKind.PLATFORM, is_loss=True)):
         queue = attempt.run.queue
-        # No further attempt comes that would stop its work on Spark.
+        # No further attempt follows that would stop the work on Spark.
         due = database_now() + _HELP_DUE_LATEST
         RunAttempt.objects.filter(pk=attempt.pk).update(may_go_on=True, clear_at=due)
         transaction.on_commit(
@@ -123,26 +127,27 @@ def _begin_again(attempt: RunAttempt) -> None:
 
 
 def _losses(attempt: RunAttempt) -> str:
-    """Return what is known of the losses of a run whose last attempt this is."""
+    """Return a text about the losses of a run whose last attempt this is."""
     loss_count = attempt.run.lost_attempts + 1
-    # A retry counts losses anew, and attempts go on being numbered.
+    # A retry counts losses anew, while attempts go on being numbered.
     latest = attempt.run.attempts.filter(number__gt=attempt.number - loss_count)
     alone = latest.filter(Q(pk=attempt.pk) | Q(error=_LOST), was_alone=True)
     alone_count = alone.count()
-    said = f"The run has lost its worker or its process {loss_count} times"
+    intro = f"The run has lost its worker or its process {loss_count} times"
     if not alone_count:
-        return f"{said}."
+        return f"{intro}."
     return (
-        f"{said}, {alone_count} of them while nothing else ran on that worker: it seems to end the"
+        f"{intro}, {alone_count} of them while nothing else ran on that worker: it seems to end the"
         " worker itself, by taking all memory of the host, say."
     )
 
 
 def _ask_for_help(attempt: RunAttempt, task: str) -> None:
-    """A gateway is needed, for its disk or its way to Spark: any worker of the run's queue.
+    """Ask any worker of the run's queue to end the attempt.
 
-    A message does not expire: it may stand behind runs that last for hours. Who comes second finds
-    another token, and leaves it.
+    That takes the disk of a gateway, or its connection to Spark. A message does not expire: the
+    message may stand behind runs that last for hours. A worker that comes second finds another
+    token, and leaves the attempt alone.
     """
     now = database_now()
     due = max(_HELP_DUE, min((now - attempt.started_at) * _HELP_DUE_BY_AGE, _HELP_DUE_LATEST))
@@ -152,28 +157,31 @@ def _ask_for_help(attempt: RunAttempt, task: str) -> None:
 
 
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
-    """Stop the Spark work of a run whose worker was lost during its cancellation, and end the run.
-    Where the work cannot be seen to end, the tick asks again.
+    """Stop the Spark work of a run whose worker was lost during a cancellation, and end the run.
+
+    If the end of the work cannot be confirmed, the tick asks again.
     """
     attempt = attempts.take_over(attempt_id, token, RunState.CANCELING)
     if attempt is None:
         return
     lost = copy(attempt)
-    lost.token = UUID(token)  # by which it has named what it keeps on a host
+    lost.token = UUID(token)  # the token names the attempt's files on a host
     with current().watching(attempt):
         if _clear_away(lost):
             ending.cancel(attempt)
 
 
 def clear_lost_attempt(attempt_id: int) -> None:
-    """Stop the work on Spark of an attempt that has ended, if it may go on, and remove its data."""
+    """Stop the Spark work of an ended attempt, if some may go on, and remove the attempt's data."""
     attempt = RunAttempt.objects.filter(pk=attempt_id, clear_at__isnull=False).first()
     if attempt is not None:
         clear_ended(current().parent, attempt)
 
 
 def _clear_away(lost: RunAttempt) -> bool:
-    """Whether nothing of the attempt goes on, nor of those that it had not cleared away yet."""
+    """Clear away a lost attempt, and the unstopped attempts before; return whether no work
+    goes on.
+    """
     version = lost.run.producer_version
     parent = current().parent
     try:

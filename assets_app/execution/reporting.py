@@ -1,4 +1,4 @@
-"""Writes that something else has done, told by a program or a person (AIP-76, "asset events")."""
+"""Reports of writes by other programs, from a program or a person (AIP-76, "asset events")."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,8 +28,7 @@ from slicewise.rows import PartitionRow, partition_rows
 # Rows and bytes of partitions, by key text.
 _Counts = dict[str, tuple[int | None, int | None]]
 
-# Slices that nothing happened to so far get their rows; all of them are locked, in the order in
-# which claims take them.
+# Partitions without a row get one; all rows are locked, in the order in which claims lock rows.
 _ADD = """
 INSERT INTO assets_app_assetpartition
     (asset_id, identity, key, window_start, window_end, segment, bucket,
@@ -74,7 +73,7 @@ SELECT id, version, %(report)s, rows, bytes, '{{}}', now() FROM written
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedPartition:
-    """One of the partitions of a write, with its own counts."""
+    """A partition of a reported write, with counts of its own."""
 
     key: str
     rows: int | None = None
@@ -83,11 +82,11 @@ class ReportedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedWrite:
-    """Which partitions of an asset something else has written, and what is known of it.
+    """The partitions of an asset that another program has written, with counts and metadata.
 
-    Either ``selection`` names them, with ``rows`` and ``bytes`` of a single partition, or
-    ``partitions`` lists them with counts of each. Both are empty only for an asset that is not
-    partitioned.
+    Either ``selection`` names the partitions, with ``rows`` and ``bytes`` of a single partition, or
+    ``partitions`` lists the partitions with counts of each. Both are empty only for an asset that
+    is not partitioned.
     """
 
     asset: Asset
@@ -105,10 +104,10 @@ class _Locked(NamedTuple):
 
 
 def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
-    """Record that the partitions were written: each gets its next version, and what depends on
-    them becomes due or stale as after a run.
+    """Record that the partitions were written: each gets its next version.
 
-    Told twice it is two writes: an ``Idempotency-Key`` tells apart a message sent again. Raises
+    Downstream partitions become due or stale as after a run. A write that is reported twice is
+    recorded as two writes: an ``Idempotency-Key`` marks a message that is sent again. Raises
     InvalidRequest on ``asset``, ``selection``, ``rows``, ``bytes`` or ``partitions``, and
     PermissionDenied.
     """
@@ -137,8 +136,10 @@ def report_write(write: ReportedWrite, *, user: User) -> WriteReport:
 
 
 def _require_external(asset: Asset) -> None:
-    """What is made here gets its versions from runs: that its data is in place, and what it was
-    made from, is known of these alone.
+    """Raise InvalidRequest for an asset that is materialized here.
+
+    Such an asset gets its versions from runs: only runs know that the data is in place, and which
+    upstream versions were read.
     """
     require_declared(asset)
     if asset.producer_id is not None:
@@ -151,7 +152,7 @@ def _require_external(asset: Asset) -> None:
 
 
 def _selected(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], _Counts]:
-    """Return the selected partitions in order, and the counts where they are of one."""
+    """Return the selected partitions in order, and the counts if a single partition is selected."""
     instead = "Tell of them in several parts."
     rows = selected_rows(write.asset, write.selection, now=now, instead=instead)
     _require_single(write, rows)
@@ -161,8 +162,8 @@ def _selected(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], 
 def _listed(write: ReportedWrite, now: datetime) -> tuple[list[PartitionRow], _Counts]:
     """Return the listed partitions in order, and the counts of each by its key text.
 
-    Raises InvalidRequest where they are too many, one is named twice or does not exist, where
-    the same is said once more beside the list, or where one is not over yet.
+    Raises InvalidRequest for a list that is too long, for a partition that is listed twice, does
+    not exist or is not over yet, and for a selection or counts beside the list.
     """
     definition, most = write.asset.definition, settings.MAX_PARTITIONS_PER_REQUEST
     if definition is None:
@@ -195,11 +196,11 @@ def _refuse(sentence: str) -> NoReturn:
 
 
 def _require_single(write: ReportedWrite, rows: Sequence[PartitionRow]) -> None:
-    said = {"rows": write.rows, "bytes": write.bytes}
+    reported_counts = {"rows": write.rows, "bytes": write.bytes}
     wrong = {
         name: f"These are {len(rows):,} partitions: {name} can be told of one at a time, or"
         " of each in the list partitions."
-        for name, number in said.items()
+        for name, number in reported_counts.items()
         if number is not None and len(rows) > 1
     }
     if wrong:
@@ -221,14 +222,14 @@ def _record(report: WriteReport, rows: Sequence[PartitionRow], counts: _Counts) 
         cursor.execute(_ADD, values)
         cursor.execute(_LOCK, values)
         locked = [_Locked(*row) for row in cursor.fetchall()]
-        held = {piece.key for piece in locked if piece.is_held}
-        if held:
-            blocked = [row for row in rows if row.key in held]
+        held_keys = {slice_row.key for slice_row in locked if slice_row.is_held}
+        if held_keys:
+            blocked = [row for row in rows if row.key in held_keys]
             raise ConflictingRequest({"selection": in_flight_sentence(asset, blocked)})
         written: dict[str, Any] = {
-            "slices": [piece.id for piece in locked],
+            "slices": [slice_row.id for slice_row in locked],
             "report": report.pk,
-            "rows": [counts[piece.key][0] for piece in locked],
-            "bytes": [counts[piece.key][1] for piece in locked],
+            "rows": [counts[slice_row.key][0] for slice_row in locked],
+            "bytes": [counts[slice_row.key][1] for slice_row in locked],
         }
         cursor.execute(_WRITTEN, written)

@@ -1,4 +1,4 @@
-"""A person's request to materialize partitions of one asset now (AIP-76, Manual Runs)."""
+"""Requests of people to materialize partitions of one asset now (AIP-76, Manual Runs)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ Strategy = str | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializeRequest:
-    """Which partitions of which asset.
+    """A request to materialize partitions of an asset.
 
-    ``selection`` is empty only for an asset that is not partitioned, and for a run that is to find
-    partitions of an asset of which they are found at run time.
+    ``selection`` is empty only for an asset that is not partitioned, and for a run that is to
+    discover the partitions of an asset.
     """
 
     asset: Asset
@@ -39,15 +39,15 @@ class MaterializeRequest:
 
 
 def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
-    """Queue runs for the partitions, also for those that are there: that is a re-run, with history
-    kept.
+    """Queue runs for the partitions; a materialized partition is run again, with its history kept.
 
-    Partitions that another run is making are left out and named in the group; if that is all of
-    them, or others have locked some for longer than a moment, the request conflicts. Raises
-    InvalidRequest on ``asset``, ``selection``, ``params`` or ``strategy``, and PermissionDenied.
+    Partitions that another run is materializing are left out and named in the group. If all
+    partitions are left out, or other transactions have locked some for longer than a moment, the
+    request conflicts. Raises InvalidRequest on ``asset``, ``selection``, ``params`` or
+    ``strategy``, and PermissionDenied.
     """
     policy.require(user, policy.Action.MATERIALIZE)
-    asset = _taken(request)
+    asset = _requested_asset(request)
     version = require_producer(asset)
     params = checked_params(version, request.params)
     strategy = checked_strategy(request.strategy, default=version.strategy)
@@ -59,7 +59,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
             queue=Queue.SCHEDULED,
             created_by=user,
         )
-        terms = RunTerms(
+        run_terms = RunTerms(
             asset=asset,
             producer_version=version,
             group=group,
@@ -67,12 +67,12 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
             params=params,
             requested_by=user,
         )
-        claimed, held = claim(terms, list(batches(rows, strategy)))
+        claimed, held_rows = claim(run_terms, list(batches(rows, strategy)))
         if not claimed:
-            raise ConflictingRequest({"selection": in_flight_sentence(asset, held)})
-        group.in_flight = [row.key for row in held]
+            raise ConflictingRequest({"selection": in_flight_sentence(asset, held_rows)})
+        group.in_flight = [row.key for row in held_rows]
         if waits_for_past(version):
-            group.earlier_missing = missing_before(asset, [one.row for one in claimed])
+            group.earlier_missing = missing_before(asset, [partition.row for partition in claimed])
         if group.in_flight or group.earlier_missing:
             group.save(update_fields=["in_flight", "earlier_missing"])
         audit.record(
@@ -86,14 +86,14 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
     return group
 
 
-def _taken(request: MaterializeRequest) -> Asset:
-    """The asset as the request takes it: asked for no partition, a run finds some (AIP-76)."""
+def _requested_asset(request: MaterializeRequest) -> Asset:
+    """Return the requested asset; its form for discovery if no partition is selected (AIP-76)."""
     asks_for_none = request.asset.finds_partitions and not request.selection.strip()
     return request.asset.discovering if asks_for_none else request.asset
 
 
 def preview_selection(asset: Asset, selection: str) -> slicewise.PartitionSet:
-    """Return the partitions that the text selects; InvalidRequest where the text selects none."""
+    """Return the partitions that the text selects; raise InvalidRequest if there are none."""
     definition = asset.definition
     if definition is None:
         raise InvalidRequest({"selection": f"{asset.name} is not partitioned: leave it empty."})
@@ -113,8 +113,8 @@ def selected_rows(
 ) -> list[PartitionRow]:
     """Return the selected partitions in order.
 
-    Refuses a selection with no partitions, with too many, saying what to do ``instead``, or with
-    some that are not over yet.
+    Raises InvalidRequest for a selection with no partitions, with too many (the message says what
+    to do ``instead``), or with partitions that are not over yet.
     """
     if asset.definition is None:
         if selection.strip():
@@ -152,9 +152,9 @@ def require_declared(asset: Asset) -> None:
 
 
 def require_producer(asset: Asset) -> ProducerVersion:
-    """Return the version of the code that makes the asset now.
+    """Return the version of the code that materializes the asset now.
 
-    Raises InvalidRequest on ``asset`` if no function here makes the asset.
+    Raises InvalidRequest on ``asset`` if no function here materializes the asset.
     """
     require_declared(asset)
     version = asset.producer.current_version if asset.producer else None
@@ -173,7 +173,7 @@ def require_producer(asset: Asset) -> ProducerVersion:
 
 
 def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declared params with the given ones laid over.
+    """Return the declared params, overridden by the given params.
 
     Raises InvalidRequest on ``params`` for unknown names.
     """
@@ -188,17 +188,17 @@ def refuse_unknown_params(declared: Collection[str], params: Collection[str]) ->
     """Raise InvalidRequest on ``params`` for names that are not declared."""
     unknown = sorted(set(params) - set(declared))
     if unknown:
-        known = ", ".join(sorted(declared)) or "none"
+        declared_names = ", ".join(sorted(declared)) or "none"
         raise InvalidRequest(
-            {"params": f"Unknown: {', '.join(unknown)}. Declared params: {known}."}
+            {"params": f"Unknown: {', '.join(unknown)}. Declared params: {declared_names}."}
         )
 
 
 def params_given(declared: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the params that differ from the declared ones.
+    """Return the params that differ from the declared params.
 
-    The others are left to each asset: another asset, or newer code, may declare the same name with
-    a default of its own.
+    The other params are left to each asset: another asset, or newer code, may declare the same name
+    with a default of its own.
     """
     return {
         name: value
@@ -208,13 +208,14 @@ def params_given(declared: Mapping[str, Any], params: Mapping[str, Any]) -> dict
 
 
 def _is_same(value: Any, declared: Any) -> bool:
-    # True is 1 to Python, and no number to whoever reads the param.
+    # True equals 1 in Python, but is no number for code that reads the param.
     return type(value) is type(declared) and bool(value == declared)
 
 
 def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
-    """Return ``"partition"``, ``"range"`` or a number of partitions per run; raise InvalidRequest
-    on ``strategy`` otherwise.
+    """Return ``"partition"``, ``"range"`` or a number of partitions per run.
+
+    Raises InvalidRequest on ``strategy`` for any other value.
     """
     if strategy is None or strategy == "":
         return default
@@ -233,17 +234,17 @@ def checked_strategy(strategy: object, *, default: Strategy) -> Strategy:
 
 
 def partitions_per_run(strategy: Strategy) -> int | None:
-    """Return how many partitions one run makes at most; None for a range run, which makes all."""
+    """Return how many partitions a run has at most; None for a range run, which has all."""
     return None if strategy == "range" else 1 if strategy == "partition" else int(strategy)
 
 
 def batches(items: Sequence[T], strategy: Strategy) -> list[list[T]]:
-    """Cut what is asked for into runs, in order: one each, N each, or all in one."""
+    """Cut the requested items into runs, in order: one item each, N each, or all in one."""
     size = partitions_per_run(strategy) or max(len(items), 1)
-    return [list(items[at : at + size]) for at in range(0, len(items), size)]
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
-def in_flight_sentence(asset: Asset, held: Sequence[PartitionRow]) -> str:
-    """Say which partitions other runs are making, the first few by name."""
-    keys = ", ".join(row.key for row in islice(held, 3)) + ("…" if len(held) > 3 else "")
+def in_flight_sentence(asset: Asset, held_rows: Sequence[PartitionRow]) -> str:
+    """Say which partitions other runs are materializing, the first few by name."""
+    keys = ", ".join(row.key for row in islice(held_rows, 3)) + ("…" if len(held_rows) > 3 else "")
     return f"Another run is making {asset.name} {keys} already.".replace("  ", " ")

@@ -1,4 +1,4 @@
-"""Ended runs once more: the same run in another attempt, or a new run of the same partitions."""
+"""Retries and re-runs: another attempt at an ended run, or a new run of the same partitions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
 
 
 class Code(StrEnum):
-    """Which version of the code runs: the one that the run had, or the one in force now."""
+    """Which version of the code runs: the version of the run, or the version in force now."""
 
     SAME = "same"
     NEWEST = "newest"
@@ -50,20 +50,18 @@ class Code(StrEnum):
 
 @dataclass(slots=True)
 class Retried:
-    """What came of a request to retry several runs: those that are queued again, and why not the
-    others.
-    """
+    """The runs of a request that were queued again, and the reasons why others were refused."""
 
     runs: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
 
 
 def retry_run(run: Run, *, code: str = Code.SAME, user: User) -> Run:
-    """Queue a failed, canceled or skipped run again: another attempt, with its history kept.
+    """Queue a failed, canceled or skipped run for another attempt, with its history kept.
 
-    All its partitions but those that it has published are claimed again. Raises
-    ConflictingRequest if another run makes one of them, or the run cannot be retried;
-    InvalidRequest on ``code``; PermissionDenied.
+    All partitions that the run has not published are claimed again. Raises ConflictingRequest if
+    another run is materializing such a partition, or the run cannot be retried; InvalidRequest on
+    ``code``; PermissionDenied.
     """
     retried = retry_runs([run.pk], code=code, user=user, allow_none=True)
     if run.pk in retried.refused:
@@ -75,9 +73,9 @@ def retry_run(run: Run, *, code: str = Code.SAME, user: User) -> Run:
 def retry_runs(
     run_ids: Collection[int], *, code: str = Code.SAME, user: User, allow_none: bool = False
 ) -> Retried:
-    """Retry those of the runs that can be: see `retry_run`.
+    """Retry the runs that can be retried: see `retry_run`.
 
-    Raises ConflictingRequest if none can be, unless that is allowed.
+    Raises ConflictingRequest if no run can be retried, unless ``allow_none``.
     """
     policy.require(user, policy.Action.MATERIALIZE)
     wanted = checked_code(code)
@@ -85,25 +83,28 @@ def retry_runs(
     with patient_transaction(""):
         retried = _retry(run_ids, wanted, user)
         if not retried.runs and not allow_none:
-            said = list(retried.refused.values()) or ["No run to retry: none of them has failed."]
-            raise ConflictingRequest({"": said[: KEYS_NAMED + 1]})
+            reasons = list(retried.refused.values()) or [
+                "No run to retry: none of them has failed."
+            ]
+            raise ConflictingRequest({"": reasons[: KEYS_NAMED + 1]})
     return retried
 
 
 def retry_group(group: RunGroup, *, code: str = Code.SAME, user: User) -> Retried:
     """Retry all runs of a request or of a schedule that have failed: see `retry_runs`.
 
-    Canceled ones were canceled by a person: they are retried by number.
+    Canceled runs were canceled by a person: a person retries such runs by number.
     """
     failed = group.runs.filter(state=RunState.FAILED).order_by("id")
     return retry_runs(list(failed.values_list("id", flat=True)), code=code, user=user)
 
 
 def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
-    """Queue a new run of an ended run's partitions, with its params; the ended one stays as it is.
+    """Queue a new run of an ended run's partitions and params; the ended run stays unchanged.
 
-    Partitions that another run is making are left out and named in the group, as in a request; if
-    that is all of them, the request conflicts. Raises as `retry_run` does.
+    Partitions that another run is materializing are left out and named in the group, as in a
+    request; if all partitions are left out, the request conflicts. Raises the errors of
+    `retry_run`.
     """
     policy.require(user, policy.Action.MATERIALIZE)
     wanted = checked_code(code)
@@ -119,7 +120,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
             queue=Queue.SCHEDULED,
             created_by=user,
         )
-        terms = RunTerms(
+        run_terms = RunTerms(
             asset=run.asset.discovering if is_search else run.asset,
             producer_version=version,
             group=group,
@@ -127,11 +128,11 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
             params=params,
             requested_by=user,
         )
-        claimed, held = claim(terms, [rows])
+        claimed, held_rows = claim(run_terms, [rows])
         if not claimed:
-            raise ConflictingRequest({"": in_flight(run, [row.key for row in held])})
-        if held:
-            group.in_flight = [row.key for row in held]
+            raise ConflictingRequest({"": in_flight(run, [row.key for row in held_rows])})
+        if held_rows:
+            group.in_flight = [row.key for row in held_rows]
             group.save(update_fields=["in_flight"])
         detail = {"code": wanted.value, "group": group.pk, "partitions": len(claimed)}
         audit.record(user, "run again", "run", str(run.pk), detail)
@@ -140,7 +141,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
 
 
 def checked_code(code: str) -> Code:
-    """Return the choice by its word; raise InvalidRequest on ``code`` for another word."""
+    """Return the code for a word; raise InvalidRequest on ``code`` for an unknown word."""
     try:
         return Code(code)
     except ValueError:
@@ -164,7 +165,7 @@ def _refuse_too_many(run_ids: Collection[int]) -> None:
 
 
 def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
-    # Runs first, then slices: the order in which the end of a run takes them.
+    # Runs are locked before partitions: the order in which the end of a run locks rows.
     locked = _with_code(Run.objects.filter(pk__in=run_ids)).select_for_update(of=("self",))
     runs = {run.pk: run for run in locked.order_by("id")}
     retried = Retried()
@@ -172,7 +173,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     renewed: dict[int, tuple[ProducerVersion, Mapping[str, Any]]] = {}
     for run in runs.values():
         try:
-            renewed[run.pk] = _checked(run, code)
+            renewed[run.pk] = _version_for_retry(run, code)
         except InvalidRequest as refused:
             retried.refused[run.pk] = str(refused)
     retried.refused |= _objections(renewed)
@@ -185,7 +186,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     audit.record_each(
         user, "retry", "run", {str(pk): _detail(runs[pk], renewed[pk][0]) for pk in retried.runs}
     )
-    _renew(runs, {pk: renewed[pk] for pk in retried.runs})
+    _store_versions(runs, {pk: renewed[pk] for pk in retried.runs})
     if retried.runs:
         runs_retried.send(sender=None, run_ids=retried.runs)
         nudge_dispatch()
@@ -193,7 +194,7 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
 
 
 def _objections(run_ids: Iterable[int]) -> dict[int, str]:
-    """Why runs cannot be retried, as those see it who asked for them."""
+    """Return why runs cannot be retried, by run, as the receivers of `retry_asked` answer."""
     objections: dict[int, str] = {}
     answer: Any
     for _, answer in retry_asked.send(sender=None, run_ids=list(run_ids)):
@@ -202,18 +203,21 @@ def _objections(run_ids: Iterable[int]) -> dict[int, str]:
 
 
 def _with_code(runs: Any) -> Any:
-    """Runs with the version they have and the one in force, without sources."""
+    """Return the runs with both versions, their own and the one in force, without sources."""
     named = ("asset__partition_definition", "asset__producer__current_version")
-    found = runs.select_related("group", "producer_version", *named)
-    return found.defer(
+    runs_with_code = runs.select_related("group", "producer_version", *named)
+    return runs_with_code.defer(
         "producer_version__source",
         "asset__producer__current_version__source",
         "asset__partition_definition__spec",
     )
 
 
-def _checked(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[str, Any]]:
-    """What the run is retried with; ConflictingRequest or InvalidRequest if it cannot be."""
+def _version_for_retry(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[str, Any]]:
+    """Return version and params of the retry; raise an error if the run cannot be retried.
+
+    The error is a ConflictingRequest or an InvalidRequest.
+    """
     if run.state == RunState.SUCCEEDED:
         raise ConflictingRequest(
             {"": f"Run {run.pk} has succeeded: to make its partitions once more, run it again."}
@@ -231,12 +235,12 @@ def _version_and_params(run: Run, code: Code) -> tuple[ProducerVersion, Mapping[
 
 
 def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
-    """The run's partitions in order, and whether it is to find them."""
+    """Return the run's partitions in order, and whether the run is to discover its partitions."""
     if run.pk in searches_among([run.pk]):
         return list(partition_rows(None, None)), True
-    made = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
+    run_partitions = run.partitions.filter(slice__asset=run.asset_id).order_by("position")
     columns = ("key", "window_start", "window_end", "segment", "bucket", "identity")
-    rows = list(made.values_list(*(f"slice__{column}" for column in columns)))
+    rows = list(run_partitions.values_list(*(f"slice__{column}" for column in columns)))
     if not rows:
         raise ConflictingRequest({"": f"Run {run.pk} has no partition left."})
     if any(identity != run.asset.identity for *_, identity in rows):
@@ -245,15 +249,15 @@ def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
 
 
 def _queue(runs: Sequence[Run]) -> None:
-    """As if they had never been tried: failures are counted anew, attempts go on being numbered.
+    """Queue the runs as if never tried: failures are counted anew, attempts go on being numbered.
 
-    Their rows are locked: each is in the state that was read.
+    The rows are locked, so each run is in the state that was read.
     """
     if not runs:
         return
     run_ids = [run.pk for run in runs]
     take(run_ids)
-    # What is retried goes ahead, whatever it has waited for.
+    # A retried run goes ahead without the partitions that the run has waited for.
     RunNeed.objects.filter(run__in=run_ids).delete()
     anew: dict[str, Any] = {
         "queued_at": Now(), "not_before": None, "dispatched_at": None,
@@ -264,7 +268,7 @@ def _queue(runs: Sequence[Run]) -> None:
         move_all(run_ids, RunState(state), RunState.QUEUED, **anew)
 
 
-def _renew(
+def _store_versions(
     runs: Mapping[int, Run], renewed: Mapping[int, tuple[ProducerVersion, Mapping[str, Any]]]
 ) -> None:
     changed = []
@@ -277,7 +281,7 @@ def _renew(
 
 
 def _detail(run: Run, version: ProducerVersion) -> dict[str, Any]:
-    """For the trail: what it was before, and the versions of the code where they differ."""
+    """Return the detail for the audit trail: the old state, and both versions if they differ."""
     detail: dict[str, Any] = {"asset": run.asset.name, "was": run.state}
     if version.pk != run.producer_version_id:
         detail["code before"] = run.producer_version.digest[:12]

@@ -1,7 +1,7 @@
-"""Where the data of a run waits, computed from the run's own keys.
+"""The locations where the data of a run is staged, computed from the run's own keys.
 
-The runner computes the same, and user code shares its process: its word for a folder is compared
-with this, and never used.
+The runner computes the same locations, and user code shares the runner's process: a folder that the
+runner names is compared with the computed one, and never used.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,14 +16,16 @@ from slicewise.keys import WHOLE
 
 
 class PlacesUnknownError(RuntimeError):
-    """The places of an outlet cannot be told here. A failure of the platform."""
+    """The locations of an outlet cannot be determined here. A failure of the platform."""
 
 
 class RunPlaces:
-    """Staging folders and partitions' paths of one attempt."""
+    """The staging folders and the partitions' paths of one attempt."""
 
     def __init__(self, run: Run, attempt: RunAttempt, keys: Collection[str] | None) -> None:
-        """``keys`` are the key texts of the partitions; None for a run that discovers some."""
+        """Prepare the locations for partitions with the key texts ``keys``; None to
+        discover some.
+        """
         version = run.producer_version
         self._writers = {
             name: Writer(run_id=run.pk, attempt=disk_name, fence=attempt.fence)
@@ -36,21 +38,22 @@ class RunPlaces:
         self._stagings = dict[str, str]()
 
     def refuse_foreign_key(self, key: str) -> None:
-        """Raise ValueError for the key text of no partition of the run.
+        """Raise ValueError for a key text that belongs to no partition of the run.
 
-        A run that discovers partitions may name any: `refuse_not_found` looks at them at its end.
+        A run that discovers partitions may name any key: `refuse_not_found` checks the keys at the
+        end of the run.
         """
         if self._keys is not None and key not in self._keys:
             raise ValueError(f"The run wrote the partition {key!r:.200}, which it does not make.")
 
-    def refuse_not_found(self, key: str, found: Mapping[tuple[str, str], Any]) -> None:
+    def refuse_not_found(self, key: str, added_keys: Mapping[tuple[str, str], Any]) -> None:
         """Raise ValueError for a partition that a discovering run has written and not added.
 
-        ``found`` has the added keys by the name of their set and their text.
+        ``added_keys`` has keys by the name of the set and the key text.
         """
-        of = self._definition
-        name = of.name if isinstance(of, slicewise.PartitionAtRuntime) else ""
-        if self._keys is None and (name, key) not in found:
+        definition = self._definition
+        name = definition.name if isinstance(definition, slicewise.PartitionAtRuntime) else ""
+        if self._keys is None and (name, key) not in added_keys:
             raise ValueError(f"The run wrote the partition {key!r:.200}, which it did not add.")
 
     def refuse_foreign_staging(self, outlet: str, staging: str) -> None:
@@ -61,27 +64,31 @@ class RunPlaces:
                 " own."
             )
 
-    def checked_path(self, outlet: str, key: str, said: str) -> str:
-        """Return the partition's path. Raises ValueError where the run has said another one."""
+    def checked_path(self, outlet: str, key: str, reported: str) -> str:
+        """Return the partition's path. Raises ValueError if the run has reported another path."""
         path = self.path(outlet, key)
-        if said != path:
+        if reported != path:
             raise ValueError(
-                f"The run says that the partition {key!r:.200} of {outlet} is at {said!r:.300},"
+                f"The run says that the partition {key!r:.200} of {outlet} is at {reported!r:.300},"
                 " which is not its folder."
             )
         return path
 
     def compute_stagings(self) -> None:
-        """Tell now where the data of each outlet will wait: before the code begins, since it may be
-        that it cannot be told when the data is there. Raises PlacesUnknownError.
+        """Compute the staging location of each outlet before user code begins.
+
+        Later, when the data is there, it may be impossible to determine a location. Raises
+        PlacesUnknownError if a location cannot be determined now.
         """
         for outlet in self._writers:
             if find_storage(self._uris[outlet]) is not None:
                 self.staging(outlet)
 
     def staging(self, outlet: str) -> str:
-        """Return where the data of an outlet waits. Raises ValueError for an outlet whose data
-        nothing here keeps, PlacesUnknownError where it cannot be told.
+        """Return the staging location of an outlet.
+
+        Raises ValueError for an outlet without a storage here, PlacesUnknownError if the location
+        cannot be determined.
         """
         if outlet not in self._stagings:
             self._class_of(outlet)
@@ -96,8 +103,9 @@ class RunPlaces:
         return self._stagings[outlet]
 
     def path(self, outlet: str, key: str) -> str:
-        """Return the folder of a partition, relative to the asset's. Raises PartitionKeyError for
-        the text of no key.
+        """Return the folder of a partition, relative to the asset's folder.
+
+        Raises PartitionKeyError for a text that is no key.
         """
         definition = self._definition
         parsed = WHOLE if definition is None else definition.parse(key)
@@ -111,5 +119,5 @@ class RunPlaces:
 
     @cached_property
     def _definition(self) -> slicewise.PartitionDefinition | None:
-        """As the runner is told: without the keys known to a set, which may be fewer by now."""
+        """The definition as the runner gets it: without known keys, which may be fewer by now."""
         return None if self._spec is None else slicewise.PartitionDefinition.from_json(self._spec)

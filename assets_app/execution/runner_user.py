@@ -1,6 +1,7 @@
-"""As whom user code runs, and the folders of a host that are its own.
+"""The users that user code runs as, and the folders of a host for these users and the worker.
 
-Under the worker's own user it can read what that one can: `/proc` shows the worker's environment.
+Under the worker's own user, user code can read all that the worker can: `/proc` shows the worker's
+environment.
 """
 
 import logging
@@ -26,32 +27,34 @@ _SUBORDINATE_USERS = Path("/etc/subuid")
 
 
 def runner_user() -> tuple[int, int] | None:
-    """Return user and group of the setting SLICEWISE_RUNNER_USER; None where user code runs as the
-    worker's own user. Raises ImproperlyConfigured without such a user, or without the right to
-    become it.
+    """Return user and group of the setting SLICEWISE_RUNNER_USER.
+
+    Returns None if user code runs as the worker's own user. Raises ImproperlyConfigured if the host
+    has no such user, or the worker may not become that user.
     """
     name: str = settings.RUNNER_USER
     if not name:
         return None
     try:
-        found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+        user = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
     except KeyError:
         raise ImproperlyConfigured(
             f"SLICEWISE_RUNNER_USER names {name!r}, and this host has no such user."
         ) from None
-    if found.pw_uid == os.geteuid():
+    if user.pw_uid == os.geteuid():
         return None
     if os.geteuid() != 0:
         raise ImproperlyConfigured(
             "SLICEWISE_RUNNER_USER needs workers that are started by root: nobody else may start"
             " processes of another user."
         )
-    return found.pw_uid, found.pw_gid
+    return user.pw_uid, user.pw_gid
 
 
 def slot_users(slots: int) -> SlotUsers | None:
-    """The users of the setting SLICEWISE_RUNNER_USERS, of which each run has one by itself; None
-    without it. Raises ImproperlyConfigured for a range that cannot be had by so many slots.
+    """Return the users of the setting SLICEWISE_RUNNER_USERS, one for each run; None without it.
+
+    Raises ImproperlyConfigured for a range that is not usable, or has too few users for the slots.
     """
     if not settings.RUNNER_USERS:
         return None
@@ -67,8 +70,12 @@ def slot_users(slots: int) -> SlotUsers | None:
             f"SLICEWISE_RUNNER_USERS is {settings.RUNNER_USERS}; users are from 1 to"
             f" {_HIGHEST_USER}."
         )
-    named = [found.pw_name for found in pwd.getpwall() if found.pw_uid in uids]
-    named += [name for name, others in _subordinate() if others and _meet(others, uids)]
+    named = [account.pw_name for account in pwd.getpwall() if account.pw_uid in uids]
+    named += [
+        name
+        for name, user_range in _subordinate_users()
+        if user_range and _overlap(user_range, uids)
+    ]
     if named:
         raise ImproperlyConfigured(
             f"SLICEWISE_RUNNER_USERS is {settings.RUNNER_USERS}, and {named[0]!r} of this host has"
@@ -84,8 +91,8 @@ def slot_users(slots: int) -> SlotUsers | None:
     return SlotUsers(uids, user[1], own_folder("slots", mode=0o711))
 
 
-def _subordinate() -> Iterator[tuple[str, range]]:
-    """The numbers that people's own containers have on this host, and whose they are."""
+def _subordinate_users() -> Iterator[tuple[str, range]]:
+    """Yield the user numbers of people's own containers on this host, by name of the owner."""
     try:
         lines = _SUBORDINATE_USERS.read_text().splitlines()
     except OSError:
@@ -97,28 +104,28 @@ def _subordinate() -> Iterator[tuple[str, range]]:
             yield name, range(first, first + count)
 
 
-def _meet(one: range, other: range) -> bool:
-    return one[0] <= other[-1] and other[0] <= one[-1]
+def _overlap(first: range, second: range) -> bool:
+    return first[0] <= second[-1] and second[0] <= first[-1]
 
 
 def _range(text: str) -> range:
     first, separator, last = text.partition("-")
-    numbers = [part.strip() for part in (first, last)]
-    if not separator or not all(part.isascii() and part.isdecimal() for part in numbers):
+    numbers = [number.strip() for number in (first, last)]
+    if not separator or not all(number.isascii() and number.isdecimal() for number in numbers):
         raise ImproperlyConfigured(
             f"SLICEWISE_RUNNER_USERS is a range of numbers of users, 20000-20031, not {text!r}."
         )
-    found = range(int(numbers[0]), int(numbers[1]) + 1)
-    if not found or len(found) > _MOST_USERS:
+    users = range(int(numbers[0]), int(numbers[1]) + 1)
+    if not users or len(users) > _MOST_USERS:
         raise ImproperlyConfigured(
             f"SLICEWISE_RUNNER_USERS has from 1 to {_MOST_USERS:,} users, and {text!r} has"
-            f" {len(found):,}."
+            f" {len(users):,}."
         )
-    return found
+    return users
 
 
 def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
-    """Raise ImproperlyConfigured where the users could not start this Python and import the SDK."""
+    """Raise ImproperlyConfigured if a user cannot start this Python and import the SDK."""
     for uid, gid in users:
         command = [sys.executable, "-c", "import slicewise"]
         try:
@@ -134,21 +141,24 @@ def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
 
 
 def own_folder(name: str, *, mode: int = 0o755) -> Path:
-    """A folder of this host that is the worker's own: user code may not write to it, but where it
-    has the worker's user. Raises ImproperlyConfigured where another user may have a hand in it.
+    """Create a folder of this host for the worker alone, and return its path.
+
+    User code may not write to the folder, unless user code has the worker's user. Raises
+    ImproperlyConfigured if another user may have changed the folder.
     """
-    return _made(name, None, mode)
+    return _create_folder(name, None, mode)
 
 
 def shared_folder(name: str) -> Path:
-    """A folder of this host that user code may write to, there for whoever it runs as. Raises
-    ImproperlyConfigured as `own_folder` does.
+    """Create a folder of this host to which the user of user code may write, and return its path.
+
+    Raises ImproperlyConfigured as `own_folder` does.
     """
     user = runner_user()
-    return _made(name if user is None else f"{name}-{user[0]}", user, 0o700)
+    return _create_folder(name if user is None else f"{name}-{user[0]}", user, 0o700)
 
 
-def _made(name: str, user: tuple[int, int] | None, mode: int) -> Path:
+def _create_folder(name: str, user: tuple[int, int] | None, mode: int) -> Path:
     data: Path = settings.DATA_FOLDER
     runner = runner_user()
     data.mkdir(mode=0o711, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Partitions of a set found at run time, added and removed by a person (AIP-76)."""
+"""Additions and removals of keys in a set found at run time, by a person (AIP-76)."""
 
 from collections.abc import Sequence
 
@@ -21,16 +21,16 @@ _NAMED = 3
 
 
 def add_partitions(asset: Asset, values: Sequence[object], *, user: User) -> list[str]:
-    """Add keys to the asset's set, for all assets that share it; texts of those that are new.
+    """Add keys to the asset's set, for all assets that share the set; return the texts of new keys.
 
-    One that was removed is there again, with its history. No data comes with it: the partition is
-    missing, and nothing that depends on it is due until it is made or told of. Raises
-    InvalidRequest on ``asset`` or ``keys``, and PermissionDenied.
+    A removed key is listed again, with its history. No data comes with a key: the partition is
+    missing, and no downstream partition is due until the partition is materialized or reported as
+    written. Raises InvalidRequest on ``asset`` or ``keys``, and PermissionDenied.
     """
     policy.require(user, policy.Action.PARTITIONS)
-    row, rule = _set_of(asset)
+    row, definition = _set_of(asset)
     _refuse_count(values)
-    keys = [_key(rule, value) for value in values]
+    keys = [_key(definition, value) for value in values]
     with transaction.atomic():
         new = row.add_keys([(key, label_of_key(key)) for key in keys], run_id=None)
         if new:
@@ -39,25 +39,26 @@ def add_partitions(asset: Asset, values: Sequence[object], *, user: User) -> lis
 
 
 def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[str]:
-    """Remove keys, by their texts, from the asset's set: they are listed no more and make nothing
-    due. What was made of them stays, with its history.
+    """Remove keys, by their texts, from the asset's set.
 
-    Refused while a run makes one of them. A run that finds one again adds it again. Raises
-    InvalidRequest on ``asset`` or ``keys``, ConflictingRequest on ``keys``, and PermissionDenied.
+    Removed keys are no longer listed and make no partition due. The data of the partitions stays,
+    with its history. A removal is refused while a run materializes one of the partitions. A run
+    that discovers a removed key adds the key again. Raises InvalidRequest on ``asset`` or ``keys``,
+    ConflictingRequest on ``keys``, and PermissionDenied.
     """
     policy.require(user, policy.Action.PARTITIONS)
     row, _ = _set_of(asset)
     _refuse_count(keys)
     wanted = sorted(set(keys))
     with transaction.atomic():
-        known = RuntimePartition.objects.select_for_update().filter(
+        set_keys = RuntimePartition.objects.select_for_update().filter(
             definition=row, key__in=[key for key in wanted if is_storable(key)], removed_at=None
         )
-        there = set(known.order_by("key").values_list("key", flat=True))
-        if unknown := [key for key in wanted if key not in there]:
-            raise InvalidRequest({"keys": f"{asset.name} has no partition {_named(unknown)}."})
+        present_keys = set(set_keys.order_by("key").values_list("key", flat=True))
+        if unknown := [key for key in wanted if key not in present_keys]:
+            raise InvalidRequest({"keys": f"{asset.name} has no partition {_key_list(unknown)}."})
         _refuse_held(row, wanted)
-        known.update(removed_at=timezone.now())
+        set_keys.update(removed_at=timezone.now())
         row.revise()
         audit.record(user, "remove partitions", "asset", asset.name, {"keys": wanted[:100]})
     return wanted
@@ -65,23 +66,23 @@ def remove_partitions(asset: Asset, keys: Sequence[str], *, user: User) -> list[
 
 def _set_of(asset: Asset) -> tuple[PartitionDefinition, slicewise.PartitionAtRuntime]:
     row = asset.partition_definition
-    rule = None if row is None else row.definition
-    if row is None or not isinstance(rule, slicewise.PartitionAtRuntime):
+    definition = None if row is None else row.definition
+    if row is None or not isinstance(definition, slicewise.PartitionAtRuntime):
         raise InvalidRequest(
             {
                 "asset": f"The partitions of {asset.name} follow from its definition: keys are"
                 " added and removed only of a set found at run time (PartitionAtRuntime)."
             }
         )
-    return row, rule
+    return row, definition
 
 
-def _key(rule: slicewise.PartitionAtRuntime, value: object) -> slicewise.PartitionKey:
+def _key(definition: slicewise.PartitionAtRuntime, value: object) -> slicewise.PartitionKey:
     try:
         if isinstance(value, str) and not is_storable(value):
             raise ValueError("Text may not hold NUL or surrogate characters.")
-        key = runtime_key(rule, value)
-        refuse_another_of_its_text(rule, key)
+        key = runtime_key(definition, value)
+        refuse_another_of_its_text(definition, key)
     except (ValueError, TypeError) as error:
         raise InvalidRequest({"keys": str(error)}) from error
     return key
@@ -101,10 +102,10 @@ def _refuse_count(keys: Sequence[object]) -> None:
 
 
 def _refuse_held(row: PartitionDefinition, keys: Sequence[str]) -> None:
-    held = AssetPartition.objects.filter(
+    held_partitions = AssetPartition.objects.filter(
         asset__partition_definition=row, identity=row.identity, key__in=keys, held_by__isnull=False
     ).select_related("asset")
-    first = held.order_by("asset__name", "key").first()
+    first = held_partitions.order_by("asset__name", "key").first()
     if first is not None:
         raise ConflictingRequest(
             {
@@ -114,5 +115,5 @@ def _refuse_held(row: PartitionDefinition, keys: Sequence[str]) -> None:
         )
 
 
-def _named(keys: Sequence[str]) -> str:
+def _key_list(keys: Sequence[str]) -> str:
     return ", ".join(key[:100] for key in keys[:_NAMED]) + ("…" if len(keys) > _NAMED else "")

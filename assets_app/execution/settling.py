@@ -1,4 +1,4 @@
-"""What a run's end means for the slices it held: released, counted, and told to whoever listens."""
+"""The settlement of ended runs: release and count partitions, and tell listeners of the end."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from assets_app.execution.needs import tell_waiting
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
-# After "held": slices that are locked, with their old and new state.
+# Comes after a query "held" of locked partitions, with their old and new state.
 COUNTS_FOLLOW = """change AS (
     SELECT asset_id, identity, bucket, segment, state, sum(by) AS by
     FROM (
@@ -30,8 +30,9 @@ COUNTS_FOLLOW = """change AS (
         DO UPDATE SET count = total.count + EXCLUDED.count
 )"""
 
-# A failure shows as failed even where older data is there; a cancellation shows only where nothing
-# else is known. Counts follow in the same statement, in one order, so that no two dead-lock.
+# A failure shows as failed even where older data exists; a cancellation shows only where no other
+# status is known. Counts change in the same statement, in one order, so that no two statements
+# dead-lock.
 _SETTLE = """
 WITH held AS MATERIALIZED (
     SELECT slice.id, slice.asset_id, slice.identity, slice.bucket, slice.segment,
@@ -81,42 +82,45 @@ FROM settled JOIN maker ON maker.id = settled.run_id
 
 
 def record_success(run_id: int, attempt_id: int) -> None:
-    """Record that the run's data is published: a version for each partition."""
-    _unsettled([run_id]).update(state=RunPartition.State.SUCCEEDED)
+    """Record that the run's data is published: each partition gets a new version."""
+    _unsettled_partitions([run_id]).update(state=RunPartition.State.SUCCEEDED)
     _record(run_id, attempt_id)
     _tell_downstream(run_id)
-    _tell_of_end([run_id])
+    _announce_end([run_id])
 
 
 def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]) -> None:
-    """Record that only these folders of the run were published, by the id of their asset, and no
-    more will be: the other partitions have failed.
+    """Record that only some partitions of the run were published, and that all others have failed.
+
+    ``published`` has the paths of published partitions by the id of their asset.
     """
-    made = _unsettled([run_id])
+    run_partitions = _unsettled_partitions([run_id])
     for asset_id, paths in published.items():
-        there = made.filter(slice__asset=asset_id, path__in=paths)
-        there.update(state=RunPartition.State.SUCCEEDED)
-    made.update(state=RunPartition.State.FAILED)
+        published_partitions = run_partitions.filter(slice__asset=asset_id, path__in=paths)
+        published_partitions.update(state=RunPartition.State.SUCCEEDED)
+    run_partitions.update(state=RunPartition.State.FAILED)
     _record(run_id, attempt_id)
     _settle(_RELEASE, [run_id], RunPartition.State.FAILED, PartitionState.FAILED)
     if any(published.values()):
         _tell_downstream(run_id)
-    _tell_of_end([run_id])
+    _announce_end([run_id])
 
 
 def published_keys(run_id: int) -> set[str]:
-    """Return the keys of the partitions of a run that are recorded."""
-    made = RunPartition.objects.filter(run_id=run_id, state=RunPartition.State.SUCCEEDED)
-    return set(made.values_list("slice__key", flat=True))
+    """Return the keys of the run's partitions that are recorded as published."""
+    recorded = RunPartition.objects.filter(run_id=run_id, state=RunPartition.State.SUCCEEDED)
+    return set(recorded.values_list("slice__key", flat=True))
 
 
 def _tell_downstream(run_id: int) -> None:
-    """What depends on it is judged once this is committed. A backfill makes nothing due: what
-    follows it is what it includes.
+    """Put the run into the outbox, so that downstream partitions are evaluated after the commit.
+
+    A backfill makes nothing due: only partitions that the backfill includes follow its runs.
     """
     if Run.objects.filter(pk=run_id).exclude(trigger=Trigger.BACKFILL).exists():
-        # A run that is recorded in two parts may be in the outbox already. Whoever is just judging
-        # the first part has not seen this one: the insert waits for them, where a look does not.
+        # A run that is recorded in two parts may be in the outbox already. A transaction that
+        # evaluates the first part has not seen the second part: the insert waits for that
+        # transaction, where a lookup does not.
         Outbox.objects.bulk_create([Outbox(run_id=run_id)], ignore_conflicts=True)
         nudge_judge()
 
@@ -139,18 +143,18 @@ def release_skipped(run_ids: Sequence[int]) -> None:
 def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: PartitionState) -> None:
     if not run_ids:
         return
-    _unsettled(run_ids).update(state=outcome)
+    _unsettled_partitions(run_ids).update(state=outcome)
     _settle(_RELEASE, run_ids, outcome, state)
-    _tell_of_end(list(run_ids))
+    _announce_end(list(run_ids))
 
 
-def _tell_of_end(run_ids: list[int]) -> None:
+def _announce_end(run_ids: list[int]) -> None:
     runs_ended.send(sender=None, run_ids=run_ids)
     tell_waiting(run_ids)
 
 
-def _unsettled(run_ids: Sequence[int]) -> QuerySet[RunPartition]:
-    """Their partitions but those that an earlier attempt has published."""
+def _unsettled_partitions(run_ids: Sequence[int]) -> QuerySet[RunPartition]:
+    """Return the partitions of the runs that no earlier attempt has published."""
     return RunPartition.objects.filter(run_id__in=run_ids, state=RunPartition.State.PENDING)
 
 

@@ -1,6 +1,4 @@
-"""What a worker's thread does with one run: start the runner, listen to it, and bring the run to
-its end.
-"""
+"""Supervision of one run by a thread of the worker, from the start of the runner to the end."""
 
 import logging
 import math
@@ -47,29 +45,29 @@ from slicewise.runner.client import RequestTooLargeError, RunnerProcess
 log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.2
-# What comes of keys that are none, or that the database cannot keep.
+# Errors that malformed keys cause, and keys that the database cannot store.
 _UNFIT_OUTPUT = (
     ArithmeticError, AttributeError, DataError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-# Until another gateway, which may reach Spark, is asked for what this one has declined.
+# Pause of a run that this gateway has declined: another gateway may reach Spark.
 _SPARK_PAUSE = timedelta(seconds=5)
-# Until a run is tried again that may not be beside those that are at work.
+# Pause of a run that may not run beside the present runs of this worker.
 _COMPANY_PAUSE = timedelta(seconds=5)
-# How often a run is asked about again that waits for its neighbours to end.
+# How often a run that waits for the end of its neighbours is checked.
 _WAIT_SECONDS = 1.0
-# For the database to come back, where the worker has been asked to end.
-_LAST_SECONDS = 20.0
+# How long the database may take to come back after the worker was asked to end.
+_DATABASE_GRACE_SECONDS = 20.0
 
 
 def execute(run_id: int) -> None:
-    """Execute a dispatched run on this worker; nothing happens if it is no longer dispatched."""
+    """Execute a dispatched run on this worker; leave a run alone that is no longer dispatched."""
     worker = current()
     if worker.going_down.is_set():
         return
     if worker.spark_away.is_set() and attempts.needs_spark_server(run_id):
         attempts.decline(run_id, _SPARK_PAUSE)
         return
-    if not _join(worker, run_id):
+    if not _join_company(worker, run_id):
         return
     try:
         is_alone = worker.company.is_alone(run_id)
@@ -77,15 +75,16 @@ def execute(run_id: int) -> None:
         if attempt is None:
             return
         with worker.watching(attempt.row) as watched:
-            _make(worker, attempt, watched)
+            _run_attempt(worker, attempt, watched)
     finally:
         worker.company.leave(run_id)
 
 
-def _join(worker: GatewayWorker, run_id: int) -> bool:
-    """Have the run join those that are at work here; put it back in its queue where it may not.
+def _join_company(worker: GatewayWorker, run_id: int) -> bool:
+    """Let the run join the runs at work on this worker; return whether the run has joined.
 
-    One that has lost its worker several times may have to wait until others have ended.
+    A run that has lost its worker several times may have to wait until other runs have ended. A
+    refused run is requeued.
     """
     try:
         while (losses := attempts.losses_of(run_id)) is not None:
@@ -107,10 +106,10 @@ def _join(worker: GatewayWorker, run_id: int) -> bool:
 
 
 class _Hold:
-    """Tells whether an attempt still belongs to this worker, as far as the worker can know.
+    """The answer to whether an attempt still belongs to this worker, as far as the worker can know.
 
-    A lease that expired while the database was away is no reason to give the attempt up: no other
-    worker can have taken it over without the database, and each statement checks the token.
+    A lease that expired while the database was away is no reason to give up the attempt: without
+    the database no other worker can have taken over, and each statement checks the token.
     """
 
     def __init__(self, worker: GatewayWorker, watched: Watched) -> None:
@@ -120,11 +119,11 @@ class _Hold:
     def __call__(self) -> bool:
         now = time.monotonic()
         if self._worker.going_down.is_set():
-            self._until = min(self._until, now + _LAST_SECONDS)
+            self._until = min(self._until, now + _DATABASE_GRACE_SECONDS)
         return not self._watched.lease_lost.is_set() and now < self._until
 
 
-def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
+def _run_attempt(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
     hold = _Hold(worker, watched)
     try:
         spark = engine_of(attempt.row).facts(attempt)
@@ -133,17 +132,17 @@ def _make(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> None:
         output.compute_places()
         inputs = persist(lambda: attempts.take_inputs(attempt), goes_on=hold)
     except Exception as error:
-        _refuse(attempt, _failure_before(error), hold)
+        _fail_attempt(attempt, _failure_before_start(error), hold)
         return
     try:
         process = launch(worker, attempt, inputs, spark, hold)
     except RequestTooLargeError as error:  # another try would be as large
-        _refuse(attempt, Failure(error=str(error)), hold)
+        _fail_attempt(attempt, Failure(error=str(error)), hold)
         return
-    except Exception as error:  # whatever kept the runner from starting is the platform's
+    except Exception as error:  # any other reason is a failure of the platform
         log.exception("runner not started", extra={"run": attempt.run.pk})
-        said = f"The runner could not be started: {error}"
-        _refuse(attempt, Failure(error=said, kind=FailureKind.PLATFORM), hold)
+        message = f"The runner could not be started: {error}"
+        _fail_attempt(attempt, Failure(error=message, kind=FailureKind.PLATFORM), hold)
         return
     if process is None:
         log.warning("lease lost before the runner was started", extra={"run": attempt.run.pk})
@@ -157,21 +156,21 @@ def _output_of(attempt: Attempt) -> Output:
     return Output(attempt.run, attempt.row, keys)
 
 
-def _refuse(attempt: Attempt, failure: Failure, hold: _Hold) -> None:
+def _fail_attempt(attempt: Attempt, failure: Failure, hold: _Hold) -> None:
     persist(lambda: ending.fail(attempt.row, failure), goes_on=hold)
 
 
-def _failure_before(error: Exception) -> Failure:
-    """Return why an attempt ends before it has a runner."""
+def _failure_before_start(error: Exception) -> Failure:
+    """Return the failure of an attempt that ends before a runner is started."""
     if isinstance(error, ValueError) and not isinstance(error, PluginError):
-        # No such engine here, definitions that do not fit each other, or the keys: another try
-        # would say the same.
+        # No such engine on this server, definitions that do not fit each other, or invalid keys:
+        # another try would end in the same way.
         return Failure(error=str(error))
     if isinstance(error, PlaceNotTriedError | PlacesUnknownError):
         log.warning("place not tried", extra={"error": str(error)})
         return Failure(error=str(error), kind=FailureKind.PLATFORM)
     log.error("inputs not read", exc_info=error)
-    # A package that is not installed here may be on the next gateway.
+    # A package that is missing here may be installed on the next gateway.
     elsewhere = isinstance(error, DatabaseError | InterfaceError | LookupError | PluginError)
     return Failure(
         error=f"The inputs of the run could not be determined: {type(error).__name__}: {error}",
@@ -180,13 +179,13 @@ def _failure_before(error: Exception) -> Failure:
 
 
 def _deadline(attempt: Attempt) -> float:
-    """When the attempt has run for as long as its asset allows, on the monotonic clock."""
-    allowed = attempt.run.producer_version.definition.get("timeout")
-    return math.inf if allowed is None else time.monotonic() + float(allowed)
+    """Return when the timeout of the asset ends the attempt, on the monotonic clock."""
+    timeout = attempt.run.producer_version.definition.get("timeout")
+    return math.inf if timeout is None else time.monotonic() + float(timeout)
 
 
 class _Supervision:
-    """One attempt while its runner lives."""
+    """The supervision of one attempt while its runner lives."""
 
     def __init__(
         self,
@@ -209,19 +208,19 @@ class _Supervision:
         self.deadline = _deadline(attempt)
         self.output = output
         self.failure: Failure | None = None
-        # The runner has said what cannot be so: nothing that it has written is published.
+        # The runner has reported impossible output: no output of the run is published.
         self.is_spoiled = False
         self.finished = False
         self.session_opened = False
-        # What Spark calls it, until that is stored.
+        # Id and pages of the Spark application, until both are stored.
         self.application: dict[str, str] = {}
         self.exited: dict[str, Any] = {}
 
     def follow(self) -> None:
-        """Listen until the runner's process is gone, then conclude.
+        """Handle messages until the runner's process is gone, then conclude the attempt.
 
-        The database may come and go meanwhile: what is to be concluded is concluded when it is
-        back, as long as the attempt is this worker's.
+        The database may be away meanwhile: the attempt is concluded when the database is back, as
+        long as the attempt belongs to this worker.
         """
         release_connection()
         try:
@@ -240,7 +239,9 @@ class _Supervision:
             engine_of(self.attempt).tidy(self.attempt)
 
     def _break_off(self, error: Exception) -> None:
-        """End a runner that this worker cannot follow: its error is not to end this thread."""
+        """Kill a runner that this worker cannot follow, so that its error does not end this
+        thread.
+        """
         log.error("runner not understood", extra={"run": self.attempt.run_id}, exc_info=error)
         self.process.kill()
         self.failure = Failure(
@@ -286,7 +287,7 @@ class _Supervision:
         self._take(lambda: takes[message["type"]](message))
 
     def _take(self, step: Callable[[], None]) -> None:
-        """Take a step that depends on what the runner says; end the run where that cannot be so."""
+        """Call a step that depends on reported output; end the run if the output is impossible."""
         try:
             persist(step, goes_on=self.hold)
         except _UNFIT_OUTPUT as error:  # user code shares the runner's channel
@@ -296,7 +297,7 @@ class _Supervision:
 
     def _keep_application(self, message: dict[str, Any]) -> None:
         if not message["application_id"]:
-            return  # the session is only about to be opened
+            return  # the session is yet to be opened
         self.application = {
             "application_id": storable(message["application_id"])[:200],
             "application_ui": storable(message["ui"] or settings.SPARK_UI_URL)[:500],
@@ -321,7 +322,7 @@ class _Supervision:
             )
 
     def _obey(self) -> None:
-        """Stop the runner if its run was canceled or is taking too long, or this worker may not."""
+        """Kill the runner if the run is canceled or over time, or this worker may not go on."""
         watched = self.watched
         if (
             (time.monotonic() > self.deadline and not self.finished)
@@ -333,11 +334,11 @@ class _Supervision:
 
     def _conclude(self) -> None:
         if self.watched.lease_lost.is_set():
-            # Somebody else has the run. Its Spark session is theirs to interrupt; the staging is
-            # not.
+            # Another worker has the run, and interrupts its Spark session. The staging is left to
+            # this worker.
             discard_staging(self.attempt, self.version)
         elif self.watched.cancel_requested.is_set():
-            # Else its lease runs out, and recovery has it tried again.
+            # If work goes on, the lease runs out, and recovery tries the cancellation again.
             if self._clear_away():
                 ending.cancel(self.attempt)
         elif self.finished and self.failure is None:
@@ -350,7 +351,7 @@ class _Supervision:
             self._fail(self.failure or self._unexplained_end())
 
     def _keeps_part(self, failure: Failure) -> bool:
-        """Whether what it has made is published though it fails: asked for, and its last try."""
+        """Return whether a failed run publishes partitions: its asset says so, no retry is left."""
         return (
             self.version.definition.get("on_partial") == "publish"
             and not self.is_spoiled
@@ -392,34 +393,37 @@ class _Supervision:
             self._discard()
 
     def _discard(self) -> None:
-        """Canceled at the last moment, or taken over. In this order: once it is canceled nobody
-        comes back to what it has staged.
+        """Discard the output of a run that was canceled or taken over at the last moment.
+
+        The staging is discarded first: once the run is canceled, no worker comes back to the
+        staging.
         """
         discard_staging(self.attempt, self.version)
         ending.cancel(self.attempt)
 
     def _hand_back(self) -> None:
-        # In any case: what could not be stopped is stopped by the next attempt.
+        # The run is requeued in any case: the next attempt stops work that could not be stopped
+        # here.
         is_cleared = self._clear_away()
         reason = "Its worker was asked to end."
         if not ending.hand_back(self.attempt, reason, is_cleared=is_cleared) and is_cleared:
-            # It was canceled meanwhile.
+            # The run was canceled meanwhile.
             ending.cancel(self.attempt)
 
     def _step_back(self, reason: str) -> None:
         is_cleared = self._clear_away()
         if not ending.step_back(self.attempt, reason) and is_cleared:
-            # It was canceled meanwhile.
+            # The run was canceled meanwhile.
             ending.cancel(self.attempt)
 
     def _fail(self, failure: Failure) -> None:
         is_cleared = self._clear_away()
         if not ending.fail(self.attempt, failure) and is_cleared:
-            # It was canceled while it failed.
+            # The run was canceled while it failed.
             ending.cancel(self.attempt)
 
     def _clear_away(self) -> bool:
-        """Whether nothing of the attempt goes on any more."""
+        """Clear away the work and the data of the attempt; return whether no work goes on."""
         try:
             clear_away(
                 self.worker.parent,
@@ -435,7 +439,10 @@ class _Supervision:
         return True
 
     def _may_have_session(self) -> bool:
-        """A runner whose code fails closes its session itself, unless it is killed before."""
+        """Return whether the attempt's Spark session may be open.
+
+        A runner whose code fails closes the session, unless the runner is killed before.
+        """
         failure = self.failure
         by_platform = failure is None or failure.kind is FailureKind.PLATFORM
         return self.session_opened and (by_platform or bool(self.exited.get("signal")))
@@ -447,7 +454,7 @@ class _Supervision:
         if excess := self.exited.get("excess"):
             return Failure(error=excess)
         if reason := self.exited.get("error"):
-            # No memory, or no process to be had.
+            # No memory or no process was available.
             return Failure(
                 error=f"No process for the run could be started: {reason}",
                 kind=FailureKind.PLATFORM,
@@ -455,7 +462,8 @@ class _Supervision:
         number = self.exited.get("signal")
         if number:
             name = signal.Signals(number).name
-            # Nobody's code ends itself so: the machine was out of memory, or somebody did it.
+            # User code does not end its process so: the machine was out of memory, or a person sent
+            # the signal.
             killed = number == signal.SIGKILL
             return Failure(
                 error=f"The process of the run was ended by {name} before it had finished.",

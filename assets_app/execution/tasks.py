@@ -13,23 +13,23 @@ def execute(run_id: int) -> None:
 
 @shared_task(name="assets_app.execution.tasks.finish_publishing")
 def finish_publishing(attempt_id: int, token: str) -> None:
-    """Finish what a lost worker was publishing."""
+    """Finish the publication of a lost worker."""
     publishing.finish_publishing(attempt_id, token)
 
 
 @shared_task(name="assets_app.execution.tasks.stop_lost_attempt")
 def stop_lost_attempt(attempt_id: int, token: str) -> None:
-    """Stop what a lost worker was canceling."""
+    """Stop the canceled run of a lost worker."""
     recovery.stop_lost_attempt(attempt_id, token)
 
 
 @shared_task(name="assets_app.execution.tasks.clear_lost_attempt")
 def clear_lost_attempt(attempt_id: int) -> None:
-    """Clear away what an ended attempt has left behind."""
+    """Clear away the Spark work and the data of an ended attempt."""
     recovery.clear_lost_attempt(attempt_id)
 
 
 @shared_task(name="assets_app.execution.tasks.call_hook")
 def call_hook(hook_id: int) -> None:
-    """Call what an asset declares to be called after a run."""
+    """Call the function that an asset declares for the time after a run."""
     calling.call_hook(hook_id)

@@ -1,6 +1,4 @@
-"""Every change of a run's state goes through here, as a compare-and-swap along the table of
-transitions.
-"""
+"""Changes of runs' states: every change is a compare-and-swap along the table of transitions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,13 +11,13 @@ from assets_app.models import TERMINAL_STATES, TRANSITIONS, Run, RunState
 
 
 class UnknownTransition(ValueError):
-    """The table of transitions does not have this one: a mistake of the caller."""
+    """A transition that the table does not have: a mistake of the caller."""
 
 
 def move(run_id: int, old: RunState, new: RunState, **fields: Any) -> bool:
-    """Move one run from ``old`` to ``new`` and set the fields.
+    """Move a run from ``old`` to ``new`` and set the fields; return whether the run was in ``old``.
 
-    False, with nothing changed, if it was not in ``old``.
+    A run in another state is left unchanged.
     """
     _check(old, new)
     return Run.objects.filter(pk=run_id, state=old).update(state=new, **fields) == 1
@@ -33,13 +31,13 @@ def move_all(
     skip_locked: bool = False,
     **fields: Any,
 ) -> list[int]:
-    """Move those of the runs that are in ``old``; return their ids. Locks in the order of ids.
+    """Move the runs in ``old`` to ``new`` and set the fields; return the ids of the moved runs.
 
-    A field that is to be the present is given as ``Now()``. With ``skip_locked`` runs stay as they
-    are that another transaction holds.
+    Rows are locked in the order of ids. A field that is to be the present time is given as
+    ``Now()``. With ``skip_locked``, runs that another transaction holds are left unchanged.
     """
     _check(old, new)
-    # The present by the database's clock costs no statement of its own.
+    # The present time by the database's clock costs no statement of its own.
     values = {name: value for name, value in fields.items() if not isinstance(value, Now)}
     names = [
         *(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in values),

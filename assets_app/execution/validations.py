@@ -1,4 +1,4 @@
-"""Keeps what a runner says of validations, which is no more to be trusted than the code in it."""
+"""Storage of validation results from a runner, which are as untrusted as the code in there."""
 
 import json
 import logging
@@ -20,9 +20,9 @@ _MOST_BRACKETS = 200
 
 
 class ResultKeeper:
-    """The results of one attempt, stored as they come: also those of a run that fails later.
+    """The store of one attempt's validation results, which are stored even if the run fails later.
 
-    While the database is away they wait for it as long as ``goes_on`` says.
+    While the database is away, results wait for it as long as ``goes_on`` returns true.
     """
 
     def __init__(self, attempt: Attempt, goes_on: Callable[[], bool]) -> None:
@@ -30,7 +30,7 @@ class ResultKeeper:
         self._count = 0
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Store the results of one message ``validated``; what cannot be one is left out."""
+        """Store the results of one message ``validated``; leave out content that is no result."""
         persist(lambda: self._assets, goes_on=self._goes_on)
         rows: list[ValidationResult] = []
         for content in message["results"] if isinstance(message["results"], list) else []:
@@ -53,10 +53,10 @@ class ResultKeeper:
                 "severity": str(severity),
                 "passed": bool(passed),
                 "evaluated": bool(evaluated),
-                "message": str(said),
+                "message": str(text),
                 "description": str(description),
             } if severity in ValidationResult.Severity:
-                found = content
+                result = content
             case _:
                 return None
         asset = self._assets.get(str(message["asset"]))
@@ -72,13 +72,13 @@ class ResultKeeper:
             severity=severity,
             passed=passed,
             evaluated=evaluated,
-            message=storable(said)[:_TEXT_LENGTH],
-            observed=_observed(found.get("observed")),
+            message=storable(text)[:_TEXT_LENGTH],
+            observed=_observed(result.get("observed")),
         )
 
     @cached_property
     def _assets(self) -> dict[str, int]:
-        """The assets of which a run of this function can say anything, by name."""
+        """The ids of the assets on which a run of this function may report, by name."""
         definition = self._attempt.run.producer_version.definition
         names = [outlet["name"] for outlet in definition["outlets"]]
         names += definition.get("inlets") or []
@@ -87,11 +87,11 @@ class ResultKeeper:
 
 
 def _observed(value: Any) -> Any:
-    """The facts, unless they are none, or more than anybody would read."""
+    """Return the observed facts; an empty object for content that is too large or no facts."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         return {}
-    # Brackets bound the depth, which those who read it again may not survive.
+    # Brackets bound the depth: a reader of the stored JSON may not survive a deep nesting.
     is_small = len(text) <= _OBSERVED_LENGTH and text.count("[") + text.count("{") < _MOST_BRACKETS
     return storable_json(value) if isinstance(value, dict) and is_small else {}

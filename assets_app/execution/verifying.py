@@ -1,4 +1,4 @@
-"""Comparing the data of partitions with what was recorded when it was published."""
+"""Comparison of partitions' data with the records of the publication."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _COMPARED_AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How many partitions were compared with their records, and those that differ."""
+    """The number of partitions that were compared with the records, and the differences."""
 
     compared: int
     differing: Sequence[Difference]
@@ -31,11 +31,11 @@ class Verification:
 def verify_partitions(
     asset: Asset, selection: str, *, user: User, at_most: int | None = None
 ) -> Verification:
-    """Compare the partitions that are there, or the selected ones of them, with their records.
+    """Compare the data of materialized partitions, as far as selected, with the records.
 
-    Looks at the data from this process, which has to reach it. Raises InvalidRequest on ``asset``
-    where it does not, or where the storage cannot say, and on ``selection`` for more than
-    ``at_most`` partitions; and PermissionDenied.
+    The data is read from this process, which has to reach the storage. Raises InvalidRequest on
+    ``asset`` if the process does not reach the storage, or the storage does not know how much data
+    it holds, and on ``selection`` for more than ``at_most`` partitions; and PermissionDenied.
     """
     policy.require(user, policy.Action.MATERIALIZE)
     keys = _present_keys(asset, selection)
@@ -72,7 +72,7 @@ def verify_partitions(
 
 
 def reachable_storage(asset: Asset) -> Storage:
-    """Return the storage of the asset's data; InvalidRequest where this process reaches none."""
+    """Return the storage of the asset's data; raise InvalidRequest if it is out of reach here."""
     try:
         storage = storage_of(
             asset.canonical_uri,

@@ -1,6 +1,7 @@
-"""Runs of assets with ``depends_on_past``: each waits until the partition before its own is there.
+"""Runs of assets with ``depends_on_past``: each waits for the partition before its own.
 
-What waits is in the state ``waiting``, holds its slices, and is not looked at by dispatch.
+A waiting run has the state ``waiting`` and holds its partitions, and dispatch does not look at the
+run.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,8 +19,8 @@ from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trig
 from slicewise.due import before
 from slicewise.rows import PartitionRow, partition_rows
 
-# There is no past to wait for before the first partition that was ever made or asked for.
-_LACKING = """
+# A run waits for no partition before the first partition that was ever materialized or requested.
+_UNFULFILLED = """
 SELECT need.run_id, need.asset_id, need.identity, need.key
 FROM unnest(
     %(runs)s::bigint[], %(assets)s::bigint[], %(identities)s::text[], %(keys)s::text[],
@@ -66,7 +67,7 @@ _AT_ONCE = 1_000
 
 
 class Need(NamedTuple):
-    """A partition that has to be there before a run starts."""
+    """A partition that has to be materialized before a run starts."""
 
     run_id: int
     asset_id: int
@@ -76,7 +77,7 @@ class Need(NamedTuple):
     start: datetime
 
 
-class _Waiting(NamedTuple):
+class _WaitingRun(NamedTuple):
     id: int
     trigger: str
     since: datetime
@@ -86,7 +87,7 @@ class _Waiting(NamedTuple):
 
 
 def waits_for_past(version: ProducerVersion) -> bool:
-    """Return whether partitions of this version's assets wait for the partitions before them."""
+    """Return whether partitions of this version's assets wait for the partitions before."""
     return bool(version.definition.get("depends_on_past"))
 
 
@@ -95,27 +96,32 @@ def needs_of(
     asset: Asset,
     trigger: Trigger,
     rows: Sequence[PartitionRow],
-    asked: Collection[str] = (),
+    requested_keys: Collection[str] = (),
 ) -> Iterator[Need]:
-    """Yield the partitions before those of a run, one for each that is not the run's own.
+    """Yield the partitions before the partitions of a run, without the run's own partitions.
 
-    A person's request goes ahead: its runs wait only for partitions that were ``asked`` for with
-    it.
+    A person's request goes ahead: its runs wait only for partitions of the same request, whose keys
+    are ``requested_keys``.
     """
-    definition, own = asset.definition, {row.key for row in rows}
+    definition, own_keys = asset.definition, {row.key for row in rows}
     for row in rows:
         if row.start is None or definition is None:
             continue
-        found = partition_rows(definition, before(definition, row.start, 1))
-        earlier = next((one for one in found if one.segment == row.segment), None)
-        if earlier is None or earlier.key in own:
+        earlier_rows = partition_rows(definition, before(definition, row.start, 1))
+        earlier = next(
+            (candidate for candidate in earlier_rows if candidate.segment == row.segment), None
+        )
+        if earlier is None or earlier.key in own_keys:
             continue
-        if trigger != Trigger.MANUAL or earlier.key in asked:
+        if trigger != Trigger.MANUAL or earlier.key in requested_keys:
             yield Need(run_id, asset.pk, asset.identity, earlier.key, row.segment, row.start)
 
 
 def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
-    """Return the missing needs by run: asset, identity, key. Call after the claim."""
+    """Return the needs that are not fulfilled, by run, each as asset, identity and key.
+
+    Call after the claim.
+    """
     if not needs:
         return {}
     runs, assets, identities, keys, segments, starts = zip(*needs, strict=True)
@@ -123,44 +129,45 @@ def lacking(needs: Sequence[Need]) -> dict[int, list[tuple[int, str, str]]]:
         "runs": list(runs), "assets": list(assets), "identities": list(identities),
         "keys": list(keys), "segments": list(segments), "starts": list(starts),
     }  # fmt: skip
-    found: dict[int, list[tuple[int, str, str]]] = {}
+    missing_needs: dict[int, list[tuple[int, str, str]]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_LACKING, columns)
+        cursor.execute(_UNFULFILLED, columns)
         for run_id, *need in cursor.fetchall():
-            found.setdefault(run_id, []).append((need[0], need[1], need[2]))
-    return found
+            missing_needs.setdefault(run_id, []).append((need[0], need[1], need[2]))
+    return missing_needs
 
 
 def missing_before(asset: Asset, rows: Sequence[PartitionRow]) -> list[str]:
-    """Return keys of earlier partitions that should exist and are missing, to tell a person."""
-    found = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
-    return [key for _, _, key in found.get(0, [])]
+    """Return keys of missing earlier partitions that should exist, for a message to a person."""
+    missing_needs = lacking(list(needs_of(0, asset, Trigger.SCHEDULE, rows)))
+    return [key for _, _, key in missing_needs.get(0, [])]
 
 
 @transaction.atomic
 def wake_waiting(now: datetime) -> int:
-    """Queue the runs whose partition before is there, and skip those that have waited too long;
-    how many there were of both.
+    """Queue or skip the waiting runs that need not wait any longer; return the number of both.
 
-    What is looked at are runs that the end of another one concerns, and others now and then, so
-    that a look costs nothing for what goes on waiting (`assets_app.execution.needs`).
+    A run is queued once the partition before its own is materialized, and skipped once the run has
+    waited too long. A check reads runs that the end of another run concerns, and other runs now and
+    then, so that runs that go on waiting cost nothing (`assets_app.execution.needs`).
 
-    A run of a backfill is skipped as soon as the partition before it has failed, or is missing and
-    no run is to make it: the backfill is to end. It has no run before what comes before it there
-    (`backfills_app.services.turns`), so that what it is still to make is not taken to be missing.
+    A run of a backfill is skipped as soon as the partition before has failed, or is missing and no
+    run is to materialize it, so that the backfill can end. A backfill creates no run before the
+    runs of earlier partitions (`backfills_app.services.turns`), so a partition that the backfill is
+    still to materialize does not count as missing.
     """
     needs = needs_to_look_at(now, _AT_ONCE)
     if not needs:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_LOOK, [sorted({need.run_id for need in needs})])
-        waiting = [_Waiting(*row) for row in cursor.fetchall()]
+        waiting = [_WaitingRun(*row) for row in cursor.fetchall()]
     late = now - timedelta(hours=settings.DEPENDS_ON_PAST_HOURS)
     ready = [run.id for run in waiting if run.is_ready]
     changed = len(move_all(ready, RunState.WAITING, RunState.QUEUED, queued_at=now)) if ready else 0
     over: dict[SkipReason, list[int]] = {}
     for run in waiting:
-        if (reason := _why_over(run, late)) is not None:
+        if (reason := _skip_reason(run, late)) is not None:
             over.setdefault(reason, []).append(run.id)
     for reason, run_ids in over.items():
         changed += _skip(run_ids, reason, now)
@@ -170,8 +177,8 @@ def wake_waiting(now: datetime) -> int:
     return changed
 
 
-def _why_over(run: _Waiting, late: datetime) -> SkipReason | None:
-    """Why a run waits no longer, and does not start either; None if it does."""
+def _skip_reason(run: _WaitingRun, late: datetime) -> SkipReason | None:
+    """Return why a waiting run is skipped; None for a run that starts or goes on waiting."""
     if run.is_ready:
         return None
     if run.trigger == Trigger.BACKFILL and run.is_missing:
@@ -182,7 +189,7 @@ def _why_over(run: _Waiting, late: datetime) -> SkipReason | None:
 
 
 def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
-    said = {
+    message = {
         SkipReason.UPSTREAM_FAILED: "The partition before it was not made.",
         SkipReason.UPSTREAM_MISSING: "The partition before it is missing, and no run is to make"
         " it.",
@@ -190,7 +197,7 @@ def _skip(run_ids: Sequence[int], reason: SkipReason, now: datetime) -> int:
         f" ({settings.DEPENDS_ON_PAST_HOURS:g} hours, setting DEPENDS_ON_PAST_HOURS).",
     }[reason]
     ended = move_all(
-        run_ids, RunState.WAITING, RunState.SKIPPED, ended_at=now, skip_reason=reason, error=said
+        run_ids, RunState.WAITING, RunState.SKIPPED, ended_at=now, skip_reason=reason, error=message
     )
     release_skipped(ended)
     return len(ended)

@@ -1,7 +1,7 @@
-"""Takes back what has not begun: the runs of a group that stand in the queue, or wait for the
-partition before their own, give up their slices.
+"""Withdrawal of runs that have not begun: the runs release their partitions.
 
-Whoever asked for them keeps the intent and asks again, with other terms or later.
+Such runs are queued, or wait for the partition before their own. The requester of the runs keeps
+the intent and requests partitions again, with other terms or later.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from assets_app.execution.needs import tell_waiting
 from assets_app.execution.transitions import move_all
 from assets_app.models import RunGroup, RunState
 
-# Only what nobody has ever tried: a run that was retried, or that failed and waits for its next
-# attempt, has a history, and stays in the queue. One that has waited was queued later than made, as
-# a retried one was, which needs nothing any more.
+# Only runs that no worker has ever tried: a run that was retried, or that failed and waits for its
+# next attempt, has a history, and stays in the queue. A run that has waited was queued later than
+# created, as a retried run was; a retried run has no needs any more.
 _IS_UNTRIED = """run.attempt_count = 0 AND (
     run.queued_at IS NULL OR run.queued_at <= run.created_at
     OR EXISTS (SELECT FROM assets_app_runneed AS need WHERE need.run_id = run.id)
@@ -24,8 +24,8 @@ _WAITING = """
 SELECT run.id FROM assets_app_run AS run WHERE run.group_id = %s AND run.state = 'waiting'
 ORDER BY run.id FOR UPDATE OF run
 """
-# The last ones first: a run that waits for the one before it goes before that one. Not waited for:
-# a run that somebody is just moving, be it into its attempt, is left for the next look.
+# The last runs first: a run that waits for an earlier run goes before that run. A run that another
+# transaction is just moving, be it into its attempt, is not waited for, but left for the next look.
 _UNTRIED = f"""
 WITH untried AS (
     SELECT run.id,
@@ -50,7 +50,7 @@ SELECT run.id FROM assets_app_run AS run
 WHERE run.group_id = %s AND run.state = 'dispatched' AND NOT ({_IS_UNTRIED})
 ORDER BY run.id FOR UPDATE OF run SKIP LOCKED
 """  # noqa: S608  (the same)
-# In the order in which claims and ends of runs take the slices.
+# In the order in which claims and ends of runs lock the partitions.
 _RELEASE = """
 WITH held AS MATERIALIZED (
     SELECT id FROM assets_app_assetpartition WHERE held_by_id = ANY(%s)
@@ -59,7 +59,7 @@ WITH held AS MATERIALIZED (
 UPDATE assets_app_assetpartition AS slice SET held_by_id = NULL
 FROM held WHERE slice.id = held.id
 """
-_UNMAKE = (
+_DELETIONS = (
     "DELETE FROM assets_app_runneed WHERE run_id = ANY(%s)",
     "DELETE FROM assets_app_runpartition WHERE run_id = ANY(%s)",
     "DELETE FROM assets_app_run WHERE id = ANY(%s)",
@@ -67,18 +67,19 @@ _UNMAKE = (
 
 
 def untried_runs_of(group: RunGroup, most: int) -> list[int]:
-    """Lock runs of a group that nobody has ever tried, in a transaction of the caller's, and return
-    their ids: of some ``most`` partitions, and of one run at least. What has a history goes back to
-    the queue.
+    """Lock runs of a group that no worker has ever tried, in a transaction; return the ids.
+
+    The runs have some ``most`` partitions, and are one run at least. Dispatched runs with a history
+    are requeued.
     """
     recall(_ids(_TRIED, [group.pk]))
-    # All that waits, or one of them might stay while what comes before it goes.
+    # All waiting runs are locked: otherwise a run might stay while the run before is withdrawn.
     waiting_runs_of(group)
     return _ids(_UNTRIED, {"group": group.pk, "most": most})
 
 
 def has_untried_runs(group: RunGroup) -> bool:
-    """Return whether the group has runs that have not begun and that nobody has ever tried."""
+    """Return whether the group has runs that have not begun and that no worker has ever tried."""
     with connection.cursor() as cursor:
         cursor.execute(_HAS_UNTRIED, [group.pk])
         return bool(cursor.fetchone()[0])
@@ -96,20 +97,20 @@ def _ids(statement: str, values: Any) -> list[int]:
 
 
 def recall(run_ids: Sequence[int]) -> None:
-    """Put runs that were sent to a worker, and not begun, back to the queue."""
+    """Requeue runs that were sent to a worker and have not begun."""
     move_all(run_ids, RunState.DISPATCHED, RunState.QUEUED, dispatched_at=None)
 
 
 def withdraw_runs(run_ids: Sequence[int]) -> None:
-    """Unmake runs that nobody has ever tried, in the transaction that holds them still.
+    """Delete runs that no worker has ever tried, in the transaction that holds the locks.
 
-    A worker that is told of one later finds none. Whoever knows them by their ids forgets them
-    before the transaction ends.
+    A worker with a late message about a deleted run finds no run. Callers that have stored ids of
+    the runs delete these ids before the transaction ends.
     """
     if not run_ids:
         return
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE, [list(run_ids)])
         tell_waiting(run_ids)
-        for statement in _UNMAKE:
+        for statement in _DELETIONS:
             cursor.execute(statement, [list(run_ids)])

@@ -1,6 +1,4 @@
-"""One worker process on a gateway: its row, its leases, and the warm parent its runners are forked
-from.
-"""
+"""A worker process of a gateway: its row, its leases, and the warm parent of its runners."""
 
 import logging
 import os
@@ -38,29 +36,30 @@ _HEARTBEAT_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """An attempt in the hands of this worker: its thread is told of it by the heartbeat, never the
-    other way round.
+    """An attempt that this worker executes.
+
+    The heartbeat tells the attempt's thread of changes, never the other way round.
     """
 
     attempt: RunAttempt
-    # None before its code runs, and where a publication is finished.
+    # None before user code runs, and where a publication is finished.
     process: RunnerProcess | None = None
     cancel_requested: threading.Event = field(default_factory=threading.Event)
     lease_lost: threading.Event = field(default_factory=threading.Event)
 
 
 class GatewayWorker:
-    """What the threads of one worker process share.
+    """The state that the threads of one worker process share.
 
-    The warm parent is started by the thread that makes this object, which must be the main one:
-    the parent is to die with it.
+    The warm parent is started by the thread that creates this object. That must be the main thread,
+    since the parent ends with the thread.
     """
 
     def __init__(self, name: str, queue: str, slots: int) -> None:
         user, users = runner_user(), slot_users(slots)
-        # A folder may be open to the user of the setting alone, who may be the folder's owner.
-        one_of_each = [user, users.first if users is not None else None]
-        refuse_closed_python(each for each in one_of_each if each is not None)
+        # A folder may be open to the user of the setting alone, who may own the folder.
+        user_samples = [user, users.first if users is not None else None]
+        refuse_closed_python(sample for sample in user_samples if sample is not None)
         self.parent = WarmParent(
             env=user_code_environment(),
             cache=own_folder("bundles"),
@@ -72,7 +71,8 @@ class GatewayWorker:
         self.going_down = threading.Event()
         self.spark_away = threading.Event()
         self._closed = threading.Event()
-        # By token: who held an attempt before may still be about to notice that it does no more.
+        # By token: a thread that held an attempt before may be about to notice the loss of its
+        # lease.
         self._watched: dict[UUID, Watched] = {}
         self._lock = threading.Lock()
         tidy_host()
@@ -83,7 +83,7 @@ class GatewayWorker:
 
     @contextmanager
     def watching(self, attempt: RunAttempt) -> Iterator[Watched]:
-        """Renew the lease of this attempt meanwhile."""
+        """Renew the lease of this attempt during the block."""
         watched = Watched(attempt)
         with self._lock:
             self._watched[attempt.token] = watched
@@ -94,11 +94,11 @@ class GatewayWorker:
                 self._watched.pop(attempt.token, None)
 
     def drain(self) -> None:
-        """Take nothing more, and have the supervisors hand back what they hold."""
+        """Take no more runs, and have the supervisors requeue the present runs."""
         self.going_down.set()
 
     def close(self) -> None:
-        """The process ends: its row says so, and the warm parent goes."""
+        """Mark the gateway as draining and close the warm parent, since the process ends."""
         self.drain()
         self._closed.set()
         try:
@@ -126,7 +126,7 @@ class GatewayWorker:
         return gateway
 
     def _watch_spark(self) -> None:
-        """Check whether the Spark server answers: a run that begins while it is away only fails.
+        """Check whether the Spark server answers: runs that begin while it is away only fail.
 
         A single check without an answer may be an accident.
         """
@@ -141,9 +141,9 @@ class GatewayWorker:
                 self.spark_away.set()
 
     def _live(self) -> None:
-        """Send heartbeats until the process is to end; if they stop before, end it at once.
+        """Send heartbeats until the process is to end; end the process if heartbeats stop before.
 
-        It would take messages, and lose each run that it begins.
+        Without heartbeats the worker would take messages, and lose each run that the worker begins.
         """
         use_own_connection()
         try:
@@ -155,13 +155,14 @@ class GatewayWorker:
 
     def _beat(self) -> None:
         while not self._closed.is_set():
-            # Who is asked to end says so at once, and goes on renewing what it brings to an end.
+            # A worker that is asked to end stores that at once, and goes on renewing leases until
+            # its runs end.
             awaited = self._closed if self.going_down.is_set() else self.going_down
             awaited.wait(_HEARTBEAT_SECONDS)
             try:
                 self._renew(database_now())
             except Exception as error:
-                # No ping goes out: runners whose lease cannot be renewed end themselves in time.
+                # No ping is sent: runners without a renewed lease end themselves in time.
                 log.warning("heartbeat failed", extra={"error": str(error)})
                 connection.close()
 
@@ -177,16 +178,16 @@ class GatewayWorker:
             watched = list(self._watched.values())
         if not watched:
             return
-        states = renew_all(piece.attempt for piece in watched)
-        for piece in watched:
-            state = states.get(piece.attempt.token)
+        states = renew_all(watched_attempt.attempt for watched_attempt in watched)
+        for watched_attempt in watched:
+            state = states.get(watched_attempt.attempt.token)
             if state is None:
-                piece.lease_lost.set()
+                watched_attempt.lease_lost.set()
                 continue
             if state == RunState.CANCELING:
-                piece.cancel_requested.set()
-            if piece.process is not None:
-                piece.process.ping()
+                watched_attempt.cancel_requested.set()
+            if watched_attempt.process is not None:
+                watched_attempt.process.ping()
 
 
 _worker: GatewayWorker | None = None
@@ -197,25 +198,25 @@ class NoGateway(RuntimeError):
 
 
 def start(name: str, queue: str, slots: int) -> None:
-    """Make this process a gateway's worker; once, from its main thread."""
+    """Start the gateway's worker in this process; once, from the main thread."""
     global _worker
     _worker = GatewayWorker(name, queue, slots)
 
 
 def current() -> GatewayWorker:
-    """This process's worker; NoGateway where there is none."""
+    """Return the worker of this process; raise NoGateway in a process without a worker."""
     if _worker is None:
         raise NoGateway("Runs are executed by workers of the queues scheduled and backfill.")
     return _worker
 
 
 def drain() -> None:
-    """Called when the process has been asked to end."""
+    """Stop taking runs, since the process was asked to end."""
     if _worker is not None:
         _worker.drain()
 
 
 def stop() -> None:
-    """Called when the process ends."""
+    """Close the worker, since the process ends."""
     if _worker is not None:
         _worker.close()
