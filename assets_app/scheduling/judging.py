@@ -248,7 +248,7 @@ def _partitions_upstream_of(
 
 
 def _postpone(entry: Outbox, error: Exception, now: datetime) -> None:
-    """Postpone an entry that cannot even be read: no schedule is at fault."""
+    """Put off an entry that cannot even be read: no schedule is at fault."""
     log.error(
         "an entry of the outbox could not be read", extra={"entry": str(entry)}, exc_info=error
     )
