@@ -259,7 +259,7 @@ def _entries_naming(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:
 
 def _store_dependencies(producers: list[dict[str, Any]], external: list[dict[str, Any]]) -> None:
     """Store the edges into the declared assets, and delete edges that are no longer declared. An
-    external asset has no edges.
+    external asset has no upstream edges.
     """
     downstream = [outlet["name"] for outlet in _outlets(producers)]
     upstream = {name for entry in producers for name in _upstream_names(entry)}

@@ -1,4 +1,4 @@
-"""Texts of user code, made fit for the database, which would otherwise refuse the whole row."""
+"""Texts of user code, made fit for the database, which would otherwise refuse the whole text."""
 
 from typing import Any
 
