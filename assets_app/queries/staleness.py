@@ -2,7 +2,8 @@
 
 Staleness is derived from versions, never marked: the attempt that materialized a partition recorded
 the versions of the inputs (AttemptInput), and the partition is stale while one of these inputs has
-a higher version now. An upstream partition that was missing at that time makes no partition stale.
+a higher version now. An upstream partition that was missing at that time does not make the
+partition stale.
 """
 
 from collections.abc import Iterator, Sequence

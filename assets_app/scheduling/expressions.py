@@ -62,8 +62,8 @@ def ways(expression: Mapping[str, Any], of_leaf: Callable[[Leaf], set[Way]]) -> 
     combined_ways = {Way(Tick.NO_TIME, News.NO_ASSET)}
     for right_ways in operand_ways:
         combined_ways = {
-            Way(max(left.tick, right.tick), max(left.news, right.news))
-            for left in combined_ways
-            for right in right_ways
+            Way(max(left_way.tick, right_way.tick), max(left_way.news, right_way.news))
+            for left_way in combined_ways
+            for right_way in right_ways
         }
     return combined_ways

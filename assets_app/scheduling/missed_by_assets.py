@@ -138,12 +138,16 @@ def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
     )
 
 
-def _ticked(asset: Asset, terms: TickTerms, schedule: Schedule) -> slicewise.PartitionSet | None:
+def _ticked(
+    asset: Asset, schedule_times: TickTerms, schedule: Schedule
+) -> slicewise.PartitionSet | None:
     """Return the windows that ticks during the pause were about; None without windows."""
     definition = asset.definition
     if definition is None or definition.time_dimension is None:
         return None
-    return terms.ended_since(definition, schedule.handled_before_pause or schedule.handled_until)
+    return schedule_times.ended_since(
+        definition, schedule.handled_before_pause or schedule.handled_until
+    )
 
 
 def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime) -> list[Made]:
