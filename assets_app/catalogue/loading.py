@@ -1,4 +1,4 @@
-"""The loader process: imports the files of a bundle, and reports the declarations.
+"""The call of the loader process, which imports the files of a bundle and reports declarations.
 
 No server process imports user code.
 """

@@ -164,7 +164,9 @@ def _retry_now(producer_ids: Sequence[int], now: datetime) -> None:
 
 
 def _locked_rows(producers: Sequence[Producer]) -> dict[int, Schedule]:
-    """Lock the schedules until the transaction ends, since ticks and people change the rows too."""
+    """Return the schedules of the producers by producer id, locked until the transaction ends,
+    since ticks and people change the rows too.
+    """
     rows = Schedule.objects.select_for_update(of=("self",)).select_related("group")
     return {row.producer_id: row for row in rows.filter(producer__in=producers).order_by("pk")}
 

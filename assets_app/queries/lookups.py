@@ -27,7 +27,9 @@ def asset_named(name: str) -> Asset:
 
 
 def no_asset_sentence(name: object) -> str:
-    """Say that there is no asset of this name, and which declared one is spelled alike."""
+    """Return the sentence that no asset has this name, with a declared name that is spelled
+    alike.
+    """
     sentence = f"There is no asset {name!r}."
     if not isinstance(name, str) or len(name) > NAME_LIMIT:
         return sentence

@@ -79,7 +79,7 @@ class Standing:
 
 
 def standings(assets: Sequence[Asset]) -> list[Standing]:
-    """Return the status of each of the assets: four statements for all of them."""
+    """Return the status of each of the assets: at most five statements for all of them."""
     now = datetime.now(UTC)
     counts, strips = StateCounts(assets), _strips(assets)
     asset_times = _asset_times(assets)

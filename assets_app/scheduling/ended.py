@@ -1,6 +1,4 @@
-"""The partitions that end with a tick, computed once for all schedules with equal input, of
-thousands.
-"""
+"""Partitions that end with a tick, computed once for all alike of thousands of schedules."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -66,14 +64,14 @@ class EndedPartitions:
     def of(
         self, tick_input: Terms, definition: slicewise.PartitionDefinition | None
     ) -> Ended | None:
-        """Return the windows that ended by the ticks of the terms; None before the first tick."""
+        """Return the last tick and the partitions that it is about; None before the first tick."""
         if tick_input not in self._known:
             self._known[tick_input] = _ended(tick_input, definition, self._now)
         return self._known[tick_input]
 
 
 def rule_text(schedule_rule: Mapping[str, Any]) -> str:
-    """Return the text by which terms name a schedule by time."""
+    """Return the text of a schedule by time, by which `Terms` are compared."""
     return json.dumps(schedule_rule, sort_keys=True)
 
 
@@ -103,7 +101,7 @@ def _ended(
     return Ended(
         at=tick_at,
         until=until,
-        # A tick that left windows for later ticks again at once.
+        # A tick that queued only the first windows is followed by the next tick at once.
         next_at=tick_at if until < tick_at else tick_rule.next_after(tick_at),
         count=max(1, tick_rule.count(tick_input.since, tick_at)),
         due=list(partition_rows(definition, wanted)),

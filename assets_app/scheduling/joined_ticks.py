@@ -22,7 +22,8 @@ from assets_app.scheduling.slices import SlicesLocked, mark_due_later, refuse_lo
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
 from slicewise.rows import PartitionRow, partition_rows
 
-# Other schedules tick at the next beat: so many take two seconds, for which other work waits.
+# The other schedules tick at the next beat: a tick of so many takes two seconds, for which other
+# work waits.
 _BATCH_SIZE = 100
 
 

@@ -11,7 +11,7 @@ from slicewise.rows import PartitionRow
 def terms_of(
     schedule: Schedule, asset: Asset, trigger: Trigger, *, tick_id: int | None = None
 ) -> RunTerms:
-    """Return the terms that all scheduled runs of an asset share."""
+    """Return the run terms that all scheduled runs of an asset share."""
     version = version_in_force(schedule)
     return RunTerms(
         asset=asset,

@@ -119,7 +119,8 @@ class Progress:
 
 
 def progress_of(asset: Asset, now: datetime) -> list[Progress]:
-    """Return the newest partitions under way and not due yet, newest first: three statements.
+    """Return the newest partitions under way and not due yet, newest first: three statements, or
+    five where the schedule joins times.
 
     A partition is under way where an input was materialized by anything but an ended backfill, or
     where a tick makes the partition due. The result is empty for schedules without such progress:
