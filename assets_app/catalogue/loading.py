@@ -1,4 +1,4 @@
-"""Hands a bundle to the loader process, and reads what it declares.
+"""The call of the loader process, which imports the files of a bundle and reports declarations.
 
 No server process imports user code.
 """
@@ -26,22 +26,22 @@ from slicewise.runner.processes import die_with_parent, kill_group
 
 log = logging.getLogger(__name__)
 
-# What a definition file may need to be imported, and nothing that the server keeps to itself.
+# Variables that the import of a definition file may need, and none that the server keeps to itself.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _MEMORY_LIMIT_BYTES = 4 * 1024**3
 _FILE_LIMIT_BYTES = 64 * 1024**2
 _REPORT_LIMIT_BYTES = 256 * 1024**2
-_LAST_WORDS_BYTES = 2000
+_ERROR_TAIL_BYTES = 2000
 _NOBODY = 65534
 
 
 class BundleNotLoaded(Exception):
-    """The bundle as a whole could not be read or loaded; the sentence says why."""
+    """The bundle as a whole could not be read or loaded; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedBundle:
-    """A snapshot of a folder and what its files declare."""
+    """A snapshot of a folder, and the declarations of its files."""
 
     digest: str
     archive: bytes
@@ -51,12 +51,14 @@ class LoadedBundle:
 def user_code_environment() -> dict[str, str]:
     """Return the environment of user code: an allow-list, with the names that the settings add."""
     names = (*PASSED_ON, *settings.RUNNER_ENV)
-    kept = {name: os.environ[name] for name in names if name in os.environ}
-    return {**kept, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    variables = {name: os.environ[name] for name in names if name in os.environ}
+    return {**variables, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def snapshot(folder: Path) -> tuple[str, bytes]:
-    """Return digest and archive of the folder; BundleNotLoaded if it is missing or too large."""
+    """Return digest and archive of the folder; raise BundleNotLoaded if it is missing or too
+    large.
+    """
     try:
         return bundles.archive(folder, limit=settings.BUNDLE_LIMIT_BYTES)
     except (OSError, ValueError) as error:
@@ -64,29 +66,30 @@ def snapshot(folder: Path) -> tuple[str, bytes]:
 
 
 def load(digest: str, archive: bytes) -> LoadedBundle:
-    """Unpack the snapshot and have the loader import it, under limits of time and memory.
+    """Unpack the snapshot and have the loader import the files, under limits of time and memory.
 
-    Raises BundleNotLoaded when the loader says nothing useful: it ran out of time or memory, or
-    the code ended the process.
+    Raise BundleNotLoaded when the loader gives no usable report: time or memory ran out, or the
+    code ended the process.
     """
     with tempfile.TemporaryDirectory(prefix="slicewise-load-") as scratch:
         folder = Path(scratch) / "bundle"
         bundles.unpack(archive, folder)
         report = Path(scratch) / "report.json"
         report.touch(mode=0o600)
-        demotion = _demotion()
-        if demotion is not None:
+        uid = _loader_user()
+        if uid is not None:
             _open_to_all(Path(scratch))
-        _run_loader(folder, report, user_code_environment(), demotion)
+        _run_loader(folder, report, user_code_environment(), uid)
         return LoadedBundle(digest, archive, _read(report))
 
 
 def _run_loader(
     folder: Path, report: Path, environment: Mapping[str, str], uid: int | None
 ) -> None:
-    # Its errors go to a file, which its own limit bounds: a pipe would fill this process's memory,
-    # and be read for as long as anything that the files have started lives.
-    with report.open("wb") as sink, report.with_name("stderr").open("wb+") as said:
+    # The errors of the loader go to a file, which the size limit of the process bounds: a pipe
+    # would fill the memory of the server, and be read for as long as any process lives that the
+    # files have started.
+    with report.open("wb") as sink, report.with_name("stderr").open("wb+") as error_file:
         command = [sys.executable, "-m", "slicewise.loader", str(folder)]
         process = subprocess.Popen(
             [*command, "--report-fd", str(sink.fileno()), *_limit_arguments()],
@@ -94,7 +97,7 @@ def _run_loader(
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=error_file,
             pass_fds=(sink.fileno(),),
             start_new_session=True,
             preexec_fn=_limits(),
@@ -102,7 +105,7 @@ def _run_loader(
             group=uid,
             extra_groups=[] if uid is not None else None,
         )
-        status = _end_of(process)
+        status = _wait_for(process)
         if status is None:
             limit = settings.LOADER_TIMEOUT_SECONDS
             raise BundleNotLoaded(
@@ -110,7 +113,7 @@ def _run_loader(
             )
         if status != 0:
             raise BundleNotLoaded(
-                f"The loader ended with status {status}. {_last_words(said)}".strip()
+                f"The loader ended with status {status}. {_error_tail(error_file)}".strip()
             )
 
 
@@ -121,9 +124,10 @@ def _limit_arguments() -> list[str]:
     ]
 
 
-def _end_of(process: "subprocess.Popen[bytes]") -> int | None:
-    """The loader's status once it has ended, None if it took too long; what its files have started
-    in its process group ends with it.
+def _wait_for(process: "subprocess.Popen[bytes]") -> int | None:
+    """Return the status of the loader once it has ended, None if the time ran out.
+
+    Processes that the files have started in the process group of the loader end with it.
     """
     watch = os.pidfd_open(process.pid)
     try:
@@ -132,16 +136,17 @@ def _end_of(process: "subprocess.Popen[bytes]") -> int | None:
         in_time = end.poll(settings.LOADER_TIMEOUT_SECONDS * 1000)
     finally:
         os.close(watch)
-        # Before it is waited for: until then the group's number cannot be another's.
+        # Killed before the wait: until then the number of the group cannot belong to another
+        # process.
         kill_group(process.pid)
         status = process.wait()
     return status if in_time else None
 
 
-def _last_words(said: BinaryIO) -> str:
-    size = said.seek(0, os.SEEK_END)
-    said.seek(max(size - _LAST_WORDS_BYTES, 0))
-    return storable(said.read().decode(errors="replace")).strip()
+def _error_tail(error_file: BinaryIO) -> str:
+    size = error_file.seek(0, os.SEEK_END)
+    error_file.seek(max(size - _ERROR_TAIL_BYTES, 0))
+    return storable(error_file.read().decode(errors="replace")).strip()
 
 
 def _read(report: Path) -> dict[str, Any]:
@@ -168,10 +173,11 @@ def _limits() -> Callable[[], None]:
     return set_limits
 
 
-def _demotion() -> int | None:
-    """The user to load as: as root another one, since limits of a process do not bind root.
+def _loader_user() -> int | None:
+    """Return the user to load as: for root another user, since limits of a process do not bind
+    root.
 
-    None for ordinary users, and where the interpreter lies in a folder that is root's alone.
+    None for ordinary users, and where the interpreter lies in a folder of root alone.
     """
     if os.geteuid() != 0:
         return None
@@ -180,10 +186,17 @@ def _demotion() -> int | None:
 
 @cache
 def is_python_open_to_all() -> bool:
-    """Tell whether every user may pass to this Python and to the SDK; log once where not."""
-    needed = (sys.executable, os.path.realpath(sys.executable), os.__file__, bundles.__file__)
+    """Tell whether every user can reach this Python and the SDK; log once where not."""
+    required_files = (
+        sys.executable,
+        os.path.realpath(sys.executable),
+        os.__file__,
+        bundles.__file__,
+    )
     readable = all(
-        parent.stat().st_mode & 0o001 for path in needed for parent in Path(path).absolute().parents
+        parent.stat().st_mode & 0o001
+        for path in required_files
+        for parent in Path(path).absolute().parents
     )
     if not readable:
         log.warning(

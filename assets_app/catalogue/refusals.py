@@ -1,9 +1,10 @@
-"""Declarations that this server cannot put in force, by its settings or by its other bundles.
+"""Refusals: declarations that this server cannot put in force, by its settings or other bundles.
 
-What no server acts on is refused by the SDK itself, so that `slicewise definitions check` says it.
+Declarations that no server acts on are refused by the SDK itself, so that `slicewise definitions
+check` reports the refusal.
 
-Each refusal is told like an error that kept a file from being loaded, and is of one asset only: its
-last good version stays in force, and what else the file declares is put in force.
+Each refusal is reported like an error that kept a file from being loaded, and concerns one asset:
+the last good version of the asset stays in force, and the rest of the file is put in force.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from slicewise.schedules import cycle_from, schedule_names
 Declared = dict[str, Any]
 
 OTHERS = "others"
-"""In an error, if it was one by what other bundles declare: which versions of them that was."""
+"""In an error caused by other bundles: the digest of the versions of these bundles."""
 
 _NO_MASTER = (
     'engine="submit" needs a Spark master, and this server has none; its setting SPARK_MASTER'
@@ -29,24 +30,27 @@ _NO_MASTER = (
 
 def refusals(bundle_id: int, declared: Declared) -> list[dict[str, Any]]:
     """Return file errors for declarations that servers refuse, one for each producer or asset."""
-    cycles, taken = _cycles(bundle_id, declared["producers"]), _taken_names(bundle_id, declared)
+    cycles, name_clashes = (
+        _cycles(bundle_id, declared["producers"]),
+        _taken_names(bundle_id, declared),
+    )
     reasons = {
         **cycles,
         **{entry["name"]: reason for entry, reason in _not_acted_on(declared)},
-        **taken,
+        **name_clashes,
     }
-    others = _others_in_force(bundle_id) if cycles or taken else ""
+    others_digest = _others_in_force(bundle_id) if cycles or name_clashes else ""
     return [
         error(entry, f"asset {entry['name']!r}: {reasons[entry['name']]}")
-        | ({OTHERS: others} if entry["name"] in {**cycles, **taken} else {})
+        | ({OTHERS: others_digest} if entry["name"] in {**cycles, **name_clashes} else {})
         for entry in [*declared["producers"], *declared["assets"]]
         if entry["name"] in reasons
     ]
 
 
 def is_outdated(bundle_id: int, errors: Iterable[dict[str, Any]]) -> bool:
-    """Return whether a refusal was for a setting that exists now, or for other bundles that have
-    changed since.
+    """Return whether a refusal was for a setting that has changed since, or for other bundles that
+    have changed since.
     """
     errors = list(errors)
     messages = [entry["message"] for entry in errors]
@@ -54,12 +58,12 @@ def is_outdated(bundle_id: int, errors: Iterable[dict[str, Any]]) -> bool:
         return True
     if any(_was_over_another_limit(message) for message in messages):
         return True
-    for_others = {one[OTHERS] for one in errors if OTHERS in one}
+    for_others = {refusal[OTHERS] for refusal in errors if OTHERS in refusal}
     return bool(for_others) and for_others != {_others_in_force(bundle_id)}
 
 
 def _was_over_another_limit(message: str) -> bool:
-    """Tell whether a definition was too large for a limit that is another one now."""
+    """Tell whether a definition was too large for a limit that has changed since."""
     for name in Limits._fields:
         setting = name.upper()
         if f"(setting {setting} of the server)" in message:
@@ -68,10 +72,10 @@ def _was_over_another_limit(message: str) -> bool:
 
 
 def _others_in_force(bundle_id: int) -> str:
-    """The versions of the other bundles, in short."""
+    """Return a digest of the versions of the other bundles."""
     rows = Bundle.objects.exclude(pk=bundle_id).order_by("name")
-    found = list(rows.values_list("name", "current_version__digest"))
-    return sha256(repr(found).encode()).hexdigest()
+    versions = list(rows.values_list("name", "current_version__digest"))
+    return sha256(repr(versions).encode()).hexdigest()
 
 
 def error(entry: Declared, message: str) -> dict[str, Any]:
@@ -99,61 +103,66 @@ def scheduling_names(schedule: dict[str, Any] | None) -> list[str]:
 
 
 def _taken_names(bundle_id: int, declared: Declared) -> dict[str, str]:
-    """Whose name another bundle has: there is one namespace for all (AIP-75)."""
+    """Return the reasons to refuse entries with a name that another bundle has: one namespace holds
+    all names (AIP-75).
+    """
     entries = {
         name: entry
         for entry in [*declared["producers"], *declared["assets"]]
         for name in {*names_of(entry), entry["name"]}
     }
-    others = Asset.objects.filter(active=True).exclude(bundle=bundle_id)
-    others = others.select_related("bundle", "producer__current_version")
-    found = {}
-    for other in others.filter(name__in=entries):
-        found[entries[other.name]["name"]] = (
-            f"the name {other.name!r} is taken by an asset of bundle {other.bundle.name}"
-            f"{_place(other)}; give one of them another"
+    other_assets = Asset.objects.filter(active=True).exclude(bundle=bundle_id)
+    other_assets = other_assets.select_related("bundle", "producer__current_version")
+    reasons = {}
+    for clashing in other_assets.filter(name__in=entries):
+        reasons[entries[clashing.name]["name"]] = (
+            f"the name {clashing.name!r} is taken by an asset of bundle {clashing.bundle.name}"
+            f"{_location(clashing)}; give one of them another"
         )
     functions = Producer.objects.filter(name__in=entries, assets__active=True)
     functions = functions.exclude(bundle=bundle_id).select_related("bundle", "current_version")
     for function in functions.distinct():
-        found.setdefault(
+        reasons.setdefault(
             entries[function.name]["name"],
             f"the name {function.name!r} is taken by a function of bundle {function.bundle.name}"
-            f"{_place_of(function.current_version)}; give one of them another",
+            f"{_location_of(function.current_version)}; give one of them another",
         )
-    return found
+    return reasons
 
 
-def _place(asset: Asset) -> str:
-    return _place_of(asset.producer.current_version if asset.producer else None)
+def _location(asset: Asset) -> str:
+    return _location_of(asset.producer.current_version if asset.producer else None)
 
 
-def _place_of(version: ProducerVersion | None) -> str:
+def _location_of(version: ProducerVersion | None) -> str:
     return f" ({version.file}:{version.definition['line']})" if version else ""
 
 
 def _not_acted_on(declared: Declared) -> Iterator[tuple[Declared, str]]:
+    """Yield the producers whose options this server cannot follow, each with the reason."""
     for entry in declared["producers"]:
         if entry.get("engine") == "submit" and not settings.SPARK_MASTER:
             yield entry, _NO_MASTER
 
 
 def _cycles(bundle_id: int, producers: Iterable[Declared]) -> dict[str, str]:
-    """Schedules that wait for themselves by way of other bundles; the loader sees one bundle."""
-    own = {
+    """Return the reasons to refuse producers whose schedule waits for itself by way of other
+    bundles; the loader sees one bundle.
+    """
+    own_upstreams = {
         name: scheduling_names(entry["schedule"]) for entry in producers for name in names_of(entry)
     }
-    if {name for names in own.values() for name in names} <= own.keys():
+    if {name for names in own_upstreams.values() for name in names} <= own_upstreams.keys():
         return {}
-    others = Asset.objects.filter(active=True).exclude(bundle=bundle_id)
-    rows = others.exclude(schedule=None).values_list("name", "schedule")
-    after = {**{name: scheduling_names(schedule) for name, schedule in rows}, **own}
-    found = {}
+    other_assets = Asset.objects.filter(active=True).exclude(bundle=bundle_id)
+    rows = other_assets.exclude(schedule=None).values_list("name", "schedule")
+    after = {**{name: scheduling_names(schedule) for name, schedule in rows}, **own_upstreams}
+    reasons = {}
     for entry in producers:
         cycle = next(filter(None, (cycle_from(name, after) for name in names_of(entry))), None)
         if cycle is not None:
-            found[entry["name"]] = (
+            reasons[entry["name"]] = (
                 f"its schedule waits for itself, by way of another bundle: {' -> '.join(cycle)};"
                 " one of these follows a time, or none"
             )
-    return found
+    return reasons

@@ -1,4 +1,4 @@
-"""Keeps the catalogue in step with what the bundles declare."""
+"""Services that keep the catalogue in step with the declarations of the bundles."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ _REFUSED_SECONDS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
-    """What one look at a bundle found: ``errors`` per broken file, or one for the folder as a
-    whole, and the names of the assets that these ``kept`` at their last good version.
+    """The result of one sync of a bundle: ``errors`` per broken file, or one for the folder as a
+    whole, and the names of the assets that the errors ``kept`` at the last good version.
     """
 
     bundle: Bundle
@@ -43,35 +43,36 @@ class SyncReport:
 
 
 def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
-    """Look at every configured bundle without anybody asking; those that did not change cost one
-    digest each.
+    """Sync every configured bundle without a request by a person; unchanged bundles cost one digest
+    each.
 
-    One at a time, others return at once: loading may take long, and is not to fill the threads
-    that everything else waits for. What was refused is loaded again when it has changed, or after
-    ten minutes.
+    One call syncs at a time, others return at once: loading may take long, and must not fill the
+    threads that all other work waits for. A refused bundle is loaded again when its files have
+    changed, or after ten minutes.
     """
     reports = []
-    with _alone() as is_alone:
-        if not is_alone:
+    with _try_lock() as has_lock:
+        if not has_lock:
             return []
         if bundles is None:
             retire_bundles(settings.BUNDLES)
         for name, path in (settings.BUNDLES if bundles is None else bundles).items():
             try:
                 reports.append(sync_bundle(name, path, hold_off=True))
-            except Exception:  # whatever is wrong with one keeps no other waiting
+            except Exception:  # an error of one bundle keeps no other waiting
                 log.exception("bundle not synced", extra={"bundle": name})
     return reports
 
 
 def retire_bundles(configured: Collection[str]) -> None:
-    """Put all declarations of bundles out of force that the settings no longer name. A bundle that
+    """Put all declarations of bundles that the settings no longer name out of force. A bundle that
     the settings name again is loaded anew.
 
-    If the settings name no bundle at all, the setting is more likely missing, and nothing is done.
+    If the settings name no bundle at all, the setting is more likely missing, and no bundle is
+    retired.
     """
-    gone = Bundle.objects.exclude(name__in=configured).exclude(current_version=None)
-    for bundle in gone if configured else ():
+    unnamed_bundles = Bundle.objects.exclude(name__in=configured).exclude(current_version=None)
+    for bundle in unnamed_bundles if configured else ():
         with transaction.atomic():
             retired = Bundle.objects.select_for_update().get(pk=bundle.pk)
             retired.assets.filter(active=True).update(active=False)
@@ -87,12 +88,12 @@ def retire_bundles(configured: Collection[str]) -> None:
 def sync_bundle(
     name: str, path: Path, *, user: User | None = None, hold_off: bool = False
 ) -> SyncReport:
-    """Load the folder if it changed and put what it declares in force.
+    """Load the folder if it changed, and put its declarations in force.
 
-    A file that cannot be loaded leaves the last good version of its assets in force; its
-    traceback is kept with the bundle version. A folder that cannot be read at all changes
-    nothing but the bundle's error. With ``hold_off`` the same files are not loaded again for some
-    minutes after they were refused as a whole.
+    A file that cannot be loaded leaves the last good version of its assets in force; the traceback
+    is kept with the bundle version. A folder that cannot be read at all changes only the error of
+    the bundle. With ``hold_off`` the same files are not loaded again for some minutes after the
+    folder was refused as a whole.
     """
     if user is not None:
         policy.require(user, policy.Action.SYNC)
@@ -118,12 +119,12 @@ def sync_bundle(
 
 
 def _is_settled(bundle: Bundle, current: BundleVersion) -> bool:
-    """Whether the same files would be told the same."""
+    """Return whether a load of the same files would have the same result."""
     return not bundle.error and not is_outdated(bundle.pk, current.import_errors)
 
 
 def _load_unless_refused(digest: str, archive: bytes) -> LoadedBundle:
-    # The cache may lose it, or be away: then the files are loaded once more.
+    # The cache may lose the refusal, or be away: then the files are loaded once more.
     name = f"bundle-refused-{digest}"
     refused = None
     with _cache_may_be_away():
@@ -143,7 +144,7 @@ def _cache_may_be_away() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        from redis.exceptions import RedisError  # which a command has no other use for
+        from redis.exceptions import RedisError  # commands have no other use for redis
 
         if not isinstance(error, RedisError | OSError):
             raise
@@ -151,32 +152,36 @@ def _cache_may_be_away() -> Iterator[None]:
 
 
 @contextmanager
-def _alone() -> Iterator[bool]:
-    """Whether nobody else holds the lock; of the connection, not of a transaction, which would
-    stay open as long as the files load.
+def _try_lock() -> Iterator[bool]:
+    """Yield whether this process has got the lock for syncs.
+
+    The lock belongs to the connection, not to a transaction, which would stay open as long as the
+    files load.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [SYNC_LOCK])
-        is_alone = bool(cursor.fetchone()[0])
+        has_lock = bool(cursor.fetchone()[0])
     try:
-        yield is_alone
+        yield has_lock
     finally:
-        if is_alone:
+        if has_lock:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [SYNC_LOCK])
 
 
 def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
-    """Stop or resume scheduled writes of the asset, and of those that are made together with it.
+    """Stop or resume scheduled writes of the asset, and of the assets that are made together with
+    it.
 
     Requests by people are not held back.
     """
     policy.require(user, policy.Action.PAUSE)
     with transaction.atomic():
         together = Q(producer=asset.producer_id) if asset.producer_id else Q(pk=asset.pk)
-        # Twice is once: unpausing what is not paused would pass over what waits for the next tick.
-        others = Asset.objects.filter(Q(pk=asset.pk) | together).filter(paused=not paused)
-        if others.update(paused=paused):
+        # A second call changes nothing: to unpause an asset that is not paused would pass over
+        # partitions that wait for the next tick.
+        changing_assets = Asset.objects.filter(Q(pk=asset.pk) | together).filter(paused=not paused)
+        if changing_assets.update(paused=paused):
             pause_schedule(asset, paused=paused, now=database_now())
             audit.record(user, "pause" if paused else "unpause", "asset", asset.name)
     asset.paused = paused
@@ -184,15 +189,18 @@ def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:
 
 
 def _in_force(bundle: Bundle) -> BundleVersion | None:
-    """The bundle's version in force, without its archive, which nobody reads here."""
+    """Return the version in force of a bundle, without the archive, which no caller reads."""
     if bundle.current_version_id is None:
         return None
     return BundleVersion.objects.defer("archive").get(pk=bundle.current_version_id)
 
 
 def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> SyncReport:
-    found = version.import_errors if version else []
-    errors = [{name: said for name, said in one.items() if name != OTHERS} for one in found]
+    import_errors = version.import_errors if version else []
+    errors = [
+        {name: value for name, value in import_error.items() if name != OTHERS}
+        for import_error in import_errors
+    ]
     if bundle.error:
         errors.insert(0, {"path": "", "message": bundle.error, "traceback": "", "line": None})
     return SyncReport(
@@ -201,7 +209,7 @@ def _report(bundle: Bundle, version: BundleVersion | None, *, changed: bool) -> 
         changed=changed,
         assets=bundle.assets.filter(active=True).count(),
         errors=errors,
-        kept=_kept(bundle, found),
+        kept=_kept(bundle, import_errors),
     )
 
 

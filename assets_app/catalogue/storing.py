@@ -1,4 +1,4 @@
-"""Writes what the loader reported into the catalogue, set by set."""
+"""Storage of the report of the loader in the catalogue, set by set."""
 
 import hashlib
 import json
@@ -29,9 +29,9 @@ _ASSET_COLUMNS = (
 )
 
 
-_AT_ONCE = 1_000
+_BATCH_SIZE = 1_000
 
-# Of thousands, Django's own bulk_update takes several seconds.
+# For thousands of rows, Django's own bulk_update takes several seconds.
 _IN_FORCE = """
 UPDATE assets_app_producer AS producer SET current_version_id = fresh.version_id
 FROM unnest(%s::bigint[], %s::bigint[]) AS fresh(producer_id, version_id)
@@ -46,22 +46,25 @@ FROM STDIN
 
 
 def store(bundle: Bundle, loaded: LoadedBundle) -> BundleVersion:
-    """Make the loaded snapshot the bundle's version in force; in a transaction of the caller's."""
+    """Store the loaded snapshot as the version in force of the bundle; call in a transaction."""
     declared = loaded.declared
-    refused = refusals(bundle.pk, declared)
+    refusal_errors = refusals(bundle.pk, declared)
     version, _ = BundleVersion.objects.update_or_create(
         bundle=bundle,
         digest=loaded.digest,
-        defaults={"archive": loaded.archive, "import_errors": [*declared["errors"], *refused]},
+        defaults={
+            "archive": loaded.archive,
+            "import_errors": [*declared["errors"], *refusal_errors],
+        },
     )
-    names = {entry["asset"] for entry in refused}
+    names = {entry["asset"] for entry in refusal_errors}
     producers = [entry for entry in declared["producers"] if entry["name"] not in names]
     external = [entry for entry in declared["assets"] if entry["name"] not in names]
     versions = _store_producers(bundle, version, producers)
-    new = _store_assets(bundle, producers, external, versions)
+    new_names = _store_assets(bundle, producers, external, versions)
     _deactivate_undeclared(bundle, declared, {entry["path"] for entry in declared["errors"]})
-    _store_dependencies([*producers, *_waiting_for(new, bundle)], external)
-    # At the end: as long as their rows are locked, no schedule ticks.
+    _store_dependencies([*producers, *_entries_naming(new_names, bundle)], external)
+    # At the end: as long as the rows of schedules are locked, no schedule ticks.
     store_schedules(versions.values(), now=database_now())
     stop_schedules(bundle)
     Bundle.objects.filter(pk=bundle.pk).update(
@@ -104,8 +107,8 @@ def _store_producers(
 
 
 def _copy_versions(fresh: Sequence[ProducerVersion]) -> None:
-    """Write them and give them their ids. Thousands of definitions as parameters of a statement
-    would take longer to quote than all else.
+    """Write the versions and set their ids. Thousands of definitions as parameters of a statement
+    would take longer to quote than all other work.
     """
     with connection.cursor() as cursor:
         cursor.execute(_RESERVE, [ProducerVersion._meta.db_table, len(fresh)])
@@ -121,8 +124,8 @@ def _copy_versions(fresh: Sequence[ProducerVersion]) -> None:
 def _changed_version(
     producer: Producer, entry: dict[str, Any], version: BundleVersion
 ) -> ProducerVersion | None:
-    """A new version where anything that can change what a run does has changed: any file of the
-    bundle can.
+    """Return a new version of the producer, or None where nothing has changed that its runs depend
+    on: a run depends on every file of the bundle.
     """
     definition = {key: value for key, value in entry.items() if key != "source"}
     digest = hashlib.sha256(
@@ -147,32 +150,39 @@ def _store_assets(
     external: list[dict[str, Any]],
     versions: dict[str, Producer],
 ) -> set[str]:
-    """Returns the names that no bundle had declared before."""
-    rules = _Rules()
+    """Store the declared assets; return the names that no bundle had declared before."""
+    definition_rows = _DefinitionRows()
     rows = [
-        _asset(bundle, outlet | {"file": entry["file"]}, entry, versions[entry["name"]], rules)
+        _asset(
+            bundle,
+            outlet | {"file": entry["file"]},
+            entry,
+            versions[entry["name"]],
+            definition_rows,
+        )
         for entry in producers
         for outlet in entry["outlets"]
     ]
-    rows += [_asset(bundle, entry, {}, None, rules) for entry in external]
+    rows += [_asset(bundle, entry, {}, None, definition_rows) for entry in external]
     names = [row.name for row in rows]
     stored = Asset.objects.filter(name__in=names).values_list("name", *_ASSET_COLUMNS)
-    known = {name: facts for name, *facts in stored}
+    stored_facts = {name: facts for name, *facts in stored}
     for row, entry in zip(rows, [*_entry_per_outlet(producers), *external], strict=True):
-        # `paused=` in the file is where an asset begins; afterwards people decide on its page.
-        row.paused = bool(entry.get("paused")) and row.name not in known
+        # `paused=` in the file is the initial state of an asset; afterwards people decide on the
+        # page of the asset.
+        row.paused = bool(entry.get("paused")) and row.name not in stored_facts
     Asset.objects.bulk_create(
-        [row for row in rows if known.get(row.name) != _facts_of(row)],
+        [row for row in rows if stored_facts.get(row.name) != _facts_of(row)],
         update_conflicts=True,
         unique_fields=["name"],
         update_fields=[name.removesuffix("_id") for name in _ASSET_COLUMNS],
-        batch_size=_AT_ONCE,
+        batch_size=_BATCH_SIZE,
     )
-    return {*names} - known.keys()
+    return {*names} - stored_facts.keys()
 
 
 def _facts_of(asset: Asset) -> list[Any]:
-    """What a file says of an asset, as the database holds it."""
+    """Return the declared columns of an asset, as the database holds the values."""
     return [getattr(asset, name) for name in _ASSET_COLUMNS]
 
 
@@ -180,14 +190,16 @@ def _entry_per_outlet(producers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [entry for entry in producers for _ in entry["outlets"]]
 
 
-class _Rules:
-    """Rows of partition definitions: each rule is looked up once, however many assets share it."""
+class _DefinitionRows:
+    """Rows of partition definitions, each looked up once however many assets share it."""
 
     def __init__(self) -> None:
         self._known: dict[str, PartitionDefinition] = {}
 
     def row(self, spec: dict[str, Any] | None) -> PartitionDefinition | None:
-        """The row of a rule, made if it is new; None for none."""
+        """Return the row of a partition definition, created if it is new; None without a
+        definition.
+        """
         if not spec:
             return None
         text = json.dumps(spec, sort_keys=True)
@@ -202,14 +214,14 @@ def _asset(
     outlet: dict[str, Any],
     entry: dict[str, Any],
     producer: Producer | None,
-    rules: _Rules,
+    definition_rows: _DefinitionRows,
 ) -> Asset:
     spec = outlet.get("partition") or entry.get("partition")
     return Asset(
         name=outlet["name"],
         bundle=bundle,
         producer=producer,
-        partition_definition=rules.row(spec),
+        partition_definition=definition_rows.row(spec),
         uri=outlet.get("uri") or "",
         canonical_uri=outlet.get("canonical_uri") or "",
         kind=outlet.get("kind") or "",
@@ -228,26 +240,26 @@ def _asset(
 
 
 def _deactivate_undeclared(bundle: Bundle, declared: dict[str, Any], broken: set[str]) -> None:
-    """Assets that no file declares any more; those of a broken file stay in force."""
+    """Deactivate assets that no file declares any more; assets of a broken file stay in force."""
     names = {entry["name"] for entry in _outlets(declared["producers"])}
     names |= {entry["name"] for entry in declared["assets"]}
-    gone = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
-    gone = gone.exclude(file__in=broken)
-    gone.update(active=False)
+    undeclared_assets = Asset.objects.filter(bundle=bundle, active=True).exclude(name__in=names)
+    undeclared_assets = undeclared_assets.exclude(file__in=broken)
+    undeclared_assets.update(active=False)
 
 
-def _waiting_for(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:
-    """Producers of other bundles that name assets of which there was nothing until now."""
+def _entries_naming(names: set[str], bundle: Bundle) -> list[dict[str, Any]]:
+    """Return the producers of other bundles that name assets which did not exist until now."""
     if not names:
         return []
-    others = Producer.objects.exclude(bundle=bundle).filter(assets__active=True)
-    found = others.values_list("current_version__definition", flat=True)
-    return [entry for entry in found if entry and names & _upstream_names(entry)]
+    other_producers = Producer.objects.exclude(bundle=bundle).filter(assets__active=True)
+    definitions = other_producers.values_list("current_version__definition", flat=True)
+    return [entry for entry in definitions if entry and names & _upstream_names(entry)]
 
 
 def _store_dependencies(producers: list[dict[str, Any]], external: list[dict[str, Any]]) -> None:
-    """The edges into the declared assets, whole: what is not declared any more goes. What something
-    else writes has none.
+    """Store the edges into the declared assets, and delete edges that are no longer declared. An
+    external asset has no upstream edges.
     """
     downstream = [outlet["name"] for outlet in _outlets(producers)]
     upstream = {name for entry in producers for name in _upstream_names(entry)}
@@ -267,15 +279,15 @@ def _store_dependencies(producers: list[dict[str, Any]], external: list[dict[str
         if name in ids
     }
     stored = AssetDependency.objects.filter(downstream__name__in=declared)
-    wrong = []
+    outdated_ids = []
     for edge in stored:
-        same = wanted.get((edge.upstream_id, edge.downstream_id))
-        if same is not None and _meaning(same) == _meaning(edge):
+        wanted_edge = wanted.get((edge.upstream_id, edge.downstream_id))
+        if wanted_edge is not None and _meaning(wanted_edge) == _meaning(edge):
             del wanted[edge.upstream_id, edge.downstream_id]
         else:
-            wrong.append(edge.pk)
-    AssetDependency.objects.filter(pk__in=wrong).delete()
-    AssetDependency.objects.bulk_create(wanted.values(), batch_size=_AT_ONCE)
+            outdated_ids.append(edge.pk)
+    AssetDependency.objects.filter(pk__in=outdated_ids).delete()
+    AssetDependency.objects.bulk_create(wanted.values(), batch_size=_BATCH_SIZE)
 
 
 def _meaning(edge: AssetDependency) -> tuple[bool, bool, Any]:

@@ -1,4 +1,4 @@
-"""Keeps the catalogue in step without anybody asking."""
+"""Celery tasks that keep the catalogue in step with the bundles."""
 
 from celery import shared_task
 
@@ -7,5 +7,5 @@ from assets_app.catalogue import services
 
 @shared_task(name="assets_app.catalogue.tasks.sync_bundles")
 def sync_bundles() -> None:
-    """Look at every configured bundle."""
+    """Sync every configured bundle."""
     services.sync_bundles()

@@ -1,4 +1,4 @@
-"""Makes what user code says fit for the database, which would refuse the whole of it otherwise."""
+"""Texts of user code, made fit for the database, which would otherwise refuse the whole text."""
 
 from typing import Any
 

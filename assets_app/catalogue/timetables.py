@@ -1,4 +1,4 @@
-"""Keeps the schedules of producers in step with what their versions in force say."""
+"""Schedules of producers, kept in step with the versions in force."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,24 +28,24 @@ _COLUMNS = (
     "retry_at",
 )
 _PAUSE = ("paused_at", "unpaused_at", "handled_before_pause")
-_AT_ONCE = 1_000
-# What `Schedule.rule` is to hold, and the whole definition.
+_BATCH_SIZE = 1_000
+# The value for `Schedule.rule`, and the whole definition.
 _Rule = tuple[dict[str, Any] | None, dict[str, Any]]
 
 
-def time_rule(rule: Mapping[str, Any]) -> TimeRule:
+def time_rule(schedule_rule: Mapping[str, Any]) -> TimeRule:
     """Return the ticks of a schedule by time, from the value of `Schedule.rule`."""
     return TimeRule.from_json(
-        rule["schedule"],
-        timezone=rule.get("timezone"),
-        start=rule.get("start"),
-        end=rule.get("end"),
+        schedule_rule["schedule"],
+        timezone=schedule_rule.get("timezone"),
+        start=schedule_rule.get("start"),
+        end=schedule_rule.get("end"),
     )
 
 
-def term_rules(rule: Mapping[str, Any]) -> Mapping[str, TimeRule]:
-    """Return the ticks of each time in a schedule, by `term_text`; none without times."""
-    return _term_rules(json.dumps(rule, sort_keys=True))
+def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeRule]:
+    """Return the ticks of each time in a schedule, by `term_text`; empty without times."""
+    return _term_rules(json.dumps(schedule_rule, sort_keys=True))
 
 
 def term_text(term: Mapping[str, Any]) -> str:
@@ -53,84 +53,99 @@ def term_text(term: Mapping[str, Any]) -> str:
     return json.dumps(term, sort_keys=True)
 
 
-def next_tick(rule: Mapping[str, Any], after: datetime) -> datetime | None:
+def next_tick(schedule_rule: Mapping[str, Any], after: datetime) -> datetime | None:
     """Return the next tick of any time in a schedule; None where there is none."""
-    ticks = (term.next_after(after) for term in term_rules(rule).values())
+    ticks = (term.next_after(after) for term in term_rules(schedule_rule).values())
     return min((tick for tick in ticks if tick is not None), default=None)
 
 
 @lru_cache(maxsize=1024)
 def _term_rules(text: str) -> Mapping[str, TimeRule]:
-    rule = json.loads(text)
+    schedule_rule = json.loads(text)
     return {
         term_text(term): time_rule(
-            {**rule, "schedule": term, "timezone": term.get("timezone") or rule.get("timezone")}
+            {
+                **schedule_rule,
+                "schedule": term,
+                "timezone": term.get("timezone") or schedule_rule.get("timezone"),
+            }
         )
-        for term in time_terms(rule["schedule"])
+        for term in time_terms(schedule_rule["schedule"])
     }
 
 
 def store_schedules(producers: Iterable[Producer], *, now: datetime) -> None:
-    """Bring the schedules of these producers up to date; in a transaction of the caller's.
+    """Bring the schedules of these producers up to date; call in a transaction.
 
-    A new one begins now. A changed one goes on from where the old one was, if that still ticked:
-    nothing that ended meanwhile is lost.
+    A new schedule begins now. A changed schedule goes on from where the old one was, if that one
+    still ticked: no partition that ended meanwhile is lost.
     """
     producers = list(producers)
-    rules = {producer.pk: _rule_of(producer) for producer in producers}
-    producers = _out_of_step(producers, rules)
+    schedule_rules = {producer.pk: _rule_of(producer) for producer in producers}
+    producers = _producers_to_update(producers, schedule_rules)
     rows = _locked_rows(producers)
     failing = [pk for pk, row in rows.items() if row.retry_at is not None]
     before = {pk: _columns(row) for pk, row in rows.items()}
-    rows |= _new_rows([one for one in producers if one.pk not in rows and rules[one.pk][0]], now)
-    # Only now: whoever pauses one of them has done so, or waits for what is locked here.
+    rows |= _new_rows(
+        [
+            producer
+            for producer in producers
+            if producer.pk not in rows and schedule_rules[producer.pk][0]
+        ],
+        now,
+    )
+    # Read only now: a transaction that pauses one of these assets has ended, or waits for the rows
+    # that are locked here.
     paused = _paused_producers(producers)
     for pk, row in rows.items():
-        _change(row, rules[pk][0], is_paused=pk in paused, now=now)
+        _change(row, schedule_rules[pk][0], is_paused=pk in paused, now=now)
     Schedule.objects.bulk_create([row for row in rows.values() if row.pk is None])
     changed = [row for pk, row in rows.items() if pk in before and _columns(row) != before[pk]]
-    Schedule.objects.bulk_update(changed, _COLUMNS, batch_size=_AT_ONCE)
-    _update_groups((row.group, rules[pk][1]) for pk, row in rows.items())
-    _look_again(failing, now)
+    Schedule.objects.bulk_update(changed, _COLUMNS, batch_size=_BATCH_SIZE)
+    _update_groups((row.group, schedule_rules[pk][1]) for pk, row in rows.items())
+    _retry_now(failing, now)
 
 
-def _out_of_step(producers: Sequence[Producer], rules: Mapping[int, _Rule]) -> list[Producer]:
-    """Return those whose schedule is to change: only its row is locked, and the others tick on.
+def _producers_to_update(
+    producers: Sequence[Producer], schedule_rules: Mapping[int, _Rule]
+) -> list[Producer]:
+    """Return the producers whose schedule is to change: only the rows of these schedules are
+    locked, and the other schedules tick on.
 
-    Nobody else changes what is compared here, but for failures and pauses: whatever fails or is
-    paused from now on knows the new version.
+    No other process changes the columns compared here, except for failures and pauses: a schedule
+    that fails or is paused from now on has the new version.
     """
     paused = Exists(Asset.objects.filter(producer=OuterRef("producer"), paused=True))
     fields = ("rule", "retry_at", "paused_at", "group__priority", "group__max_active_runs")
     stored = Schedule.objects.filter(producer__in=producers).values_list(
         "producer", paused, *fields
     )
-    rows = {pk: standing for pk, *standing in stored}
+    rows = {pk: columns for pk, *columns in stored}
     return [
-        one
-        for one in producers
+        producer
+        for producer in producers
         if (
-            _is_out_of_step(rows[one.pk], rules[one.pk])
-            if one.pk in rows
-            else rules[one.pk][0] is not None
+            _is_out_of_step(rows[producer.pk], schedule_rules[producer.pk])
+            if producer.pk in rows
+            else schedule_rules[producer.pk][0] is not None
         )
     ]
 
 
-def _is_out_of_step(standing: Sequence[Any], asked: _Rule) -> bool:
-    is_paused, stored, retry_at, paused_at, *limits = standing
-    rule, definition = asked
+def _is_out_of_step(columns: Sequence[Any], declared: _Rule) -> bool:
+    is_paused, stored, retry_at, paused_at, *limits = columns
+    schedule_rule, definition = declared
     return (
-        stored != rule
+        stored != schedule_rule
         or retry_at is not None
         or (is_paused and paused_at is None)
         or tuple(limits) != _limits_of(definition)
     )
 
 
-def _look_again(producer_ids: Sequence[int], now: datetime) -> None:
-    """Have writes and partitions that were put off with their schedules looked at now: partitions
-    that wait for the end of their window go on waiting.
+def _retry_now(producer_ids: Sequence[int], now: datetime) -> None:
+    """Have writes and partitions that were put off with their schedules examined now. Partitions
+    that wait for the end of a window go on waiting.
     """
     if not producer_ids:
         return
@@ -149,45 +164,54 @@ def _look_again(producer_ids: Sequence[int], now: datetime) -> None:
 
 
 def _locked_rows(producers: Sequence[Producer]) -> dict[int, Schedule]:
-    """As they are to stay until this is written: ticks and people change them, too."""
+    """Return the schedules of the producers by producer id, locked until the transaction ends,
+    since ticks and people change the rows too.
+    """
     rows = Schedule.objects.select_for_update(of=("self",)).select_related("group")
     return {row.producer_id: row for row in rows.filter(producer__in=producers).order_by("pk")}
 
 
-def _change(row: Schedule, rule: dict[str, Any] | None, *, is_paused: bool, now: datetime) -> None:
-    if rule != row.rule:
-        _go_on(row, rule, is_paused=is_paused, now=now)
-        row.rule, row.by_time = rule, rule is not None and is_time(rule["schedule"])
+def _change(
+    row: Schedule, schedule_rule: dict[str, Any] | None, *, is_paused: bool, now: datetime
+) -> None:
+    if schedule_rule != row.rule:
+        _carry_over(row, schedule_rule, is_paused=is_paused, now=now)
+        row.rule, row.by_time = (
+            schedule_rule,
+            schedule_rule is not None and is_time(schedule_rule["schedule"]),
+        )
     if is_paused and row.paused_at is None:
         # The asset was paused before it had a schedule.
         row.paused_at, row.handled_before_pause = now, row.handled_until
     row.next_at = _next_at(row, is_paused=is_paused)
-    # New code may well mend what failed: it is tried at once.
+    # New code may well repair the failure: the schedule is tried at once.
     row.retry_at = None
 
 
-def _go_on(row: Schedule, rule: dict[str, Any] | None, *, is_paused: bool, now: datetime) -> None:
-    """Say from when on what ends is due by a changed rule: from where the old one was."""
-    has_times = rule is not None and bool(time_terms(rule["schedule"]))
+def _carry_over(
+    row: Schedule, schedule_rule: dict[str, Any] | None, *, is_paused: bool, now: datetime
+) -> None:
+    """Set from when on ended partitions are due by a changed rule: from where the old rule was."""
+    has_times = schedule_rule is not None and bool(time_terms(schedule_rule["schedule"]))
     had_times = row.by_time or row.joins_times
     if row.rule is None or (
         has_times and not (had_times and (is_paused or row.next_at is not None))
     ):
-        # Without a tick nothing was handled meanwhile, and nothing that ended is due: there is no
+        # Without a tick no partition was handled meanwhile, and none that ended is due: there is no
         # catch-up.
         row.handled_until = row.began_at = now
     elif row.by_time:
         row.began_at = row.handled_until
-    elif row.joins_times and rule is not None and is_time(rule["schedule"]):
+    elif row.joins_times and schedule_rule is not None and is_time(schedule_rule["schedule"]):
         # One of several times may have ticked less often than the others.
-        before = time_rule(rule).last_until(row.handled_until)
+        before = time_rule(schedule_rule).last_until(row.handled_until)
         row.handled_until = row.began_at if before is None else max(before, row.began_at)
     elif row.joins_times and not has_times:
         row.handled_until = row.began_at
 
 
 def _new_rows(producers: Sequence[Producer], now: datetime) -> dict[int, Schedule]:
-    """Schedules that are not stored yet, each with a group that is."""
+    """Create a run group for each producer; return schedules in these groups, not stored yet."""
     groups = RunGroup.objects.bulk_create(
         RunGroup(kind=GroupKind.SCHEDULE, label=producer.name[:300], queue=Queue.SCHEDULED)
         for producer in producers
@@ -203,7 +227,7 @@ def _columns(row: Schedule) -> list[Any]:
 
 
 def pause_schedule(asset: Asset, *, paused: bool, now: datetime) -> None:
-    """Stop the ticks of what makes the asset, or let them go on from now: no catch-up."""
+    """Stop the ticks of the asset's schedule, or resume ticks from now on: no catch-up."""
     row = Schedule.objects.select_for_update().filter(producer=asset.producer_id).first()
     if row is None:
         return
@@ -231,13 +255,13 @@ def _rule_of(producer: Producer) -> _Rule:
     definition: dict[str, Any] = {} if version is None else version.definition
     if not definition.get("schedule"):
         return None, definition
-    rule = {
+    schedule_rule = {
         "schedule": definition["schedule"],
         "timezone": definition.get("timezone"),
         "start": definition.get("start_date"),
         "end": definition.get("end_date"),
     }
-    return rule, definition
+    return schedule_rule, definition
 
 
 def _paused_producers(producers: Iterable[Producer]) -> set[int]:
@@ -249,11 +273,11 @@ def _limits_of(definition: Mapping[str, Any]) -> tuple[int, int | None]:
     return definition.get("priority") or 0, definition.get("max_active_runs")
 
 
-def _update_groups(asked: Iterable[tuple[RunGroup, Mapping[str, Any]]]) -> None:
+def _update_groups(group_definitions: Iterable[tuple[RunGroup, Mapping[str, Any]]]) -> None:
     changed = []
-    for group, definition in asked:
+    for group, definition in group_definitions:
         wanted = _limits_of(definition)
         if (group.priority, group.max_active_runs) != wanted:
             group.priority, group.max_active_runs = wanted
             changed.append(group)
-    RunGroup.objects.bulk_update(changed, ["priority", "max_active_runs"], batch_size=_AT_ONCE)
+    RunGroup.objects.bulk_update(changed, ["priority", "max_active_runs"], batch_size=_BATCH_SIZE)

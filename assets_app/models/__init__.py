@@ -1,4 +1,4 @@
-"""What is declared, which slices are there, and the runs that make them."""
+"""Models of declarations, partitions, schedules and runs."""
 
 from assets_app.models.catalogue import (
     DISCOVERY,

@@ -1,4 +1,4 @@
-"""What is declared: bundles and their versions, producers, assets, and what depends on what."""
+"""Declarations: bundles and bundle versions, producers, assets, and dependencies between assets."""
 
 from collections.abc import Collection
 from copy import copy
@@ -12,8 +12,8 @@ from slicewise import PartitionAtRuntime
 from slicewise.options import WriteMode
 from slicewise.uris import checked_place
 
-# The identity of the one slice that a run holds which covers no partition: it finds some. It is
-# no partition itself: lists and counts, which go by the identity of the definition, leave it out.
+# The identity of the one row that a run holds which discovers partitions. The row is no partition
+# itself: lists and counts, which go by the identity of the definition, leave it out.
 DISCOVERY = "discovery"
 
 
@@ -25,7 +25,7 @@ class Bundle(models.Model):
     current_version = models.ForeignKey(
         "BundleVersion", null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # What kept the folder as a whole from being loaded, if anything did; a broken file is in its
+    # The error that kept the folder as a whole from being loaded; errors of single files are in the
     # version.
     error = models.TextField(blank=True)
     checked_at = models.DateTimeField(null=True)
@@ -56,7 +56,7 @@ class BundleVersion(models.Model):
 
 
 class Producer(models.Model):
-    """One function that makes one asset, or several."""
+    """One function that materializes one asset, or several."""
 
     name = models.CharField(max_length=250, unique=True)
     bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="producers")
@@ -69,18 +69,18 @@ class Producer(models.Model):
 
     @property
     def outlet_names(self) -> Collection[str]:
-        """Names of the assets that its version in force makes."""
+        """Names of the assets that the version in force materializes."""
         version = self.current_version
         outlets = [] if version is None else version.definition.get("outlets") or []
         return {outlet["name"] for outlet in outlets}
 
 
 class ProducerVersion(models.Model):
-    """A producer as one bundle version declares it; ``definition`` is what the loader reported."""
+    """A producer as one bundle version declares it; ``definition`` is the report of the loader."""
 
     producer = models.ForeignKey(Producer, on_delete=models.CASCADE, related_name="versions")
     bundle_version = models.ForeignKey(BundleVersion, on_delete=models.PROTECT, related_name="+")
-    # Digest of the definition with its source: the same one is not stored twice in a row.
+    # Digest of the definition with its source: an unchanged version is not stored twice in a row.
     digest = models.CharField(max_length=64)
     definition = models.JSONField()
     source = models.TextField()
@@ -95,24 +95,24 @@ class ProducerVersion(models.Model):
 
     @property
     def strategy(self) -> str | int:
-        """``"partition"``, ``"range"``, or the most partitions that one run makes."""
+        """``"partition"``, ``"range"``, or the largest number of partitions of one run."""
         strategy: str | int = self.definition["strategy"]
         return strategy
 
     @property
     def outlets(self) -> dict[str, str]:
-        """Names of the assets that it makes, in order, each with its URI; empty for nowhere."""
+        """URIs of the outlets by asset name, in order; empty for an outlet without a URI."""
         outlets: list[dict[str, Any]] = self.definition["outlets"]
         return {outlet["name"]: outlet.get("uri") or "" for outlet in outlets}
 
     @property
     def canonical_uris(self) -> dict[str, str]:
-        """The places of what it makes, by name, in canonical form; empty for nowhere."""
+        """Canonical locations of the outlets by asset name; empty for an outlet without a URI."""
         return {name: checked_place(uri)[0] if uri else "" for name, uri in self.outlets.items()}
 
     @property
     def write_mode(self) -> WriteMode:
-        """What becomes of the old data of a partition when new data is put in place."""
+        """The treatment of the old data of a partition when new data is put in place."""
         mode: WriteMode = self.definition.get("write_mode") or "replace"
         return mode
 
@@ -125,7 +125,7 @@ class ProducerVersion(models.Model):
 
 
 class Asset(models.Model):
-    """A named collection of data. Without a producer, something outside writes it."""
+    """A named collection of data. An asset without a producer is written by another program."""
 
     name = models.CharField(max_length=250, unique=True, db_collation="C")
     bundle = models.ForeignKey(Bundle, on_delete=models.CASCADE, related_name="assets")
@@ -138,21 +138,21 @@ class Asset(models.Model):
     uri = models.TextField(blank=True)
     canonical_uri = models.TextField(blank=True, db_index=True)
     kind = models.CharField(max_length=100, blank=True)
-    # Of its files, where Slicewise reads and writes them.
+    # The format of the files, where Slicewise reads and writes the files.
     format = models.CharField(max_length=20, blank=True)
     group = models.CharField(max_length=200, blank=True)
     owners = models.JSONField(default=list)
     tags = models.JSONField(default=list)
     columns = models.JSONField(null=True)
-    # What its data has to fulfil once it is written, as the loader reported it.
+    # Validations of the written data, as the loader reported them.
     outlet_validations = models.JSONField(default=list)
     description = models.TextField(blank=True)
     schedule = models.JSONField(null=True)
-    # Where in the bundle it is declared, and what the loader found odd about it.
+    # The declaring file in the bundle, and the warnings of the loader about the declaration.
     file = models.CharField(max_length=1000, blank=True)
     warnings = models.JSONField(default=list)
     paused = models.BooleanField(default=False)
-    # False when no loaded file declares it any more; its history stays.
+    # False when no loaded file declares the asset any more; its history stays.
     active = models.BooleanField(default=True)
     activated_at = models.DateTimeField(auto_now_add=True)
 
@@ -168,14 +168,16 @@ class Asset(models.Model):
     @property
     def definition(self) -> Any:
         """The partition definition with its arithmetic, or None for an asset that is not
-        partitioned. Found at run time, it has the keys that were known when the row was read.
+        partitioned. A definition at run time has the keys that were known when the row was read.
         """
         row = None if self.is_discovering else self.partition_definition
         return None if row is None else row.definition
 
     @property
     def identity(self) -> str:
-        """The identity its slices are kept under; ``"whole"`` where it is not partitioned."""
+        """The identity under which partitions are kept; ``"whole"`` for an asset without
+        partitions.
+        """
         if self.is_discovering:
             return DISCOVERY
         row = self.partition_definition
@@ -183,30 +185,30 @@ class Asset(models.Model):
 
     @property
     def finds_partitions(self) -> bool:
-        """Whether its partitions are found at run time."""
+        """Whether the partitions of the asset are found at run time."""
         row = self.partition_definition
         return row is not None and row.kind == PartitionAtRuntime.kind
 
     @property
     def made_with(self) -> list[str]:
-        """Names of the assets that its function makes together with it: a run makes all of them,
-        and holds all of them while it does.
+        """Names of the other assets that the function of this asset materializes: a run
+        materializes all of these assets, and holds all of them meanwhile.
         """
         version = self.producer.current_version if self.producer else None
         return [] if version is None else [name for name in version.outlets if name != self.name]
 
     @property
     def discovering(self) -> Self:
-        """The asset as a run that finds its partitions takes it: not partitioned, with one slice
-        of its own, so that one such run goes on at a time.
+        """The asset as a run that discovers partitions takes it: not partitioned, with one row of
+        its own, so that one such run goes on at a time.
         """
-        taken = copy(self)
-        taken.is_discovering = True
-        return taken
+        variant = copy(self)
+        variant.is_discovering = True
+        return variant
 
 
 class AssetDependency(models.Model):
-    """A downstream asset that reads an upstream one, is scheduled by it, or both."""
+    """A downstream asset that reads an upstream asset, is scheduled by it, or both."""
 
     upstream = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="downstream_edges")
     downstream = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="upstream_edges")

@@ -1,4 +1,4 @@
-"""Where runs are executed."""
+"""Workers that execute runs."""
 
 from datetime import datetime, timedelta
 
@@ -6,12 +6,12 @@ from django.db import models
 
 from assets_app.models.states import Queue
 
-# A worker tells of itself every second. One that has not for so long gets nothing more.
+# A worker writes a heartbeat every second. A worker without one for so long gets no more runs.
 GATEWAY_SILENCE = timedelta(seconds=10)
 
 
 class GatewayState(models.TextChoices):
-    """How a worker stands: derived from its row and the time, never stored."""
+    """The state of a worker: derived from the row and the time, never stored."""
 
     WORKING = "working", "Working"
     DRAINING = "draining", "Draining"
@@ -20,8 +20,8 @@ class GatewayState(models.TextChoices):
 
 
 class Gateway(models.Model):
-    """One worker process on a gateway host: which queue it serves, with how many slots, and when it
-    was last heard.
+    """One worker process on a gateway host: its queue, its number of slots, and its last
+    heartbeat.
     """
 
     name = models.CharField(max_length=200, unique=True)
@@ -31,11 +31,12 @@ class Gateway(models.Model):
     slots = models.PositiveIntegerField()
     started_at = models.DateTimeField()
     last_seen = models.DateTimeField()
-    # Set by a worker that goes down in good order: it takes nothing more.
+    # Set by a worker that shuts down in good order: the worker takes no more runs.
     draining = models.BooleanField(default=False)
-    # Since when nobody answers at the address of its Spark Connect server; null where one does.
+    # Since when no server answers at the address of the Spark Connect server of the worker; null
+    # where one does.
     spark_away_since = models.DateTimeField(null=True)
-    # Slots that stay free while a run is at work, or waits, that is to have fewer neighbours.
+    # Slots that stay free while a run that is to have fewer neighbours is at work, or waits.
     closed_slots = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
@@ -45,7 +46,7 @@ class Gateway(models.Model):
         return self.name
 
     def state_at(self, now: datetime) -> GatewayState:
-        """Return the state: a gateway that signed off and fell silent has stopped, else is lost."""
+        """Return the state: a silent gateway has stopped if it had signed off, and else is lost."""
         if self.last_seen > now - GATEWAY_SILENCE:
             return GatewayState.DRAINING if self.draining else GatewayState.WORKING
         return GatewayState.STOPPED if self.draining else GatewayState.LOST

@@ -1,4 +1,4 @@
-"""Functions that are called after a run."""
+"""Hooks: functions that are called after a run."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,15 +8,15 @@ from assets_app.models.states import HookOption
 
 
 class RunHook(models.Model):
-    """A function that is to be called since a run has ended with this attempt.
+    """A function to be called since a run has ended with this attempt.
 
-    Written in the transaction that ends the run. Whoever sets ``begun_at`` calls it; nobody does so
-    a second time, whatever becomes of the first.
+    The row is written in the transaction that ends the run. The worker that sets ``begun_at`` calls
+    the function; no worker calls the function a second time, even if the first call fails.
     """
 
     attempt = models.OneToOneField(RunAttempt, on_delete=models.CASCADE, related_name="hook")
     option = models.CharField(max_length=10, choices=HookOption)
-    # When workers were told of it last: a message may be lost.
+    # When workers were last told of the hook: a message may be lost.
     sent_at = models.DateTimeField()
     begun_at = models.DateTimeField(null=True)
 

@@ -1,4 +1,4 @@
-"""The heads of the queues: what dispatch reads instead of all queued runs."""
+"""The heads of the queues, which dispatch reads instead of all queued runs."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,15 +9,15 @@ from assets_app.models.states import Queue
 
 
 class QueueHead(models.Model):
-    """The first ready run of one group and producer version, with all that its place depends on.
+    """The first ready run of one group and producer version, with all that its position depends on.
 
     A run is ready if it is queued and has no `not_before`. Only dispatch writes these rows
     (`assets_app.execution.queue_heads`).
     """
 
     queue = models.CharField(max_length=10, choices=Queue)
-    # Constraints would cost a look at four tables for each row; none of these rows outlives its
-    # run for longer than until the next dispatch.
+    # Constraints would cost a look at four tables for each row; no row outlives its run for longer
+    # than until the next dispatch.
     group = models.ForeignKey(
         RunGroup, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
     )
@@ -35,10 +35,10 @@ class QueueHead(models.Model):
         Producer, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
     )
     needs_spark = models.BooleanField()
-    # As the producer's version in force says.
+    # Values of the version in force of the producer.
     priority = models.IntegerField()
     max_active_runs = models.IntegerField(null=True)
-    # As the group says.
+    # Values of the group.
     group_priority = models.IntegerField()
     group_max_active_runs = models.IntegerField(null=True)
     paused = models.BooleanField()
@@ -59,11 +59,12 @@ class QueueChange(models.Model):
     """A change that a head may depend on: of ready runs of one group and producer version, of a
     group, or of a producer.
 
-    Triggers insert these rows in the transaction that makes the change; dispatch deletes them in
-    the transaction that brings the heads up to date. A row is never updated, so nobody waits.
+    Triggers insert these rows in the transaction that makes the change; dispatch deletes the rows
+    in the transaction that brings the heads up to date. A row is never updated, so no transaction
+    waits.
     """
 
-    # With a group and a version: their ready runs have changed.
+    # Set together with a group and a version, whose ready runs have changed.
     queue = models.CharField(max_length=10, choices=Queue, blank=True, default="", db_default="")
     group_id = models.BigIntegerField(null=True)
     producer_version_id = models.BigIntegerField(null=True)

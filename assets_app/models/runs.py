@@ -1,4 +1,4 @@
-"""Runs: what was asked for, each attempt at it, the slices it makes, and what it printed."""
+"""Runs: run groups, runs, attempts, the partitions that runs materialize, and printed output."""
 
 from django.conf import settings
 from django.db import models
@@ -23,9 +23,9 @@ from slicewise.option_checks import PRIORITY_LIMIT
 
 
 class RunGroup(models.Model):
-    """What a backfill, or a person's request, asks of its runs.
+    """The settings that a backfill, or the request of a person, gives all its runs.
 
-    Dispatch looks at this and knows no backfill.
+    Dispatch reads the group and knows no backfill.
     """
 
     kind = models.CharField(max_length=10, choices=GroupKind)
@@ -34,9 +34,9 @@ class RunGroup(models.Model):
     priority = models.IntegerField(default=0)
     max_active_runs = models.PositiveIntegerField(null=True)
     paused = models.BooleanField(default=False)
-    # Keys that a request named and did not get, since another run was making them.
+    # Keys that a request named and did not get, since another run was materializing the partitions.
     in_flight = models.JSONField(default=list)
-    # Keys of partitions that should be there before those that a request named, and are not.
+    # Keys of missing partitions that precede the partitions that a request named.
     earlier_missing = models.JSONField(default=list)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -60,14 +60,14 @@ class RunGroup(models.Model):
 
 
 class FrozenUpstream(models.Model):
-    """The partition definition of an upstream asset when a backfill was accepted, or when it was
-    retried with the newest code.
+    """The partition definition of an upstream asset when a backfill was accepted, or when the
+    backfill was retried with the newest code.
 
-    Runs of the group with that code read the upstream asset by this definition, whatever the
-    asset's definition is by then. Runs without such a row read by the present one.
+    Runs of the group with that code read the upstream asset by this definition, even if the asset
+    has another definition by then. Runs without such a row read by the present definition.
     """
 
-    # Its index is part of the unique one, which begins with it.
+    # The unique index begins with the group, and serves as its index.
     group = models.ForeignKey(
         RunGroup, on_delete=models.CASCADE, related_name="frozen_upstream", db_index=False
     )
@@ -92,9 +92,9 @@ class FrozenUpstream(models.Model):
 
 
 class Run(models.Model):
-    """One execution of a producer's function, for one slice or more.
+    """One execution of the function of a producer, for one partition or more.
 
-    Its row is the truth; messages are nudges.
+    The row is the truth; messages are nudges.
     """
 
     group = models.ForeignKey(
@@ -103,10 +103,10 @@ class Run(models.Model):
     producer_version = models.ForeignKey(
         ProducerVersion, on_delete=models.PROTECT, related_name="+"
     )
-    # The outlet that was asked for, for lists and titles; all are among the run's slices.
+    # The requested outlet, for lists and titles; the partitions of the run cover all outlets.
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="runs", db_index=False)
     trigger = models.CharField(max_length=10, choices=Trigger)
-    # The tick of a schedule by time that asked for it, as long as that is on record.
+    # The tick of a schedule that requested the run, as long as the tick is on record.
     tick = models.ForeignKey(
         "ScheduleTick", null=True, on_delete=models.SET_NULL, related_name="runs", db_index=False
     )
@@ -123,12 +123,12 @@ class Run(models.Model):
     dispatched_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    # A retry waits until then; dispatch sets it to null when that time has come.
+    # A retry waits until this time; dispatch sets the column to null when the time has come.
     not_before = models.DateTimeField(null=True)
     attempt_count = models.PositiveIntegerField(default=0)
     code_failures = models.PositiveIntegerField(default=0)
     platform_failures = models.PositiveIntegerField(default=0)
-    # Among these, how often its process or its worker ended in the middle of it.
+    # The failures among these in which the process or the worker ended in the middle of the run.
     lost_attempts = models.PositiveIntegerField(default=0, db_default=0)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=10, choices=FailureKind, blank=True)
@@ -180,29 +180,33 @@ class Run(models.Model):
 
 
 class RunAttempt(models.Model):
-    """One try at a run, by one worker, under a lease. The token fences off whoever lost it, in the
-    database; the fencing number does where its data is kept.
+    """One try at a run, by one worker, under a lease. In the database, the token fences off a
+    worker that has lost the attempt; where the data is kept, the fencing number does.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     gateway = models.ForeignKey(Gateway, null=True, on_delete=models.SET_NULL, related_name="+")
     token = models.UUIDField(unique=True)
-    # One more for each worker that takes the attempt over.
+    # Grows by one with each worker that takes the attempt over.
     fence = models.PositiveIntegerField(default=1, db_default=1)
     engine = models.CharField(max_length=10, default="connect")
-    # Chosen by the worker and stored before the first operation, so that anybody can interrupt it.
+    # Chosen by the worker and stored before the first operation, so that any process can interrupt
+    # the session.
     spark_session_id = models.UUIDField(null=True)
     application_id = models.CharField(max_length=200, blank=True)
     application_ui = models.CharField(max_length=500, blank=True)
-    # Whether its work on Spark has not been seen to end: its worker was lost, or Spark is silent.
+    # Whether the work of the attempt on Spark has not been seen to end: the worker was lost, or
+    # Spark is silent.
     may_go_on = models.BooleanField(default=False, db_default=False)
-    # Of an ended attempt: when a worker is to look, or to look again, for work and data that it has
-    # left behind. Null where nothing can be left.
+    # Of an ended attempt: when a worker is to look, or to look again, for work and data that the
+    # attempt has left behind. Null where nothing can be left.
     clear_at = models.DateTimeField(null=True)
-    # Whether nothing else ran on its worker meanwhile: a loss of that is nobody else's fault.
+    # Whether no other run was on the worker meanwhile: then no other run is to blame for the loss
+    # of the worker.
     was_alone = models.BooleanField(default=False, db_default=False)
-    # The asset whose whole it makes, as long as it keeps what it has read for that.
+    # The asset without partitions that the attempt materializes, as long as the inputs that the
+    # attempt has read are kept for the asset.
     keeps_inputs_of = models.ForeignKey(
         Asset, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
@@ -211,11 +215,11 @@ class RunAttempt(models.Model):
     traceback = models.TextField(blank=True)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    # Part of the intent to publish, like the places of its outlets: the keys that it has found, as
-    # [{"set": name, "key": the key's JSON}].
+    # Part of the intent to publish, like the locations of the outlets: the keys that the attempt
+    # has found, as [{"set": name, "key": the key's JSON}].
     found = models.JSONField(default=list)
-    # Part of it as well, where only some of its partitions are published: what it fails with then,
-    # {"error", "traceback"}. Null where all are.
+    # Part of the intent as well, where only some of the partitions are published: the failure of
+    # the attempt, {"error", "traceback"}. Null where all are published.
     partly = models.JSONField(null=True)
 
     class Meta:
@@ -252,12 +256,12 @@ class RunAttempt(models.Model):
 
     @property
     def tag(self) -> str:
-        """The name of its Spark application, and the tag of its Spark operations."""
+        """The name of the Spark application of the attempt, and the tag of its Spark operations."""
         return f"slicewise-run-{self.run_id}-{self.number}"
 
     @property
     def name_on_disk(self) -> str:
-        """What its data is marked with; no other attempt has it, of whatever database.
+        """The mark on the data of the attempt, which no other attempt of any database has.
 
         Run ids and numbers come again with a new or a restored database, and with a second
         installation on the same URI. The session id is chosen at random and never changes.
@@ -266,17 +270,17 @@ class RunAttempt(models.Model):
         return f"{self.number}-{session.hex[:12]}" if session else str(self.number)
 
     def disk_names(self, version: ProducerVersion) -> dict[str, str]:
-        """Return the name on disk of each outlet, by name: two outlets may stage in one folder."""
-        own = self.name_on_disk
-        return {name: f"{own}.{place}" if place else own
-                for place, name in enumerate(version.outlets)}  # fmt: skip
+        """Return the name on disk of each outlet, by asset: two outlets may stage in one folder."""
+        base_name = self.name_on_disk
+        return {name: f"{base_name}.{position}" if position else base_name
+                for position, name in enumerate(version.outlets)}  # fmt: skip
 
 
 class Lease(models.Model):
-    """Until when an attempt belongs to its worker. One that has ended has none.
+    """The time until which an attempt belongs to its worker. An ended attempt has no lease.
 
-    Workers renew theirs every second. Only what is under way has a row, and the primary key is the
-    only index, so that a renewal changes no index and no attempt.
+    Workers renew leases every second. Only attempts under way have a row, and the primary key is
+    the only index, so that a renewal changes no index and no attempt.
     """
 
     attempt = models.OneToOneField(
@@ -289,8 +293,8 @@ class Lease(models.Model):
 
 
 class AttemptOutlet(models.Model):
-    """Where the data of one outlet of an attempt is to go, and where it waits: written with the
-    intent to publish.
+    """The target and the staging location of one outlet of an attempt: written with the intent to
+    publish.
     """
 
     attempt = models.ForeignKey(
@@ -311,7 +315,7 @@ class AttemptOutlet(models.Model):
 
 
 class RunPartition(models.Model):
-    """One slice that a run makes, and what came of it."""
+    """One partition that a run materializes, and the result."""
 
     class State(models.TextChoices):
         PENDING = "pending", "Pending"
@@ -332,7 +336,8 @@ class RunPartition(models.Model):
     path = models.TextField(blank=True)
     rows = models.BigIntegerField(null=True)
     bytes = models.BigIntegerField(null=True)
-    # Why it was not made, where that is its own matter and not that of the whole run.
+    # Why the partition was not materialized, where the reason concerns this partition and not the
+    # whole run.
     error = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
@@ -347,14 +352,14 @@ class RunPartition(models.Model):
 
 
 class RunNeed(models.Model):
-    """A partition that a waiting run waits for: the one before its own."""
+    """A partition that a waiting run waits for: the one before the partition of the run."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="needs")
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)
     identity = models.CharField(max_length=16, db_collation="C")
     key = models.CharField(max_length=1000, db_collation="C")
-    # When it is to be seen whether the run still waits: at once where the run that held the
-    # partition has ended, else after growing pauses. Null once the run waits no longer.
+    # When to look whether the run still waits: at once where the run that held the partition has
+    # ended, else after growing pauses. Null once the run waits no longer.
     look_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -374,10 +379,10 @@ class RunNeed(models.Model):
 
 
 class AttemptInput(models.Model):
-    """An upstream slice that was there when an attempt started, at the version it had then."""
+    """An upstream partition that was materialized when an attempt started, and the version then."""
 
-    # Both are read in the statement that writes them: to look them up again for each of a million
-    # would take longer than to write them.
+    # Attempt and partition are read in the statement that writes the row: a check of each for a
+    # million rows would take longer than the write.
     attempt = models.ForeignKey(
         RunAttempt,
         on_delete=models.CASCADE,
@@ -400,7 +405,7 @@ class AttemptInput(models.Model):
 
 
 class RunLog(models.Model):
-    """A piece of what an attempt printed, in order."""
+    """A chunk of the output of an attempt; ``sequence`` gives the order."""
 
     attempt = models.ForeignKey(
         RunAttempt, on_delete=models.CASCADE, related_name="logs", db_index=False

@@ -1,4 +1,4 @@
-"""When assets are written: the schedule of each producer, and what came of its ticks."""
+"""Schedules of producers, ticks of schedules, the outbox, and left-out partitions."""
 
 from datetime import datetime
 
@@ -13,27 +13,28 @@ from slicewise.schedules import time_terms
 
 
 class Schedule(models.Model):
-    """The schedule of one producer, as its version in force says, and how far it is seen to."""
+    """The schedule of one producer, from its version in force, and how far ticks are handled."""
 
     producer = models.OneToOneField(Producer, on_delete=models.CASCADE, related_name="schedule")
     # {"schedule", "timezone", "start", "end"} as the loader reported them; null without a schedule.
     rule = models.JSONField(null=True)
-    # Whether it is one time and nothing else.
+    # Whether the schedule is one time and nothing else.
     by_time = models.BooleanField()
-    # All scheduled runs of the producer: dispatch is fair among groups.
+    # The group of all scheduled runs of the producer: dispatch is fair among groups.
     group = models.OneToOneField(RunGroup, on_delete=models.PROTECT, related_name="schedule")
-    # The next tick of a time in it; null while there is none to come, and while it is paused.
+    # The next tick of a time in the schedule; null while no tick is to come, and during a pause.
     next_at = models.DateTimeField(null=True)
-    # Ticks up to then are handled. What ended before is not due by itself: there is no catch-up.
+    # Ticks up to this time are handled. Partitions that ended before are not due by themselves:
+    # there is no catch-up.
     handled_until = models.DateTimeField()
-    # Of one that joins times and assets, whose ticks move `handled_until`: since when it goes on.
-    # No tick of before meets one of its times.
+    # Of a schedule that joins times and assets, whose ticks move `handled_until`: since when the
+    # schedule goes on. An earlier tick meets none of its times.
     began_at = models.DateTimeField(db_default=Now())
-    # The last pause, which may go on still, and `handled_until` when it began.
+    # The last pause, which may still go on, and `handled_until` when the pause began.
     paused_at = models.DateTimeField(null=True)
     unpaused_at = models.DateTimeField(null=True)
     handled_before_pause = models.DateTimeField(null=True)
-    # Why it could not be seen to, how often in a row, since when, and when it is tried again.
+    # The last error, how many failures in a row, since when, and the time of the next try.
     error = models.TextField(blank=True, default="", db_default="")
     failures = models.PositiveIntegerField(default=0, db_default=0)
     failing_since = models.DateTimeField(null=True)
@@ -53,36 +54,36 @@ class Schedule(models.Model):
 
     @property
     def joins_times(self) -> bool:
-        """Whether it is an expression in which there is a time."""
+        """Whether the schedule is an expression with a time in it."""
         return (
             self.rule is not None and not self.by_time and bool(time_terms(self.rule["schedule"]))
         )
 
     def has_tick_to_handle(self, now: datetime) -> bool:
-        """Return whether a tick has come and is not handled: it is about to be, or has failed and
-        waits for its next attempt.
+        """Return whether a tick has come and is not handled: the tick is about to be handled, or
+        has failed and waits for the next try.
         """
         return self.next_at is not None and (self.next_at <= now or self.next_at == self.retry_at)
 
 
 class Outbox(models.Model):
-    """A run that has made something, or a write that was told of, whose downstream partitions are
-    still to be judged.
+    """A recorded run or a reported write whose downstream partitions are still to be evaluated.
 
-    Written in the transaction that records it, judged in a later one: two recorded at
-    once would each not see the other. What could not be judged is written once more, for each
-    schedule on which that failed.
+    The row is written in the transaction that records the run or report, and evaluated in a later
+    one: two transactions at once would not see each other. If the evaluation fails for some
+    schedules, a row for each of these schedules is written.
     """
 
     run = models.ForeignKey(Run, null=True, on_delete=models.CASCADE, related_name="+")
     report = models.ForeignKey(WriteReport, null=True, on_delete=models.CASCADE, related_name="+")
-    # The only schedule that it is still to be judged for; none where it is for all that follow.
+    # The only schedule that the row is still to be evaluated for; null for all downstream
+    # schedules.
     schedule = models.ForeignKey(
         Schedule, null=True, on_delete=models.CASCADE, related_name="unjudged"
     )
-    # Not to be judged before: it failed.
+    # Not evaluated before this time, after a failure.
     not_before = models.DateTimeField(null=True)
-    # How often it failed without any schedule being at fault.
+    # How often the evaluation failed with no schedule at fault.
     failures = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -104,7 +105,7 @@ class Outbox(models.Model):
 
 
 class ScheduleTick(models.Model):
-    """One tick of a schedule with a time: what it had queued, or why nothing.
+    """One tick of a schedule with a time: the number of partitions queued, or the reason for none.
 
     Ticks in a row that queue nothing for the same reason are one row.
     """
@@ -114,13 +115,13 @@ class ScheduleTick(models.Model):
     )
     at = models.DateTimeField()
     last_at = models.DateTimeField()
-    # How many ticks it stands for: more than one as well where the server was down meanwhile.
+    # The number of ticks in the row: more than one also where the server was down meanwhile.
     count = models.PositiveIntegerField(default=1)
     reason = models.CharField(max_length=20, choices=TickReason, blank=True)
     queued = models.PositiveIntegerField(default=0)
     existing = models.PositiveIntegerField(default=0)
     in_flight = models.PositiveIntegerField(default=0)
-    # Left out since only the latest partition is wanted.
+    # The number of partitions skipped, since only the latest partition is wanted.
     passed_over = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -132,16 +133,16 @@ class ScheduleTick(models.Model):
 
 
 class LeftOut(models.Model):
-    """Partitions that one upstream write made due, or one tick was to make again, and that were not
-    queued, since they were more than one of these may queue. Nothing makes them by itself: a person
-    is told.
+    """Due partitions over the limit: one upstream write made the partitions due, or one tick was to
+    refresh them, and the partitions were not queued, since they were more than one write or tick
+    may queue. No schedule queues the partitions by itself: a person is told.
     """
 
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="left_out")
-    # The last time, where the same was left out several times.
+    # The last time, where the same partitions were left out several times.
     at = models.DateTimeField()
     count = models.PositiveBigIntegerField()
-    # How many were queued instead: the newest.
+    # The number of partitions queued instead: the newest.
     queued = models.PositiveIntegerField()
     first = models.CharField(max_length=1000, db_collation="C")
     last = models.CharField(max_length=1000, db_collation="C")

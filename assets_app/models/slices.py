@@ -1,4 +1,4 @@
-"""The slices of assets: their present state, what made them, and how many there are."""
+"""Partitions of assets: present state, materializations, reported writes, and counts."""
 
 from django.conf import settings
 from django.db import models
@@ -10,13 +10,13 @@ from assets_app.queries.slices import AssetPartitionQuerySet, CutQuerySet
 
 
 class AssetPartition(models.Model):
-    """One slice of one asset, from the first time that something happened to it. Others are
-    missing.
+    """One partition of one asset, from its first event on. A partition without a row is missing.
 
-    ``held_by`` is the run that makes it now: one at a time, since it is one column of one row.
+    ``held_by`` is the run that materializes the partition now: one run at a time, since the column
+    is one column of one row.
     """
 
-    # Its index is part of others, which begin with it.
+    # Other indexes begin with the asset, and serve as its index.
     asset = models.ForeignKey(
         Asset, on_delete=models.CASCADE, related_name="slices", db_index=False
     )
@@ -30,19 +30,19 @@ class AssetPartition(models.Model):
     state = models.CharField(
         max_length=12, choices=PartitionState, default=PartitionState.MISSING, db_collation="C"
     )
-    # Counts materializations; above 0 there is data, whatever became of later runs.
+    # The number of materializations; above 0 there is data, even if later runs failed.
     version = models.PositiveIntegerField(default=0)
-    # The version that it had when it was forgotten: the next one is counted on from there.
+    # The version when the partition was forgotten: the next version is counted on from there.
     forgotten_version = models.PositiveIntegerField(default=0, db_default=0)
     held_by = models.ForeignKey(
         "Run", null=True, on_delete=models.SET_NULL, related_name="held_slices", db_index=False
     )
-    # It came due again while a run held it.
+    # The partition came due again while a run held it.
     due_again = models.BooleanField(default=False)
-    # Not to be looked at again before: its window is not over yet.
+    # Not to be evaluated again before this time: the window has not ended, for example.
     due_at = models.DateTimeField(null=True)
-    # The run that held it when this was written: looked up once for each slice, that costs as much
-    # as writing it.
+    # The run that held the partition when this column was written. A constraint would look up the
+    # run for each row, which costs as much as the write.
     last_run = models.ForeignKey(
         "Run",
         null=True,
@@ -80,7 +80,7 @@ class AssetPartition(models.Model):
                 condition=models.Q(held_by__isnull=False),
                 name="slice_held_by_asset",
             ),
-            # Without time, the past of an asset is in the order of its making.
+            # Without time, the past of an asset is in the order of materialization.
             models.Index(
                 fields=("asset", "identity", "materialized_at", "id"),
                 condition=models.Q(window_start__isnull=True, version__gt=0),
@@ -98,7 +98,7 @@ class AssetPartition(models.Model):
 
 
 class WriteReport(models.Model):
-    """Somebody has told of a write that something else did, to an asset that nothing here makes."""
+    """A report of a write by another program, to an asset without a producer."""
 
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="write_reports")
     selection = models.TextField(blank=True)
@@ -107,7 +107,7 @@ class WriteReport(models.Model):
     told_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # Who told of it is said as well when the account is gone.
+    # The name of the reporter, which is shown even when the account is gone.
     told_by_name = models.CharField(max_length=150)
     created_at = models.DateTimeField()
 
@@ -119,16 +119,17 @@ class WriteReport(models.Model):
 
 
 class Materialization(models.Model):
-    """The record of one slice made by one run, or written by something else and told of.
+    """The record of one partition materialized by one run, or written by another program and
+    reported.
 
-    Appended when its data has been published, never changed.
+    The record is appended when the data has been published, and never changed.
     """
 
     slice = models.ForeignKey(
         AssetPartition, on_delete=models.CASCADE, related_name="materializations", db_index=False
     )
     version = models.PositiveIntegerField()
-    # None of what something else has written: that has a report instead.
+    # Null for data of another program, which has a report instead.
     run = models.ForeignKey(
         "Run", null=True, on_delete=models.PROTECT, related_name="materializations"
     )
@@ -139,9 +140,9 @@ class Materialization(models.Model):
         related_name="materializations",
         db_index=False,
     )
-    # Its inputs say which upstream versions were there when it started. Attempt and version are
-    # read from the run, which has a constraint, in the statement that writes them: to look them up
-    # for each slice would cost as much as writing it.
+    # The inputs of the attempt say which upstream versions existed when the attempt started.
+    # Attempt and version are read from the run, which has a constraint, in the statement that
+    # writes the row: a look-up for each row would cost as much as the write.
     attempt = models.ForeignKey(
         "RunAttempt",
         null=True,
@@ -196,8 +197,8 @@ class Materialization(models.Model):
 
 
 class PartitionCount(models.Model):
-    """How many slices of an asset are in a state, per bucket of time and segment: pages never count
-    slices.
+    """The number of partitions of an asset in a state, per bucket of time and segment: pages never
+    count rows of partitions.
     """
 
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+", db_index=False)

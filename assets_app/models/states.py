@@ -1,4 +1,4 @@
-"""The words for states, and the one table of allowed transitions.
+"""States with labels, and the one table of allowed transitions.
 
 The database holds the same table.
 """
@@ -24,13 +24,13 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.WAITING: frozenset({_S.QUEUED, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
     # Canceled at once, unless Spark may still work for an attempt that lost its worker.
     _S.QUEUED: frozenset({_S.DISPATCHED, _S.CANCELING, _S.CANCELED, _S.SKIPPED, _S.FAILED}),
-    # Back to queued when no gateway is left, or the one that was asked cannot reach Spark; canceled
-    # as from queued.
+    # Back to queued when no gateway is left, or the chosen gateway cannot reach Spark; canceled as
+    # from queued.
     _S.DISPATCHED: frozenset({_S.RUNNING, _S.QUEUED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
     # Back to queued is another attempt: after a failure of the platform, or of the code where
     # retries are left.
     _S.RUNNING: frozenset({_S.PUBLISHING, _S.FAILED, _S.CANCELING, _S.QUEUED}),
-    # What is being published is finished, by whoever finds it; it cannot be canceled any more.
+    # A publication that has begun is finished, by any worker; the run cannot be canceled any more.
     _S.PUBLISHING: frozenset({_S.SUCCEEDED, _S.FAILED}),
     _S.CANCELING: frozenset({_S.CANCELED}),
     _S.SUCCEEDED: frozenset(),
@@ -39,12 +39,12 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.SKIPPED: frozenset({_S.QUEUED}),
 }
 TERMINAL_STATES = (_S.SUCCEEDED, _S.FAILED, _S.CANCELED, _S.SKIPPED)
-# These take a slot.
+# Runs in these states take a slot.
 ACTIVE_STATES = (_S.DISPATCHED, _S.RUNNING, _S.PUBLISHING, _S.CANCELING)
 
 
 class PartitionState(TextChoices):
-    """What last became of a slice. That a run holds it now is said by ``held_by`` alone."""
+    """The last result of a partition. ``held_by`` alone says that a run holds the partition now."""
 
     MISSING = "missing", "Missing"
     MATERIALIZED = "materialized", "Materialized"
@@ -79,7 +79,7 @@ class AttemptOutcome(TextChoices):
 
 
 class HookOption(TextChoices):
-    """What an asset may have called after a run."""
+    """The options of an asset for functions that are called after a run."""
 
     ON_SUCCESS = "on_success", "After a run that has succeeded"
     ON_FAILURE = "on_failure", "After a run that has failed"
@@ -114,5 +114,5 @@ class SkipReason(TextChoices):
     NO_SUCH_PARTITION = "no_such_partition", "Partition does not exist"
 
 
-# Skipped so, a partition is there, or another run makes it: nothing lacks.
+# Skipped for these reasons, a partition is materialized, or another run materializes the partition.
 NOTHING_LACKS = (SkipReason.EXISTS, SkipReason.IN_FLIGHT)

@@ -1,4 +1,4 @@
-"""What validations saw of the data that attempts read and wrote."""
+"""Results of the validations of data that attempts read and wrote."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,7 @@ from assets_app.models.runs import RunAttempt
 
 
 class ValidationResult(models.Model):
-    """One validation of one asset, as an attempt evaluated it; kept whatever became of it."""
+    """The result of one validation of one asset in an attempt, kept even if the attempt fails."""
 
     class When(models.TextChoices):
         INLET = "inlet", "Input, before the run"
@@ -25,13 +25,13 @@ class ValidationResult(models.Model):
     asset = models.ForeignKey(Asset, on_delete=models.CASCADE, related_name="+")
     when = models.CharField(max_length=10, choices=When)
     name = models.CharField(max_length=200)
-    # What is expected, as a sentence.
+    # The expectation, as a sentence.
     description = models.TextField(blank=True)
     severity = models.CharField(max_length=10, choices=Severity)
     passed = models.BooleanField()
-    # False when it could not be evaluated, and failed for that.
+    # False when the validation could not be evaluated, and failed for that reason.
     evaluated = models.BooleanField()
-    # What was seen, as a sentence, and as facts: {"rows", "failing", "examples": [...], ...}.
+    # The observation, as a sentence, and as facts: {"rows", "failing", "examples": [...], ...}.
     message = models.TextField(blank=True)
     observed = models.JSONField(default=dict)
 
@@ -50,12 +50,12 @@ class ValidationResult(models.Model):
 
     @property
     def blocks(self) -> bool:
-        """Whether it stopped its run."""
+        """Whether the validation stopped the run."""
         return not self.passed and self.severity == self.Severity.ERROR
 
     @property
     def outcome(self) -> str:
-        """The word whose look it has: passed, warned, failed, not_evaluated."""
+        """The state to show: passed, warned, failed, not_evaluated, or not_evaluated_warned."""
         if self.passed:
             return "passed"
         if not self.evaluated:

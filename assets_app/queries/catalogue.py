@@ -1,4 +1,4 @@
-"""Shapes in which assets are read."""
+"""Querysets of assets."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class AssetQuerySet(models.QuerySet["Asset"]):
-    """Assets, with what lists and pages show of them."""
+    """Assets, with the related rows that lists and pages show."""
 
     def declared(self) -> "AssetQuerySet":
         """Select assets that a loaded file declares, with definition, producer and schedule."""

@@ -1,8 +1,8 @@
-"""The one clock of an installation: the database's.
+"""The one clock of an installation: the clock of the database.
 
-Hosts differ by seconds, and may be set by hours. What one host writes and another compares with
-the present (leases, signs of life, when to try again) is told by this clock alone, and so is what
-is due.
+Hosts differ by seconds, and may be set wrong by hours. Times that one host writes and another
+compares with the present (leases, heartbeats, the next try) come from this clock alone, and so does
+the time by which partitions are due.
 """
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from django.db import connection
 
 
 def database_now() -> datetime:
-    """Return the present. Within a transaction it goes on, unlike SQL's now()."""
+    """Return the present, which goes on within a transaction, unlike SQL's now()."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]

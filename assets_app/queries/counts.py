@@ -1,4 +1,4 @@
-"""How many partitions of assets are in which state: three statements, whatever their number."""
+"""Numbers of partitions of assets by state: three statements for any number of assets."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ WITH bound AS (
 SELECT asset_id, state, sum(number), min(first), max(last) FROM counted
 WHERE {is_listed} GROUP BY asset_id, state
 """
-# By segment first: whether it is listed is asked once for each.
+# Grouped by segment first, so that each segment is looked up in the list once.
 _BY_BUCKET = """
     SELECT bound.asset_id, bound.width, total.segment, total.state,
            sum(total.count) AS number, min(total.bucket) AS first, max(total.bucket) AS last
@@ -55,14 +55,16 @@ _IS_LISTED = """(width < {place} OR (asset_id, {place}, split_part(segment, '|',
 
 
 class StateCounts:
-    """Counts of the given assets: of the partitions that their definitions have now."""
+    """Counts of the partitions that the definitions of the given assets have now."""
 
     def __init__(self, assets: Iterable[Asset]) -> None:
-        ours = list(assets)
-        self._settled = _settled(ours)
-        held = AssetPartition.objects.filter(asset__in=ours, held_by__isnull=False).as_cut_now()
+        asset_list = list(assets)
+        self._settled = _settled(asset_list)
+        held_partitions = AssetPartition.objects.filter(
+            asset__in=asset_list, held_by__isnull=False
+        ).as_cut_now()
         self._held: dict[int, int] = dict(
-            held.order_by().values_list("asset").annotate(Count("id"))
+            held_partitions.order_by().values_list("asset").annotate(Count("id"))
         )
 
     def settled(self, asset: Asset) -> dict[str, int]:
@@ -76,7 +78,7 @@ class StateCounts:
 
 
 def failed_counts() -> dict[int, int]:
-    """Return how many partitions of declared assets have failed, by asset, where any has: of the
+    """Return how many partitions of declared assets have failed, by asset id, where any has: of the
     partitions that the definitions have now.
     """
     touched = PartitionCount.objects.filter(state=PartitionState.FAILED, count__gt=0)
@@ -91,14 +93,15 @@ def failed_counts() -> dict[int, int]:
 def _settled(
     assets: Sequence[Asset], states: Sequence[str] = tuple(PartitionState)
 ) -> dict[int, dict[str, int]]:
+    """Count the partitions that the definitions of the assets have now, by asset id and state."""
     if not assets:
         return {}
-    found: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    counts: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     bounds = [bounds_of(asset) for asset in assets]
     values = _values(assets, bounds) | {"states": list(map(str, states))}
     buckets: dict[int, list[date]] = defaultdict(list)
     for asset_id, state, number, first, last in _counted(_BY_BUCKET, bounds, values):
-        found[asset_id][state] = int(number)
+        counts[asset_id][state] = int(number)
         buckets[asset_id] += [day for day in (first, last) if day is not None]
     gaps = [
         gap
@@ -108,13 +111,13 @@ def _settled(
     ]
     if gaps:
         for asset_id, state, number, *_ in _counted(_IN_GAPS, bounds, values | _columns(gaps)):
-            found[asset_id][state] -= int(number)
-    return found
+            counts[asset_id][state] -= int(number)
+    return counts
 
 
 def _counted(counted: str, bounds: Sequence[Bounds], values: dict[str, Any]) -> list[Any]:
     widest = max((bound.width for bound in bounds), default=0)
-    is_listed = " AND ".join(_IS_LISTED.format(place=place) for place in range(1, widest + 1))
+    is_listed = " AND ".join(_IS_LISTED.format(place=position) for position in range(1, widest + 1))
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED.format(counted=counted, is_listed=is_listed or "true"), values)
         rows: list[Any] = cursor.fetchall()

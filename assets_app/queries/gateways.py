@@ -1,4 +1,4 @@
-"""What workers do: each with the runs on it."""
+"""Status of workers, each with its runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from assets_app.models.gateways import GatewayState
 
 @dataclass(frozen=True, slots=True)
 class GatewayStanding:
-    """A worker, how it stands, and the attempts that it has begun and not ended."""
+    """A worker, its state, and the attempts that the worker has begun and not ended."""
 
     gateway: Gateway
     state: GatewayState
@@ -18,12 +18,12 @@ class GatewayStanding:
 
     @property
     def used(self) -> int:
-        """Slots with a run on them."""
+        """The number of slots with a run."""
         return len(self.attempts)
 
     @property
     def free(self) -> int:
-        """Slots for further runs: none where nothing more is taken."""
+        """The number of slots for further runs; 0 where the worker takes no more runs."""
         if self.state != GatewayState.WORKING:
             return 0
         return max(self.gateway.slots - self.used, 0)
@@ -32,9 +32,9 @@ class GatewayStanding:
 def gateway_standings(gateways: Sequence[Gateway], now: datetime) -> list[GatewayStanding]:
     """Return the status of each of the workers: one statement for all of them."""
     attempts: dict[int, list[RunAttempt]] = {}
-    going_on = RunAttempt.objects.filter(ended_at__isnull=True, gateway__in=gateways)
-    named = going_on.select_related("run__asset").defer("error", "traceback")
-    for attempt in named.order_by("started_at", "pk"):
+    open_attempts = RunAttempt.objects.filter(ended_at__isnull=True, gateway__in=gateways)
+    attempt_rows = open_attempts.select_related("run__asset").defer("error", "traceback")
+    for attempt in attempt_rows.order_by("started_at", "pk"):
         if attempt.gateway_id is not None:
             attempts.setdefault(attempt.gateway_id, []).append(attempt)
     return [

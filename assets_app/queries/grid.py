@@ -1,4 +1,4 @@
-"""What the partition grid of an asset is drawn from: five statements at most."""
+"""The data from which the partition grid of an asset is drawn: five statements at most."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,8 @@ from partitions_app.grid import GridRequest, Layout, draw, layout
 from partitions_app.grid_cells import Bucketed, Grid, SliceFact
 from partitions_app.grid_time import Clock, midnight
 
-# A page has room to say of so many stale cells why; of more, their own pages do.
+# A page has room for the reasons of so many stale cells; beyond, the pages of the partitions give
+# the reasons.
 _MOST_EXPLAINED = 300
 
 
@@ -40,13 +41,13 @@ def _with_staleness(asset: Asset, facts: dict[str, SliceFact]) -> dict[str, Slic
 def clock_of(asset: Asset, now: datetime) -> Clock:
     """Return now, and since when partitions are expected: activation, or the earliest partition.
 
-    Only a definition without a start needs to look.
+    Only a definition without a start needs a query.
     """
     definition = asset.definition
-    rule = None if definition is None else definition.time_dimension
-    if rule is None or rule.start is not None:
+    time_dimension = None if definition is None else definition.time_dimension
+    if time_dimension is None or time_dimension.start is not None:
         return Clock(now, asset.activated_at)
-    window = rule.window_at(asset.activated_at)
+    window = time_dimension.window_at(asset.activated_at)
     active = window.start if window else asset.activated_at
     earliest = _slices(asset).aggregate(at=Min("window_start"))["at"]
     return Clock(now, min(active, earliest or active))
@@ -62,35 +63,37 @@ def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, SliceFact]:
 
 
 def _counts(asset: Asset, page: Layout) -> Bucketed:
-    """Per stretch of time and segment: settled states; what a run holds now counts as held."""
-    period, rule = page.stretch
-    found: dict[tuple[date, str], dict[str, int]] = {}
+    """Count partitions by stretch of time and segment, and by settled state; partitions that a run
+    holds now count as held.
+    """
+    period, time_dimension = page.stretch
+    counts: dict[tuple[date, str], dict[str, int]] = {}
     counted = PartitionCount.objects.filter(
         asset=asset, identity=asset.identity, bucket__gte=period.first,
         bucket__lt=period.stop,
     )  # fmt: skip
-    held = _slices(asset).filter(
+    held_rows = _slices(asset).filter(
         held_by__isnull=False,
-        window_start__gte=midnight(period.first, rule.timezone),
-        window_start__lt=midnight(period.stop, rule.timezone),
+        window_start__gte=midnight(period.first, time_dimension.timezone),
+        window_start__lt=midnight(period.stop, time_dimension.timezone),
     )
-    for at, segment, state, number in _grouped(counted, page, Sum("count")):
-        found.setdefault((at, segment), {})[state] = number
-    for at, segment, state, number in _grouped(held, page, Count("pk")):
-        states = found.setdefault((at, segment), {})
+    for bucket, segment, state, number in _grouped(counted, page, Sum("count")):
+        counts.setdefault((bucket, segment), {})[state] = number
+    for bucket, segment, state, number in _grouped(held_rows, page, Count("pk")):
+        states = counts.setdefault((bucket, segment), {})
         states[state] = states.get(state, 0) - number
         states["held"] = states.get("held", 0) + number
-    return found
+    return counts
 
 
 def _grouped(rows: QuerySet[Any], page: Layout, number: Count | Sum) -> QuerySet[Any]:
     truncate = {"day": TruncDay, "month": TruncMonth, "year": TruncYear}[page.counts_unit or "day"]
     if page.has_segments:
         rows = rows.filter(segment__in=page.segments)
-    # Truncating a date gives a date; of a day it is the bucket itself.
-    at = TruncDate("bucket") if page.counts_unit == "day" else truncate("bucket")
+    # Truncation of a date gives a date; by day, the date is the bucket itself.
+    bucket_start = TruncDate("bucket") if page.counts_unit == "day" else truncate("bucket")
     grouped: QuerySet[Any, Any] = (
-        rows.values_list(at, "segment", "state").annotate(number=number).order_by()
+        rows.values_list(bucket_start, "segment", "state").annotate(number=number).order_by()
     )
     return grouped
 
@@ -104,11 +107,13 @@ def expected_count(asset: Asset, now: datetime, since: datetime | None = None) -
     definition = asset.definition
     if definition is None:
         return 1
-    rule = definition.time_dimension
-    if rule is None or rule.start is not None:
-        total: int = definition.count(until=now) if rule is not None else definition.count()
+    time_dimension = definition.time_dimension
+    if time_dimension is None or time_dimension.start is not None:
+        total: int = (
+            definition.count(until=now) if time_dimension is not None else definition.count()
+        )
         return total
-    window = rule.window_at(asset.activated_at)
-    start = min(one for one in (window and window.start, since, asset.activated_at) if one)
+    window = time_dimension.window_at(asset.activated_at)
+    start = min(moment for moment in (window and window.start, since, asset.activated_at) if moment)
     bounded: int = definition.count(start, now) if start < now else 0
     return bounded

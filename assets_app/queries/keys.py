@@ -1,4 +1,4 @@
-"""Key texts of rows, which outlive the definition that they were made under."""
+"""Key texts of rows, which outlive the definition under which a row was created."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Assets and runs by name and number, for all doors."""
+"""Lookup of assets by name and of runs by number, for pages, API and commands."""
 
 from difflib import get_close_matches
 
@@ -8,24 +8,28 @@ from assets_app.models import Asset, Run
 from slicewise.option_checks import NAME_LIMIT
 
 LARGEST_ID = 2**63 - 1
-# Names that a mistaken one is compared with, which takes some milliseconds.
+# Number of names that a mistaken name is compared with, which takes some milliseconds.
 _MOST_COMPARED = 1_000
 
 
 def asset_named(name: str) -> Asset:
-    """Return the asset of this name, declared or not; raise Http404 with a sentence without one."""
-    found = Asset.objects.select_related(
+    """Return the asset of this name, declared or not; raise Http404 with a sentence if none has
+    it.
+    """
+    assets = Asset.objects.select_related(
         "bundle", "partition_definition", "producer__current_version", "producer__schedule"
     )
     # No name holds a NUL, which the database would not even compare.
-    asset = None if "\0" in name else found.filter(name=name).first()
+    asset = None if "\0" in name else assets.filter(name=name).first()
     if asset is None:
         raise Http404(no_asset_sentence(name))
     return asset
 
 
 def no_asset_sentence(name: object) -> str:
-    """Say that there is no asset of this name, and which declared one is spelled alike."""
+    """Return the sentence that no asset has this name, with a declared name that is spelled
+    alike.
+    """
     sentence = f"There is no asset {name!r}."
     if not isinstance(name, str) or len(name) > NAME_LIMIT:
         return sentence
@@ -35,7 +39,7 @@ def no_asset_sentence(name: object) -> str:
 
 
 def run_numbered(pk: int) -> Run:
-    """Return the run of this number; raise Http404 with a sentence without one."""
+    """Return the run of this number; raise Http404 with a sentence if there is none."""
     run = Run.objects.listed().prefetch_related("attempts__gateway").filter(pk=pk).first()
     if run is None:
         raise Http404(f"There is no run {pk}.")

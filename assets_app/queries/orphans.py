@@ -1,6 +1,7 @@
-"""Partitions that are on record with data and that their asset's present definition does not have.
+"""Orphans: partitions on record with data that the present definition of the asset does not have.
 
-Segments were removed from it, windows excluded, bounds moved, or it cuts otherwise now.
+Segments were removed from the definition, windows were excluded, bounds were moved, or the asset is
+partitioned otherwise now.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionSt
 from assets_app.models.catalogue import DISCOVERY
 from assets_app.queries.present import bounds_of, gaps_of, listed_segments, span_of
 
-# What was published last of each, and where: of what something else has written nothing is known.
+# With the last publication of each partition, and its location; of data that another program has
+# written, no location is known.
 _ORPHANS = """
 SELECT slice.id, slice.identity, slice.key, slice.rows, slice.bytes, slice.materialized_at,
        slice.held_by_id IS NOT NULL, record.run_id,
@@ -81,19 +83,22 @@ def orphan_rows(
         "limit": limit,
     }
     width = bounds_of(asset).width
-    for place in range(1, width + 1):
-        values[f"listed{place}"] = []
+    for position in range(1, width + 1):
+        values[f"listed{position}"] = []
     for segment in listed_segments([asset]):
         values[f"listed{segment.place}"].append(segment.text)
-    is_unlisted = " OR ".join(_IS_UNLISTED.format(place=place) for place in range(1, width + 1))
+    is_unlisted = " OR ".join(
+        _IS_UNLISTED.format(place=position) for position in range(1, width + 1)
+    )
     with connection.cursor() as cursor:
         cursor.execute(_ORPHANS.format(is_unlisted=is_unlisted or "false"), values)
         return [OrphanRow(*row) for row in cursor.fetchall()]
 
 
 def materialized_total() -> Subquery:
-    """Return the number of an asset's materialized partitions, whatever its definition has now: a
-    part of the statement that reads the asset, from counts and not from rows.
+    """Return a subquery for the number of an asset's materialized partitions, under any definition.
+
+    The subquery is part of the statement that reads the asset, and reads counts, not rows.
     """
     counts = PartitionCount.objects.filter(asset=OuterRef("pk"), state=PartitionState.MATERIALIZED)
     by_asset = counts.exclude(identity=DISCOVERY).order_by().values("asset")
@@ -102,7 +107,7 @@ def materialized_total() -> Subquery:
 
 def orphan_count(asset: Asset, present: int) -> int:
     """Return how many materialized partitions of an asset, read with `materialized_total`, are not
-    among the ``present`` ones, which its definition has.
+    among the ``present`` partitions, which the definition has.
     """
     total: int | None = vars(asset)["materialized_total"]
     return max((total or 0) - present, 0)

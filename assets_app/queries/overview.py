@@ -1,4 +1,4 @@
-"""How assets stand, many at once: counts per state, the latest partitions, the last success."""
+"""Status of assets, many at once: counts per state, the latest partitions, the last success."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ _LATEST = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One asset and how it stands; ``expected`` is None where only runs know its partitions, and
-    where no file declares it any more: nothing of it is missing.
+    """The status of one asset; ``expected`` is None where only runs know the partitions, and where
+    no file declares the asset any more, of which no partition is missing.
     """
 
     asset: Asset
@@ -48,59 +48,61 @@ class Standing:
     expected: int | None
     last_success: datetime | None
     strip: list[tuple[Look, str]]
-    # The last run that made something of it, where a validation of that run failed as a warning.
+    # The id of the last run that materialized partitions of the asset, where a validation of that
+    # run failed as a warning.
     warned: int | None = None
 
     @property
     def materialized(self) -> int:
-        """Partitions whose last run made them."""
+        """The number of partitions whose last run succeeded."""
         return self.counts.get("materialized", 0)
 
     @property
     def failed(self) -> int:
-        """Partitions whose last run failed."""
+        """The number of partitions whose last run failed."""
         return self.counts.get("failed", 0)
 
     @property
     def missing(self) -> int:
-        """Partitions that should be there and never were, or were given up."""
+        """The number of expected partitions that were never materialized, or were forgotten."""
         if self.expected is None:
             return self.counts.get("missing", 0)
-        known = sum(number for state, number in self.counts.items() if state != "missing")
-        return max(self.expected - known, 0)
+        settled_count = sum(number for state, number in self.counts.items() if state != "missing")
+        return max(self.expected - settled_count, 0)
 
     @property
     def settled(self) -> list[tuple[str, int]]:
-        """States with their numbers, in the order of the pages; none that is empty."""
+        """The states with their numbers, in the order of the pages, without empty states."""
         order = ("materialized", "failed", "canceled", "skipped")
         counted = [(state, self.counts.get(state, 0)) for state in order]
         return [pair for pair in [*counted, ("missing", self.missing)] if pair[1]]
 
 
 def standings(assets: Sequence[Asset]) -> list[Standing]:
-    """Return the status of each of the assets: four statements for all of them."""
+    """Return the status of each of the assets: at most five statements for all of them."""
     now = datetime.now(UTC)
     counts, strips = StateCounts(assets), _strips(assets)
-    moments = _moments(assets)
+    asset_times = _asset_times(assets)
     return [
         Standing(
             asset,
             counts.settled(asset),
             counts.held(asset),
-            expected_count(asset, now, moments[asset.pk][0]) if asset.active else None,
-            moments[asset.pk][1],
+            expected_count(asset, now, asset_times[asset.pk][0]) if asset.active else None,
+            asset_times[asset.pk][1],
             strips.get(asset.pk, []),
-            moments[asset.pk][2],
+            asset_times[asset.pk][2],
         )
         for asset in assets
     ]
 
 
-def _moments(
+def _asset_times(
     assets: Sequence[Asset],
 ) -> dict[int, tuple[datetime | None, datetime | None, int | None]]:
-    """The start of the earliest partition, when the last run succeeded or the last write was told
-    of, and that run if one of its validations warned: by index each.
+    """Return (first start, last success, warned run) by asset id: the start of the earliest
+    partition, when the last run succeeded or the last write was reported, and the id of that run if
+    a validation warned.
     """
     slices = AssetPartition.objects.filter(
         asset=OuterRef("pk"),
@@ -108,32 +110,36 @@ def _moments(
         window_start__isnull=False,
     )
     first = Subquery(slices.order_by("window_start").values("window_start")[:1])
-    told = WriteReport.objects.filter(asset=OuterRef("pk")).order_by("-id").values("created_at")
-    # PostgreSQL's own leaves nulls out.
+    reports = WriteReport.objects.filter(asset=OuterRef("pk")).order_by("-id").values("created_at")
+    # PostgreSQL's GREATEST leaves nulls out.
     ended = Run.objects.filter(pk=OuterRef("last")).values("ended_at")
-    success = Greatest(Subquery(ended), Subquery(told[:1]))
+    success = Greatest(Subquery(ended), Subquery(reports[:1]))
     warned = ValidationResult.objects.filter(
         attempt__run=OuterRef("last"), attempt__outcome=AttemptOutcome.SUCCEEDED, passed=False
     )
     rows = _with_last_success(Asset.objects.filter(pk__in=[asset.pk for asset in assets]))
     run = Subquery(warned.order_by().values("attempt__run")[:1])
-    found = rows.values_list("pk", first, success, run)
-    return {pk: (start, at, warned_in) for pk, start, at, warned_in in found}
+    rows_by_asset = rows.values_list("pk", first, success, run)
+    return {
+        pk: (start, success_at, warned_in) for pk, start, success_at, warned_in in rows_by_asset
+    }
 
 
 def _with_last_success(assets: QuerySet[Asset]) -> QuerySet[Asset]:
-    """Annotate the assets with ``last``, the last succeeded run that made something of each.
+    """Add to each asset ``last``, the last succeeded run that materialized partitions of the asset.
 
-    A run belongs to one asset, and makes all outlets of its function: the latest run of these
-    counts where it has a partition of the asset.
+    A run belongs to one asset, and materializes all outlets of its function: the latest run of
+    these outlets counts where the run has a partition of the asset.
     """
     succeeded = Run.objects.filter(asset=OuterRef("pk"), state=RunState.SUCCEEDED)
     latest = Subquery(succeeded.order_by("-id").values("pk")[:1])
     outlets = Asset.objects.filter(producer=OuterRef("producer")).annotate(latest=latest)
     of_function = outlets.order_by(F("latest").desc(nulls_last=True)).values("latest")[:1]
-    made = RunPartition.objects.filter(run=OuterRef("of_function"), slice__asset=OuterRef("pk"))
+    run_partitions = RunPartition.objects.filter(
+        run=OuterRef("of_function"), slice__asset=OuterRef("pk")
+    )
     return assets.annotate(of_function=Subquery(of_function)).annotate(
-        last=Case(When(Exists(made), then=F("of_function")), default=latest)
+        last=Case(When(Exists(run_partitions), then=F("of_function")), default=latest)
     )
 
 
@@ -141,8 +147,8 @@ def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[Look, str]]]:
     query = _LATEST.format(slices=AssetPartition._meta.db_table, runs=Run._meta.db_table)
     strips: dict[int, list[tuple[Look, str]]] = {}
     with connection.cursor() as cursor:
-        ids, identities = [one.pk for one in assets], [one.identity for one in assets]
+        ids, identities = [asset.pk for asset in assets], [asset.identity for asset in assets]
         cursor.execute(query, [ids, identities, STRIP_LENGTH])
-        for asset, key, state, run_state in cursor.fetchall():
-            strips.setdefault(asset, []).append((look_of_partition(state, run_state), key))
+        for asset_id, key, state, run_state in cursor.fetchall():
+            strips.setdefault(asset_id, []).append((look_of_partition(state, run_state), key))
     return strips

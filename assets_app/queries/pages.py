@@ -1,4 +1,4 @@
-"""What the pages of one asset, one partition and one run read."""
+"""Queries for the pages of one asset, one partition and one run."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,14 +25,14 @@ Cursor = tuple[int, int]
 
 
 def neighbours(asset: Asset) -> tuple[list[AssetDependency], list[AssetDependency]]:
-    """Return the edges to upstream assets, and to downstream ones that are declared: one
-    statement. What is declared no longer reads nothing any more.
+    """Return (upstream edges, downstream edges), the latter to declared assets alone: one
+    statement. An asset that is no longer declared reads no other asset.
     """
     reading = Q(upstream=asset, downstream__active=True)
     edges = AssetDependency.objects.filter(reading | Q(downstream=asset))
     rows = list(edges.select_related("upstream", "downstream").order_by("pk"))
-    up = [edge for edge in rows if edge.downstream_id == asset.pk]
-    return up, [edge for edge in rows if edge.upstream_id == asset.pk]
+    upstream_edges = [edge for edge in rows if edge.downstream_id == asset.pk]
+    return upstream_edges, [edge for edge in rows if edge.upstream_id == asset.pk]
 
 
 def import_error_of(asset: Asset) -> dict[str, Any] | None:
@@ -41,9 +41,9 @@ def import_error_of(asset: Asset) -> dict[str, Any] | None:
     if version is None or not asset.file:
         return None
     errors: list[dict[str, Any]] = version.import_errors
-    found = [error for error in errors if error["path"] == asset.file]
-    of_asset = [error for error in found if error.get("asset") == asset.name]
-    of_file = [error for error in found if not error.get("asset_only")]
+    file_errors = [error for error in errors if error["path"] == asset.file]
+    of_asset = [error for error in file_errors if error.get("asset") == asset.name]
+    of_file = [error for error in file_errors if not error.get("asset_only")]
     return next(iter(of_asset + of_file), None)
 
 
@@ -98,21 +98,26 @@ def unknown_names() -> list[UnknownName]:
             bundle_id,
             producer,
             name,
-            alike(name, [other for other in declared_names if other != producer]),
+            alike(
+                name,
+                [declared_name for declared_name in declared_names if declared_name != producer],
+            ),
         )
         for bundle_id, producer, name in rows
     ]
 
 
 def slice_of(asset: Asset, key: str) -> AssetPartition | None:
-    """Return the row of a partition; None if nothing ever happened to the partition."""
+    """Return the row of a partition; None if the partition has no history."""
     rows = AssetPartition.objects.select_related("held_by", "last_run")
     return rows.filter(asset=asset, identity=asset.identity, key=key).first()
 
 
-def materializations_of(part: AssetPartition, most: int = 50) -> list[Materialization]:
+def materializations_of(partition: AssetPartition, most: int = 50) -> list[Materialization]:
     """Return materializations, newest first, with their runs or the person who reported them."""
-    return list(part.materializations.select_related("run", "report", "producer_version")[:most])
+    return list(
+        partition.materializations.select_related("run", "report", "producer_version")[:most]
+    )
 
 
 def inputs_of(materialization: Materialization, most: int = 500) -> list[AttemptInput]:
@@ -124,10 +129,10 @@ def inputs_of(materialization: Materialization, most: int = 500) -> list[Attempt
     return list(named.order_by(is_same, "slice__asset__name", "pk")[:most])
 
 
-def runs_of_slice(part: AssetPartition, most: int = 20) -> list[RunPartition]:
-    """Return the runs that were to make a partition, newest first."""
+def runs_of_slice(partition: AssetPartition, most: int = 20) -> list[RunPartition]:
+    """Return the runs that were to materialize a partition, newest first."""
     return list(
-        part.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]
+        partition.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]
     )
 
 
@@ -139,7 +144,7 @@ def validations_of(run: Run, most: int = 200) -> list[ValidationResult]:
 
 
 def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:
-    """Return the next pieces of the output of the run's attempts, in order."""
+    """Return the next chunks of the output of the run's attempts, in order."""
     number, sequence = after
     later = Q(attempt__number__gt=number) | Q(attempt__number=number, sequence__gt=sequence)
     rows = RunLog.objects.filter(later, attempt__run=run).select_related("attempt")
@@ -147,7 +152,7 @@ def log_after(run: Run, after: Cursor) -> Sequence[RunLog]:
 
 
 def log_tail(run: Run) -> Sequence[RunLog]:
-    """Return the last pieces of the output of the run's attempts, in order."""
+    """Return the last chunks of the output of the run's attempts, in order."""
     rows = RunLog.objects.filter(attempt__run=run).select_related("attempt")
     return list(rows.order_by("-attempt__number", "-sequence")[:LOG_PIECES_PER_PAGE])[::-1]
 

@@ -1,7 +1,7 @@
-"""What of an asset's partitions its present definition has: bounds, excluded windows, segments.
+"""The partitions of assets that the present definition has: bounds, excluded windows, segments.
 
-Rows of partitions that a definition has lost are kept. Counts leave them out by arithmetic on
-buckets; only of buckets that a bound cuts, and of excluded windows, are rows looked at.
+Rows of partitions that a definition has lost are kept. Counts leave such rows out by arithmetic on
+buckets; rows are read only in buckets that a bound cuts, and in excluded windows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,18 +20,18 @@ _DAY_BUCKET, _MONTH_BUCKET = timedelta(days=2), timedelta(days=33)
 
 
 class Bounds(NamedTuple):
-    """The buckets in which an asset's definition has windows; None where nothing bounds them."""
+    """The buckets in which an asset's definition has windows; None without a bound."""
 
     asset_id: int
     identity: str
     first: date | None
     last: date | None
-    # How many sequences its segments are made of.
+    # The number of sequences that a segment combines.
     width: int
 
 
 class ListedSegment(NamedTuple):
-    """A text that the definition lists, and the number of its sequence, from 1 on."""
+    """A text that the definition lists, and the number of the sequence, from 1 on."""
 
     asset_id: int
     place: int
@@ -63,14 +63,14 @@ def listed_segments(assets: Iterable[Asset]) -> Iterator[ListedSegment]:
     """Yield the texts that the definitions of the assets list."""
     for asset in assets:
         lists = () if asset.definition is None else asset.definition.space.segments.lists
-        for place, listed in enumerate(lists, 1):
+        for position, listed in enumerate(lists, 1):
             for text in listed.places:
-                yield ListedSegment(asset.pk, place, text)
+                yield ListedSegment(asset.pk, position, text)
 
 
 def gaps_of(asset: Asset, first: date, last: date) -> Iterator[Gap]:
-    """Yield what the definition does not have within the buckets that have counts: what lies
-    before and after its bounds in the same bucket, and excluded windows.
+    """Yield the gaps of the definition within the buckets that have counts: the time before and
+    after the bounds in the same bucket, and excluded windows.
     """
     definition = asset.definition
     windows = _windows(definition)
@@ -98,9 +98,7 @@ def gaps_of(asset: Asset, first: date, last: date) -> Iterator[Gap]:
 
 
 def span_of(asset: Asset) -> tuple[datetime | None, datetime | None]:
-    """Return the start of the definition's first window and the end of its last one; None where
-    nothing bounds them.
-    """
+    """Return (start of the first window, end of the last window); each is None without a bound."""
     windows = _windows(asset.definition)
     if windows is None:
         return None, None
@@ -127,8 +125,8 @@ def _windows(definition: slicewise.PartitionDefinition | None) -> Windows | None
 
 
 def _before(moment: datetime, span: timedelta) -> datetime:
-    """Return the moment so long before, within Python's calendar: a definition may begin with it,
-    and end with it where people write 9999 for "no end".
+    """Return the moment so long before, within Python's calendar: a definition may begin with the
+    calendar, and end with it where people write 9999 for "no end".
     """
     first = datetime.min.replace(tzinfo=UTC)
     return moment - span if moment - first > span else first

@@ -1,4 +1,4 @@
-"""Shapes in which runs are read."""
+"""Querysets of runs."""
 
 from typing import TYPE_CHECKING
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Runs, with what lists and pages show of them."""
+    """Runs, with the related rows that lists and pages show."""
 
     def listed(self) -> "RunQuerySet":
-        """Join the rows that a line of a list names.
+        """Join the rows that a list shows of each run.
 
         The spec of the partition definition is left out: a definition is read once for the whole
         process.
@@ -21,7 +21,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return rows.defer("asset__partition_definition__spec")
 
     def making(self, asset: "Asset") -> "RunQuerySet":
-        """Select the runs that make the asset, alone or together with others."""
+        """Select the runs that materialize the asset, alone or together with other assets."""
         if not asset.made_with:
             return self.filter(asset=asset)
         return self.filter(asset__name__in=[asset.name, *asset.made_with])

@@ -1,4 +1,4 @@
-"""Shapes in which slices are read."""
+"""Querysets of partitions."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -16,23 +16,23 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 class CutQuerySet(models.QuerySet[Row]):
-    """What is kept of assets under the identity of a definition."""
+    """Rows that are kept of assets under the identity of a definition."""
 
     def as_cut_now(self) -> Self:
-        """Select the partitions under the asset's present definition; partitions of an earlier
+        """Select the rows under the present definition of each asset; rows under an earlier
         definition are kept, and not counted.
         """
         present = Coalesce(F("asset__partition_definition__identity"), Value(identity_of(None)))
-        # In the filter itself it would leave out all assets that have no definition: the join for
-        # what a filter compares with is an inner one.
+        # Within the filter, the expression would leave out all assets without a definition: a
+        # filter joins the table of a compared value by an inner join.
         return self.alias(present_identity=present).filter(identity=F("present_identity"))
 
 
 class AssetPartitionQuerySet(CutQuerySet["AssetPartition"]):
-    """Slices of assets."""
+    """Partitions of assets."""
 
     def made_of(self, asset: "Asset") -> "AssetPartitionQuerySet":
-        """Select the asset's partitions by its present definition that were ever made."""
+        """Select the partitions of the asset's present definition that were ever materialized."""
         return self.filter(asset=asset, identity=asset.identity, version__gt=0)
 
     def first_start(self) -> datetime | None:

@@ -1,8 +1,9 @@
-"""Which slices are stale: something they were made from has been made again since.
+"""Staleness of partitions: an input has been materialized again since the partition was.
 
-Derived from versions, never marked: the attempt that made a slice kept the versions of what it read
-(AttemptInput), and a slice is stale while one of these is higher now. What was not there yet when
-it was made does not make it stale.
+Staleness is derived from versions, never marked: the attempt that materialized a partition recorded
+the versions of the inputs (AttemptInput), and the partition is stale while one of these inputs has
+a higher version now. An upstream partition that was missing at that time does not make the
+partition stale.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from assets_app.queries.keys import still_known
 from partitions_app.labels import label_of
 from partitions_app.rules import goes_by_windows, mapping_of
 
-# Runs of several partitions read for all of them at once, so keys are gathered by attempt.
+# A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
 _NEWER = """
 WITH made AS (
     SELECT made.attempt_id, array_agg(own.key) AS keys
@@ -45,7 +46,7 @@ ORDER BY piece.asset_id, made.attempt_id
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """The newest of the upstream partitions that changed since, and how many more there are."""
+    """The newest of the upstream partitions that changed since, and the number of further ones."""
 
     asset: Asset
     key: str
@@ -59,20 +60,20 @@ class Newer:
 
     @property
     def name(self) -> str:
-        """The asset and its partition."""
+        """The upstream asset and the partition."""
         label = label_of(self.asset.definition, self.key)
         return f"{self.asset.name} {label}" if self.key else self.asset.name
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What changed of one upstream asset since an attempt that made these keys had read it."""
+    """The changes of one upstream asset since an attempt for these keys had read the asset."""
 
     keys: Sequence[str]
     upstream_id: int
     since: datetime | None
     pieces: Sequence[str]
-    # Of how many partitions the attempt's run was.
+    # Whether the run of the attempt has several partitions.
     shared: bool
 
 
@@ -88,36 +89,39 @@ def newer_inputs(asset: Asset, keys: Sequence[str]) -> dict[str, Newer]:
         "upstream__partition_definition"
     )
     by_upstream = {edge.upstream_id: edge for edge in edges}
-    found: dict[str, Newer] = {}
+    newer_by_key: dict[str, Newer] = {}
     for change in changes:
         edge = by_upstream.get(change.upstream_id)
         if edge is not None:
-            # Of two upstream assets the first one is named: its page names all.
+            # Of several upstream assets the first one is named: the page of the partition names
+            # all.
             for key, newer in _explained(asset, edge, change):
-                found.setdefault(key, newer)
-    return found
+                newer_by_key.setdefault(key, newer)
+    return newer_by_key
 
 
 def _changes(asset: Asset, keys: Sequence[str]) -> list[_Change]:
     with connection.cursor() as cursor:
         cursor.execute(_NEWER, {"asset": asset.pk, "identity": asset.identity, "keys": list(keys)})
         return [
-            _Change(own, upstream_id, since, pieces, count > 1)
-            for own, upstream_id, since, pieces, count in cursor.fetchall()
+            _Change(own_keys, upstream_id, since, changed_keys, count > 1)
+            for own_keys, upstream_id, since, changed_keys, count in cursor.fetchall()
         ]
 
 
 def _explained(asset: Asset, edge: AssetDependency, change: _Change) -> Iterator[tuple[str, Newer]]:
-    """Of a run of several partitions, what each of them was made from is a matter of mapping,
-    unless all need the same.
+    """Yield the newer inputs by key.
+
+    Of a run of several partitions, the mapping decides which inputs concern each partition, unless
+    all need the same.
     """
-    upstream, pieces = edge.upstream.definition, change.pieces
+    upstream, changed_keys = edge.upstream.definition, change.pieces
     is_one = asset.definition is None or upstream is None
     if is_one or not change.shared or not goes_by_windows(mapping_of(edge.mapping)):
-        newest = Newer(edge.upstream, pieces[-1], len(pieces) - 1)
+        newest = Newer(edge.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return
-    changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, pieces)))
+    changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
     for key in still_known(asset.definition, change.keys):
         concerned = changed & _needed(edge, asset.definition, key, change.since)
         if concerned:

@@ -1,4 +1,4 @@
-"""Recorded ticks of schedules, and what upstream writes left out, as all doors read them."""
+"""Recorded ticks of schedules, and left-out partitions, for pages, API and commands."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick
 
-# On the first page what was left out is news for so long.
+# The first page shows left-out partitions for so long.
 _NEWS = timedelta(days=7)
 
 

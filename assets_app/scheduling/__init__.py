@@ -1,1 +1,1 @@
-"""When partitions are due: ticks of schedules by time, and upstream partitions that are there."""
+"""Schedules: when partitions are due, by ticks of times and by upstream partitions."""

@@ -1,4 +1,4 @@
-"""Which downstream partitions a new upstream partition concerns (need rules)."""
+"""Downstream partitions that a new upstream partition concerns (need rules)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,65 +11,69 @@ from slicewise.due import ended_between
 from slicewise.keys import WHOLE
 
 Write = tuple[int | None, int | None]
-"""The id of a run, or that of a report of a write: one of them is None."""
+"""The id of a run, or the id of a write report: one of the two is None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A partition of an upstream asset that has been made, and when that was done before."""
+    """A materialized partition of an upstream asset, and the time of an earlier materialization."""
 
-    # The run or the report that it is of: what came of one of them has a limit.
+    # The run or the write report of the materialization. The partitions that one write may queue
+    # are limited.
     write: Write
     asset_id: int
     identity: str
     key: str
     at: datetime
-    # When a version before was made that made others due, if it has no window; None for the first.
+    # When an earlier version that made partitions due was written, for a partition without a
+    # window; None for the first version.
     before: datetime | None
 
 
 def affected(
-    edge: AssetDependency, made: Sequence[Made], *, since: datetime, now: datetime
+    edge: AssetDependency, new_partitions: Sequence[Made], *, since: datetime, now: datetime
 ) -> slicewise.PartitionSet:
-    """Return the partitions downstream of the partitions that were made.
+    """Return the partitions downstream of the new upstream partitions.
 
-    Where only the downstream asset has time, the upstream write is a tick: the windows that ended
-    since the write before, but not before ``since``, when the schedule began. Where a mapping needs
-    the same for all windows, the windows that ended since then. Windows that are not over yet may
-    be among the rest.
+    Where only the downstream asset has time, an upstream write is a tick: the result is the windows
+    that ended since the write before, but not before ``since``, when the schedule began. Where a
+    mapping needs the same upstream partitions for all windows, the result is the windows that ended
+    since ``since``. In the other cases the result may include windows that have not ended yet.
     """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     mapping = mapping_of(edge.mapping)
-    made = [piece for piece in made if piece.identity == edge.upstream.identity]
+    new_partitions = [
+        partition for partition in new_partitions if partition.identity == edge.upstream.identity
+    ]
     if downstream is None:
-        return slicewise.PartitionSet.of(None, [WHOLE] if made else [])
-    found = slicewise.PartitionSet(downstream, ())
+        return slicewise.PartitionSet.of(None, [WHOLE] if new_partitions else [])
+    affected_partitions = slicewise.PartitionSet(downstream, ())
     if downstream.time_dimension is None or has_time(upstream):
-        keys = existing_keys(upstream, [piece.key for piece in made])
+        keys = existing_keys(upstream, [partition.key for partition in new_partitions])
         if downstream.time_dimension is None or goes_by_windows(mapping):
             return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
         ended = ended_between(downstream, since, now)
-        return _needing(ended, upstream, keys, mapping, now)
-    for piece in made:
-        keys = existing_keys(upstream, [piece.key])
-        ended = ended_between(downstream, max(piece.before or since, since), piece.at)
-        found |= _needing(ended, upstream, keys, mapping, now)
-    return found
+        return _windows_needing(ended, upstream, keys, mapping, now)
+    for partition in new_partitions:
+        keys = existing_keys(upstream, [partition.key])
+        ended = ended_between(downstream, max(partition.before or since, since), partition.at)
+        affected_partitions |= _windows_needing(ended, upstream, keys, mapping, now)
+    return affected_partitions
 
 
-def _needing(
+def _windows_needing(
     ended: slicewise.PartitionSet,
     upstream: slicewise.PartitionDefinition | None,
     keys: Sequence[slicewise.PartitionKey],
     mapping: slicewise.PartitionMapping | None,
     now: datetime,
 ) -> slicewise.PartitionSet:
-    """Those of the windows that ended that need some of the upstream partitions."""
+    """Return the ended windows that need some of the upstream partitions."""
     hulls = (ended.hull, slicewise.PartitionSet.of(upstream, keys).hull)
     if ended.hull is None:
         return ended
-    # A mapping reads the bounds for both sides: the last upstream window may well begin before the
-    # first one downstream.
+    # A mapping applies the bounds to both sides: the last upstream window may well begin before the
+    # first downstream window.
     since = min(hull.start for hull in hulls if hull is not None)
     return ended & slicewise.downstream_partitions(
         upstream, ended.definition, keys, mapping, since=since, until=now

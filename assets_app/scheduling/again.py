@@ -1,5 +1,5 @@
-"""Slices that came due while a run held them, before their windows were over, or that wait for a
-tick: seen to later.
+"""Requeueing of partitions that came due before the end of the window or while a run held the
+partition, and of partitions that wait for a tick.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,71 +20,83 @@ from assets_app.scheduling.queueing import Touched, queue_due
 from assets_app.scheduling.slices import mark_due_again
 from slicewise.rows import PartitionRow
 
-_AT_ONCE = 1_000
+_BATCH_SIZE = 1_000
 
 
 def queue_again(now: datetime) -> int:
-    """Queue those that are still due; how many there were to look at.
+    """Queue the partitions that are still due; return the number of partitions examined.
 
-    By time, a window that was made meanwhile is not made twice; what has no window came due by a
-    later tick than the one that its run was for, and is made once more. By assets, it is judged
-    anew. Without any it is one look at an index.
+    With a schedule by time, a window that was materialized meanwhile is not materialized twice. A
+    partition without a window came due by a later tick than the tick of its run, and is
+    materialized once more. With a schedule by assets, the partition is evaluated again. Without
+    such partitions the call costs one look at an index.
     """
     released = AssetPartition.objects.filter(due_again=True, held_by__isnull=True)
     put_off = released.filter(due_at__lte=now).order_by("due_at")
-    # Each a look at one end of the index: early ones, of which there may be many, lie behind it.
-    looks = (released.filter(due_at=None), put_off)
-    if not any(look.exists() for look in looks):
+    # Each query reads one end of the index: partitions whose windows have not ended, of which there
+    # may be many, lie behind that end.
+    queries = (released.filter(due_at=None), put_off)
+    if not any(query.exists() for query in queries):
         return 0
-    # Whoever handles the ticks of a schedule takes what waits for them.
-    ticking = Schedule.objects.filter(
-        Q(next_at__lte=now) | Q(next_at=F("retry_at")),  # as `has_tick_to_handle` says
+    # The handler of the ticks of a schedule takes the partitions that wait for these ticks.
+    ticking_schedules = Schedule.objects.filter(
+        Q(next_at__lte=now) | Q(next_at=F("retry_at")),  # as in `has_tick_to_handle`
         producer=OuterRef("asset__producer"),
         by_time=False,
     )
-    return _queue_released((looks[0], put_off.filter(~Exists(ticking))), now)
+    return _queue_released((queries[0], put_off.filter(~Exists(ticking_schedules))), now)
 
 
 @transaction.atomic
-def _queue_released(looks: Iterable[QuerySet[AssetPartition]], now: datetime) -> int:
-    released = _taken(looks)
-    if not released:
+def _queue_released(queries: Iterable[QuerySet[AssetPartition]], now: datetime) -> int:
+    """Queue a batch of the partitions selected by the queries; return the size of the batch."""
+    released_partitions = _lock_released(queries)
+    if not released_partitions:
         return 0
-    again = AssetPartition.objects.filter(pk__in=[piece.pk for piece in released])
-    again.update(due_again=False, due_at=None)
-    schedules = _schedules({piece.asset_id for piece in released})
+    marked_rows = AssetPartition.objects.filter(
+        pk__in=[partition.pk for partition in released_partitions]
+    )
+    marked_rows.update(due_again=False, due_at=None)
+    schedules = _schedules({partition.asset_id for partition in released_partitions})
     by_asset: dict[Asset, list[AssetPartition]] = {}
-    for piece in released:
-        by_asset.setdefault(piece.asset, []).append(piece)
+    for partition in released_partitions:
+        by_asset.setdefault(partition.asset, []).append(partition)
     errors: dict[int, Exception] = {}
-    unjudged: dict[int, list[int]] = {}
-    for asset, pieces in by_asset.items():
+    unjudged_ids: dict[int, list[int]] = {}
+    for asset, partitions in by_asset.items():
         schedule = schedules.get(asset.producer_id or 0)
         if schedule is None or schedule.rule is None or not asset.active:
             continue
         with apart(asset) as outcome:
-            _queue_all(schedule, asset, pieces, now)
+            _queue_all(schedule, asset, partitions, now)
         if outcome.error is None:
             forget_failures([schedule])
         else:
             errors[schedule.pk] = outcome.error
-            unjudged.setdefault(schedule.pk, []).extend(piece.pk for piece in pieces)
-    # Marked once more, they are looked at when their schedules are tried again.
+            unjudged_ids.setdefault(schedule.pk, []).extend(
+                partition.pk for partition in partitions
+            )
+    # Partitions marked again are examined when the schedule is tried again.
     retried_at = dict.fromkeys(errors, now + FIRST_PAUSE) | record_failures(errors, now)
-    for schedule_id, moment in retried_at.items():
-        slices = AssetPartition.objects.filter(pk__in=unjudged[schedule_id])
-        slices.update(due_again=True, due_at=moment)
+    for schedule_id, retry_at in retried_at.items():
+        unjudged_rows = AssetPartition.objects.filter(pk__in=unjudged_ids[schedule_id])
+        unjudged_rows.update(due_again=True, due_at=retry_at)
     nudge_dispatch()
-    return len(released)
+    return len(released_partitions)
 
 
-def _taken(looks: Iterable[QuerySet[AssetPartition]]) -> list[AssetPartition]:
-    """Lock what is due, as much as one transaction sees to, in the order of claims."""
-    taken: list[AssetPartition] = []
-    for look in looks:
-        rows = look.select_for_update(of=("self",), skip_locked=True)
-        taken += rows.select_related("asset__partition_definition")[: _AT_ONCE - len(taken)]
-    return sorted(taken, key=lambda piece: (piece.asset_id, piece.identity, piece.key))
+def _lock_released(queries: Iterable[QuerySet[AssetPartition]]) -> list[AssetPartition]:
+    """Lock due partitions, as many as one transaction handles; return them in claim order."""
+    locked_partitions: list[AssetPartition] = []
+    for query in queries:
+        rows = query.select_for_update(of=("self",), skip_locked=True)
+        locked_partitions += rows.select_related("asset__partition_definition")[
+            : _BATCH_SIZE - len(locked_partitions)
+        ]
+    return sorted(
+        locked_partitions,
+        key=lambda partition: (partition.asset_id, partition.identity, partition.key),
+    )
 
 
 def _schedules(asset_ids: set[int]) -> dict[int, Schedule]:
@@ -93,44 +105,57 @@ def _schedules(asset_ids: set[int]) -> dict[int, Schedule]:
 
 
 def _queue_all(
-    schedule: Schedule, asset: Asset, pieces: Sequence[AssetPartition], now: datetime
+    schedule: Schedule, asset: Asset, partitions: Sequence[AssetPartition], now: datetime
 ) -> None:
-    for taken in (asset, asset.discovering):
-        ours = [piece for piece in pieces if piece.identity == taken.identity]
-        _queue(schedule, taken, ours, now)
+    """Queue the partitions of an asset, and the partition held by runs that discover partitions."""
+    for variant in (asset, asset.discovering):
+        variant_partitions = [
+            partition for partition in partitions if partition.identity == variant.identity
+        ]
+        _queue(schedule, variant, variant_partitions, now)
 
 
 def _queue(
-    schedule: Schedule, asset: Asset, pieces: Sequence[AssetPartition], now: datetime
+    schedule: Schedule, asset: Asset, due_partitions: Sequence[AssetPartition], now: datetime
 ) -> None:
-    # One that its function makes no more is in force as long as its own file is broken.
-    if asset.paused or not pieces or asset.name not in schedule.producer.outlet_names:
+    # An asset stays in force while its own file is broken, even if its function no longer makes the
+    # asset.
+    if asset.paused or not due_partitions or asset.name not in schedule.producer.outlet_names:
         return
     if schedule.by_time:
-        made = _made_by_last_run(pieces)
-        rows = [_row(piece) for piece in pieces if piece.pk not in made]
-        terms = terms_of(schedule, asset, Trigger.SCHEDULE)
-        _, held = claim_all(list(planned_runs(terms, rows)))
-        mark_due_again(held)
+        materialized_ids = _materialized_by_last_run(due_partitions)
+        rows = [
+            _row(partition) for partition in due_partitions if partition.pk not in materialized_ids
+        ]
+        run_terms = terms_of(schedule, asset, Trigger.SCHEDULE)
+        _, held_partitions = claim_all(list(planned_runs(run_terms, rows)))
+        mark_due_again(held_partitions)
     else:
-        keys = existing_keys(asset.definition, [piece.key for piece in pieces])
+        keys = existing_keys(asset.definition, [partition.key for partition in due_partitions])
         partitions = slicewise.PartitionSet.of(asset.definition, keys)
-        since = {piece.key: piece.due_at for piece in pieces if piece.due_at}
+        since = {
+            partition.key: partition.due_at for partition in due_partitions if partition.due_at
+        }
         queue_due(Touched(schedule, asset, partitions), None, now, None, since)
 
 
-def _made_by_last_run(pieces: Sequence[AssetPartition]) -> set[int]:
-    """Return the ids of windows that were made by the run that last held them. Windows that a
-    canceled run did not make are still due.
+def _materialized_by_last_run(partitions: Sequence[AssetPartition]) -> set[int]:
+    """Return the ids of the windows that were materialized by the last run that held the window.
+
+    Windows that a canceled run did not materialize are still due.
     """
-    windows = [row for row in pieces if row.window_start is not None]
-    made_windows = RunPartition.objects.filter(
+    windows = [row for row in partitions if row.window_start is not None]
+    materialized_windows = RunPartition.objects.filter(
         slice__in=windows, run=F("slice__last_run"), state=RunPartition.State.SUCCEEDED
     )
-    return set(made_windows.values_list("slice_id", flat=True))
+    return set(materialized_windows.values_list("slice_id", flat=True))
 
 
-def _row(piece: AssetPartition) -> PartitionRow:
+def _row(partition: AssetPartition) -> PartitionRow:
     return PartitionRow(
-        piece.key, piece.window_start, piece.window_end, piece.segment, piece.bucket
+        partition.key,
+        partition.window_start,
+        partition.window_end,
+        partition.segment,
+        partition.bucket,
     )

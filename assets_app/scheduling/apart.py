@@ -1,4 +1,4 @@
-"""Work on assets in savepoints: an error of one asset keeps no other from being made."""
+"""Savepoints for work on one asset: an error of one asset keeps no other asset from its work."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -19,18 +19,19 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True)
 class Outcome:
-    """How the work on one asset ended; ``error`` is None where it succeeded."""
+    """The result of the work on one asset; ``error`` is None where the work succeeded."""
 
     error: Exception | None = None
 
 
 @contextmanager
 def apart(asset: Asset) -> Iterator[Outcome]:
-    """Work on an asset in a savepoint: an error is undone, logged and kept in the outcome, and the
-    caller goes on with the next one.
+    """Work on an asset in a savepoint: an error is rolled back, logged and kept in the outcome, and
+    the caller goes on with the next asset.
 
-    An error that passes is raised: the caller is to fail, so that all is looked at once more. That
-    somebody has locked its slices is none, and not logged.
+    A transient error is raised: the caller must fail, so that all assets are tried once more.
+    SlicesLocked, raised where another transaction has locked partitions of the asset, is kept in
+    the outcome and not logged.
     """
     outcome = Outcome()
     try:
@@ -39,7 +40,7 @@ def apart(asset: Asset) -> Iterator[Outcome]:
     except SlicesLocked as error:
         outcome.error = error
     except Exception as error:
-        if _is_of_none(error):
+        if _is_transient(error):
             raise
         log.exception("an asset could not be judged", extra={"asset": asset.name})
         outcome.error = error
@@ -48,11 +49,11 @@ def apart(asset: Asset) -> Iterator[Outcome]:
 def in_halves(
     items: Sequence[Item], work: Callable[[Sequence[Item]], None]
 ) -> list[tuple[Item, Exception]]:
-    """Do the work on all items in one savepoint or, where that fails, on either half of them, and
-    so on; return the items on which it fails alone, each with its error.
+    """Do the work on all items in one savepoint or, where that fails, on either half of the items,
+    and so on; return the items on which the work fails alone, each with its error.
 
-    One bad item costs a few times the work, not one statement for each of the others. An error
-    that passes is raised.
+    One bad item costs a few times the work, not one statement for each other item. A transient
+    error is raised.
     """
     if not items:
         return []
@@ -60,7 +61,7 @@ def in_halves(
         with transaction.atomic():
             work(items)
     except Exception as error:
-        if _is_of_none(error):
+        if _is_transient(error):
             raise
         if len(items) == 1:
             return [(items[0], error)]
@@ -69,6 +70,6 @@ def in_halves(
     return []
 
 
-def _is_of_none(error: Exception) -> bool:
-    """Return whether an error says nothing about what was worked on, as a lost connection does."""
+def _is_transient(error: Exception) -> bool:
+    """Return whether an error, like a lost connection, says nothing about the items of work."""
     return is_passing(error) and not is_too_much(error)

@@ -1,4 +1,4 @@
-"""What ends with a tick: worked out once for all schedules that stand alike, of thousands."""
+"""Partitions that end with a tick, computed once for all alike of thousands of schedules."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from slicewise.time_rules import TimeRule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What decides which partitions a tick is about: equal terms, equal partitions."""
+    """The input that decides which partitions a tick is about; equal terms, equal partitions."""
 
     rule: str
-    # Ticks up to then are handled.
+    # Ticks up to this time are handled.
     since: datetime
-    # Fingerprint of the partition definition, and which keys of it are known; empty without one.
+    # Fingerprint of the partition definition, and revision of its known keys; empty without one.
     definition: tuple[str, ...]
     pending: str | None
     refresh: int
@@ -32,44 +32,47 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The last tick up to now, and the partitions that it is about."""
+    """The last tick up to the present, and the partitions that the tick is about."""
 
     at: datetime
-    # Up to then windows are seen to: before `at` where more ended than one tick makes.
+    # Windows up to this time are handled: before `at` where more windows ended than one tick
+    # queues.
     until: datetime
     next_at: datetime | None
-    # Ticks that it stands for.
+    # Number of ticks that this one stands for.
     count: int
     due: Sequence[PartitionRow]
     passed_over: Sequence[PartitionRow]
-    # The last few before those that are due, to be made again where they are there.
+    # The last few windows before the due ones, to be materialized again where they have data.
     refreshed: Sequence[PartitionRow]
-    # What would be made again besides, and is more than one tick makes again.
+    # Partitions to be materialized again, beyond the number that one tick queues.
     left_out: PartitionSet | None = None
 
     @property
     def keys(self) -> list[str]:
-        """Keys of all these partitions."""
+        """Keys of the due, passed-over and refreshed partitions."""
         return [row.key for rows in (self.due, self.passed_over, self.refreshed) for row in rows]
 
 
 class EndedPartitions:
-    """What ends with the ticks up to one moment, by the terms of a schedule."""
+    """The partitions that end with the ticks up to one moment, by the terms of a schedule."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
         self._known: dict[Terms, Ended | None] = {}
 
-    def of(self, terms: Terms, definition: slicewise.PartitionDefinition | None) -> Ended | None:
-        """Return the windows that ended by the ticks of the terms; None before the first tick."""
-        if terms not in self._known:
-            self._known[terms] = _ended(terms, definition, self._now)
-        return self._known[terms]
+    def of(
+        self, tick_input: Terms, definition: slicewise.PartitionDefinition | None
+    ) -> Ended | None:
+        """Return the last tick and the partitions that it is about; None before the first tick."""
+        if tick_input not in self._known:
+            self._known[tick_input] = _ended(tick_input, definition, self._now)
+        return self._known[tick_input]
 
 
-def rule_text(rule: Mapping[str, Any]) -> str:
-    """Return the text by which terms name a schedule by time."""
-    return json.dumps(rule, sort_keys=True)
+def rule_text(schedule_rule: Mapping[str, Any]) -> str:
+    """Return the text of a schedule by time, by which `Terms` are compared."""
+    return json.dumps(schedule_rule, sort_keys=True)
 
 
 @lru_cache(maxsize=1024)
@@ -78,64 +81,67 @@ def _parsed(text: str) -> TimeRule:
 
 
 def _ended(
-    terms: Terms, definition: slicewise.PartitionDefinition | None, now: datetime
+    tick_input: Terms, definition: slicewise.PartitionDefinition | None, now: datetime
 ) -> Ended | None:
-    rule = _parsed(terms.rule)
-    at = rule.last_until(now)
-    if at is None:
+    """Compute the last tick and its partitions; return None before the first tick."""
+    tick_rule = _parsed(tick_input.rule)
+    tick_at = tick_rule.last_until(now)
+    if tick_at is None:
         return None
-    due, until = None, at
+    due, until = None, tick_at
     if definition is not None:
-        due = ended_between(definition, terms.since, at)
+        due = ended_between(definition, tick_input.since, tick_at)
         if len(due) > settings.MAX_PARTITIONS_PER_TICK:
-            due, until = _cut(due, at)
-    wanted = latest(due) if due and terms.pending == "latest" else due
-    again: PartitionSet | None = None
+            due, until = _first_windows(due, tick_at)
+    wanted = latest(due) if due and tick_input.pending == "latest" else due
+    refresh_set: PartitionSet | None = None
     left_out: PartitionSet | None = None
-    if definition is not None and due and due.hull is not None and terms.refresh:
-        again, left_out = _made_again(definition, due.hull.start, terms.refresh)
+    if definition is not None and due and due.hull is not None and tick_input.refresh:
+        refresh_set, left_out = _windows_to_refresh(definition, due.hull.start, tick_input.refresh)
     return Ended(
-        at=at,
+        at=tick_at,
         until=until,
-        # One that was cut short ticks again at once.
-        next_at=at if until < at else rule.next_after(at),
-        count=max(1, rule.count(terms.since, at)),
+        # A tick that queued only the first windows is followed by the next tick at once.
+        next_at=tick_at if until < tick_at else tick_rule.next_after(tick_at),
+        count=max(1, tick_rule.count(tick_input.since, tick_at)),
         due=list(partition_rows(definition, wanted)),
         passed_over=[] if due is None or wanted is None else _rows(due - wanted),
-        refreshed=[] if again is None else _rows(again),
+        refreshed=[] if refresh_set is None else _rows(refresh_set),
         left_out=left_out,
     )
 
 
-def _made_again(
+def _windows_to_refresh(
     definition: slicewise.PartitionDefinition, until: datetime, windows: int
 ) -> tuple[PartitionSet, PartitionSet | None]:
-    """Return the partitions of the last windows up to a moment, as many as one tick makes, and what
-    that leaves out.
+    """Return (partitions, left out): the partitions of the last windows up to a moment, as many as
+    one tick queues, and the partitions of earlier windows that were to be refreshed as well.
 
-    Of windows without a first one nobody can say how many are left out.
+    The second value is None where no window is left out, or where the definition has no first
+    window, so that the number left out is unknown.
     """
     space = definition.space
     most = max(settings.MAX_PARTITIONS_PER_TICK // max(space.segments.count, 1), 1)
-    again = before(definition, until, min(windows, most))
+    refresh_set = before(definition, until, min(windows, most))
     is_bounded = space.windows is not None and space.windows.lowest is not None
-    if windows <= most or again.hull is None or not is_bounded:
-        return again, None
-    return again, before(definition, again.hull.start, windows - most) or None
+    if windows <= most or refresh_set.hull is None or not is_bounded:
+        return refresh_set, None
+    return refresh_set, before(definition, refresh_set.hull.start, windows - most) or None
 
 
 def _rows(partitions: PartitionSet) -> list[PartitionRow]:
     return list(partition_rows(partitions.definition, partitions))
 
 
-def _cut(due: PartitionSet, at: datetime) -> tuple[PartitionSet, datetime]:
-    """As many of the first windows as one tick makes, and when the last of them ends.
+def _first_windows(due: PartitionSet, tick_at: datetime) -> tuple[PartitionSet, datetime]:
+    """Return (windows, end): the first due windows, as many as one tick queues, and the end of the
+    last.
 
-    The rest is for the next ticks, at once: nothing is lost.
+    The other windows are for the next ticks, at once: no window is lost.
     """
     width = due.space.segments.count
     most = max(settings.MAX_PARTITIONS_PER_TICK // width, 1) * width
     if due.hull is None or len(due) <= most:
-        return due, at
+        return due, tick_at
     first = due[:most]
-    return first, at if first.hull is None else first.hull.end
+    return first, tick_at if first.hull is None else first.hull.end

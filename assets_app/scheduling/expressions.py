@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 
 
 class Tick(IntEnum):
-    """How a time in an expression is met by its ticks so far."""
+    """How the ticks so far meet a time in an expression."""
 
     NO_TIME = 0
-    # By a tick of the past alone: a tick makes due at its own moment, not ever after.
+    # By a past tick alone: a tick makes partitions due at its own moment, not ever after.
     PAST = 1
-    # By one of the ticks that are looked at now.
+    # By a tick that is examined now.
     NOW = 2
-    # By one of them, and it is the first one that could meet it.
+    # By a tick that is examined now and is the first one that could meet the time.
     FIRST = 3
 
 
 class News(IntEnum):
-    """Whether something that an asset brings is newer than what the partition was made from."""
+    """Whether an asset brings data that is newer than the inputs of the partition."""
 
     NO_ASSET = 0
     OLD = 1
@@ -26,18 +26,22 @@ class News(IntEnum):
 
 
 class Way(NamedTuple):
-    """One way in which an expression is met: by these of its parts, and no others."""
+    """One way in which an expression is met: by the assets and times of this way, and no others."""
 
     tick: Tick
     news: News
 
     @property
     def is_spent(self) -> bool:
-        """Whether it is by times alone, whose first ticks have been: these make due once."""
+        """Whether the way has only times, all past the first tick: a time makes a partition due
+        once.
+        """
         return self.news is News.NO_ASSET and self.tick is not Tick.FIRST
 
     def is_due(self, *, is_made: bool) -> bool:
-        """Return whether it makes a partition due; ``is_made``: a window that has data already."""
+        """Return whether the way makes a partition due; ``is_made``: a window that has data
+        already.
+        """
         if self.tick is Tick.PAST or self.is_spent:
             return False
         return self.news is News.NEWER or (self.news is News.NO_ASSET and not is_made)
@@ -47,19 +51,19 @@ Leaf = Mapping[str, Any]
 
 
 def ways(expression: Mapping[str, Any], of_leaf: Callable[[Leaf], set[Way]]) -> set[Way]:
-    """Return all ways in which an expression is met, by those in which each asset and each time of
-    it is: at most a dozen, whatever its size.
+    """Return all ways in which an expression is met, given the ways in which each of its assets and
+    times is met: at most a dozen, whatever the size of the expression.
     """
     if "of" not in expression:
         return of_leaf(expression)
-    parts = [ways(part, of_leaf) for part in expression["of"]]
+    operand_ways = [ways(operand, of_leaf) for operand in expression["of"]]
     if expression["kind"] == "any":
-        return set().union(*parts)
-    found = {Way(Tick.NO_TIME, News.NO_ASSET)}
-    for part in parts:
-        found = {
-            Way(max(one.tick, other.tick), max(one.news, other.news))
-            for one in found
-            for other in part
+        return set().union(*operand_ways)
+    combined_ways = {Way(Tick.NO_TIME, News.NO_ASSET)}
+    for right_ways in operand_ways:
+        combined_ways = {
+            Way(max(left_way.tick, right_way.tick), max(left_way.news, right_way.news))
+            for left_way in combined_ways
+            for right_way in right_ways
         }
-    return found
+    return combined_ways

@@ -14,7 +14,8 @@ _LONGEST_ERROR = 2_000
 
 _MOST_DOUBLINGS = 16
 
-# Whoever holds a schedule's row may wait for what the caller holds: such a row is left as it is.
+# A transaction that holds the row of a schedule may wait for rows that the caller holds: such a row
+# is skipped.
 _FAILED = """
 WITH free AS MATERIALIZED (
     SELECT id, %(now)s + least(
@@ -46,10 +47,10 @@ FROM free WHERE schedule.id = free.id
 def record_failures(
     errors: Mapping[int, Exception], now: datetime, *, is_tick: bool = False
 ) -> dict[int, datetime]:
-    """Keep the errors of schedules, by their ids; return when each of them is to be tried again,
-    but for those whose row somebody else has: of these nothing is kept.
+    """Record the errors of schedules, by the ids of the schedules; return the next retry of each.
 
-    With ``is_tick`` a schedule does not tick again before that time.
+    Schedules whose row another transaction holds are left out: for these no error is recorded. With
+    ``is_tick`` a schedule does not tick again before its retry.
     """
     if not errors:
         return {}

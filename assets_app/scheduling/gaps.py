@@ -1,4 +1,4 @@
-"""What does not exist of what a partition needs upstream."""
+"""Upstream partitions that a partition needs and that do not exist."""
 
 from datetime import datetime
 
@@ -10,17 +10,17 @@ from partitions_app.rules import UpstreamGap
 
 
 def gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
-    """Return the upstream partitions that one partition needs and that do not exist, or that are
-    excluded, by upstream asset: one statement, and one for each asset of which all of time is
-    needed.
+    """Return the upstream partitions that one partition needs and that do not exist or are
+    excluded, by upstream asset.
 
-    Nothing for a key that the asset's definition does not have any more.
+    One statement, and one more for each asset of which all of time is needed. The result is empty
+    for a key that the asset's definition no longer has.
     """
     edges = AssetDependency.objects.filter(Q(inlet=True) | Q(scheduling=True), downstream=asset)
     edges = edges.select_related(
         "upstream__partition_definition", "downstream__partition_definition"
     )
-    found = []
+    gaps = []
     for edge in edges.order_by("pk"):
         if reads_whatever_there_is(edge):
             continue
@@ -30,5 +30,5 @@ def gaps_of(asset: Asset, key: str, now: datetime) -> list[UpstreamGap]:
             return []
         if needed.blocking or needed.excluded:
             name, excluded = edge.upstream.name, needed.excluded.partitions
-            found.append(UpstreamGap(name, needed.blocking, excluded))
-    return found
+            gaps.append(UpstreamGap(name, needed.blocking, excluded))
+    return gaps

@@ -22,20 +22,24 @@ from assets_app.scheduling.slices import SlicesLocked, mark_due_later, refuse_lo
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
 from slicewise.rows import PartitionRow, partition_rows
 
-# The others tick at the next beat: of so many it takes two seconds, which other work waits for.
-_AT_ONCE = 100
+# The other schedules tick at the next beat: a tick of so many takes two seconds, for which other
+# work waits.
+_BATCH_SIZE = 100
 
 
 def handle_joined_ticks(now: datetime) -> int:
-    """Queue what the ticks up to now make due by schedules that join times and assets; how many
-    schedules ticked. Without a tick it is one look at an index.
+    """Queue the partitions that ticks up to now make due by schedules that join times and assets;
+    return the number of schedules that ticked.
+
+    Without a tick the call costs one look at an index.
     """
     due = Schedule.objects.filter(next_at__lte=now, by_time=False).order_by("next_at", "id")
-    return sum(_handle(pk, now) for pk in due.values_list("pk", flat=True)[:_AT_ONCE])
+    return sum(_handle(pk, now) for pk in due.values_list("pk", flat=True)[:_BATCH_SIZE])
 
 
 @transaction.atomic
 def _handle(schedule_id: int, now: datetime) -> bool:
+    """Handle the ticks of one schedule; return whether the schedule ticked."""
     schedule = (
         Schedule.objects.select_for_update(of=("self",), skip_locked=True)
         .select_related("producer__current_version", "group")
@@ -43,10 +47,10 @@ def _handle(schedule_id: int, now: datetime) -> bool:
         .first()
     )
     if schedule is None or schedule.rule is None:
-        return False  # another one handles it, or it has changed
+        return False  # handled by another worker, or changed
     asset = _asset_of(schedule)
     if asset is not None and asset.paused:
-        # It was paused before its schedule was there.
+        # The asset was paused before the schedule existed.
         Schedule.objects.filter(pk=schedule.pk).update(next_at=None)
         return False
     with apart(asset or Asset(name=schedule.producer.name)) as outcome:
@@ -55,22 +59,25 @@ def _handle(schedule_id: int, now: datetime) -> bool:
         _tick(schedule, taken_by_schedule(asset), _until(schedule, asset, now))
     if outcome.error is None:
         forget_failures([schedule])
-    elif not isinstance(outcome.error, SlicesLocked):  # else the next beat looks again
+    elif not isinstance(outcome.error, SlicesLocked):  # else the next beat tries again
         record_failures({schedule.pk: outcome.error}, now, is_tick=True)
     nudge_dispatch()
     return outcome.error is None
 
 
 def _asset_of(schedule: Schedule) -> Asset | None:
-    """Return the asset that a tick asks for: of those that are made together one, with which the
-    others come, a paused one if there is any.
+    """Return the asset that a tick queues: one of the assets that are made together, whose run
+    makes the others as well, and a paused one if there is any.
     """
     declared = Asset.objects.select_related("partition_definition").filter(
         producer=schedule.producer_id, active=True
     )
-    # One that its function makes no more is in force as long as its own file is broken.
+    # An asset stays in force while its own file is broken, even if its function no longer makes the
+    # asset.
     names = schedule.producer.outlet_names
-    return next((one for one in declared.order_by("-paused", "id") if one.name in names), None)
+    return next(
+        (asset for asset in declared.order_by("-paused", "id") if asset.name in names), None
+    )
 
 
 def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
@@ -79,13 +86,13 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
     """
 
     def is_too_much(until: datetime) -> bool:
-        terms = TickTerms(rule=rule, began_at=schedule.began_at, now=until)
-        ended = terms.ended_since(asset.definition, schedule.handled_until)
+        schedule_times = TickTerms(rule=schedule_rule, began_at=schedule.began_at, now=until)
+        ended = schedule_times.ended_since(asset.definition, schedule.handled_until)
         return bool(len(ended) > settings.MAX_PARTITIONS_PER_TICK)
 
-    assert schedule.rule is not None  # noqa: S101  (its caller has looked)
-    rule = schedule.rule
-    first = next_tick(rule, schedule.handled_until)
+    assert schedule.rule is not None  # noqa: S101  (the caller has checked)
+    schedule_rule = schedule.rule
+    first = next_tick(schedule_rule, schedule.handled_until)
     if first is None or first >= now or not is_too_much(now):
         return now
     seconds = range(1, (now - first) // SECOND)
@@ -94,79 +101,86 @@ def _until(schedule: Schedule, asset: Asset, now: datetime) -> datetime:
 
 
 def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
-    """Queue what is due by the ticks since the last handled one, and go on."""
-    assert schedule.rule is not None  # noqa: S101  (its caller has looked)
+    """Queue the partitions that ticks since the last handled one make due, and move the schedule
+    on.
+    """
+    assert schedule.rule is not None  # noqa: S101  (the caller has checked)
     since = schedule.handled_until + MOMENT
-    released = _released(asset, now)
-    terms = TickTerms(
+    released_since = _take_released(asset, now)
+    schedule_times = TickTerms(
         rule=schedule.rule,
         began_at=schedule.began_at,
         now=now,
         since=since,
-        since_by_key={key: min(since, due_at) for key, due_at in released.items()},
+        since_by_key={key: min(since, due_at) for key, due_at in released_since.items()},
     )
-    ended = terms.ended_since(asset.definition, schedule.handled_until)
-    rows = _rows(asset, ended, released, now)
+    ended = schedule_times.ended_since(asset.definition, schedule.handled_until)
+    rows = _rows(asset, ended, released_since, now)
     refuse_locked(asset, rows)
-    most = settings.MAX_PARTITIONS_PER_TICK
-    # Looked at in a moment, in transactions with less to do.
-    _look_later(asset, rows[most:], terms)
+    limit = settings.MAX_PARTITIONS_PER_TICK
+    # Evaluated a moment later, in transactions with less to do.
+    _evaluate_later(asset, rows[limit:], schedule_times)
     verdicts = [
-        # A tick does not try again what assets alone have made due before.
-        verdict if verdict.is_due_by_tick or verdict.row.key in released
+        # A tick does not try partitions again that assets alone have made due before.
+        verdict if verdict.is_due_by_tick or verdict.row.key in released_since
         else replace(verdict, is_due=False)
-        for verdict in judge_rows(asset, rows[:most], None, now, terms)
+        for verdict in judge_rows(asset, rows[:limit], None, now, schedule_times)
     ]  # fmt: skip
-    ticks = terms.ticks_after(schedule.handled_until)
+    ticks = schedule_times.ticks_after(schedule.handled_until)
     result = _result(schedule, ticks, verdicts)
     if result.wanted:
         number_ticks([result])
-    queued = queue_verdicts(schedule, asset, verdicts, now, terms, tick_id=result.pk)
+    queued = queue_verdicts(schedule, asset, verdicts, now, schedule_times, tick_id=result.pk)
     result.in_flight = len(queued.held)
     record_ticks([result])
     next_at = next_tick(schedule.rule, ticks.last)
     Schedule.objects.filter(pk=schedule.pk).update(handled_until=ticks.last, next_at=next_at)
 
 
-def _look_later(asset: Asset, rows: Sequence[PartitionRow], terms: TickTerms) -> None:
-    """Have partitions judged again by the ticks that are looked at for them now."""
-    by_moment: dict[datetime | None, list[PartitionRow]] = {}
+def _evaluate_later(asset: Asset, rows: Sequence[PartitionRow], schedule_times: TickTerms) -> None:
+    """Mark partitions to be evaluated again by the ticks that are examined for each of them now."""
+    rows_by_moment: dict[datetime | None, list[PartitionRow]] = {}
     for row in rows:
-        by_moment.setdefault(terms.since_of(row.key), []).append(row)
-    for since, some in by_moment.items():
-        mark_due_later(asset, some, since)
+        rows_by_moment.setdefault(schedule_times.since_of(row.key), []).append(row)
+    for since, moment_rows in rows_by_moment.items():
+        mark_due_later(asset, moment_rows, since)
 
 
 def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Verdict]) -> TickResult:
     wanted = [verdict.row for verdict in verdicts if verdict.is_due]
-    others = [verdict for verdict in verdicts if not verdict.is_due]
-    existing = sum(verdict.is_made and verdict.row.end is not None for verdict in others)
+    other_verdicts = [verdict for verdict in verdicts if not verdict.is_due]
+    existing = sum(verdict.is_made and verdict.row.end is not None for verdict in other_verdicts)
     return TickResult(
         schedule=schedule,
         at=ticks.last,
         count=ticks.tick_count,
         wanted=wanted,
         existing=existing,
-        waiting=len(others) - existing,
+        waiting=len(other_verdicts) - existing,
     )
 
 
-def _released(asset: Asset, now: datetime) -> dict[str, datetime]:
-    """Take the slices that waited for a tick until now: from when on, by their keys."""
+def _take_released(asset: Asset, now: datetime) -> dict[str, datetime]:
+    """Take the partitions that waited for a tick until now; return from when on ticks are examined
+    for each, by key.
+    """
     waiting = AssetPartition.objects.filter(
         asset=asset.pk, identity=asset.identity,
         due_again=True, due_at__lte=now, held_by__isnull=True,
     )  # fmt: skip
     locked = waiting.select_for_update(skip_locked=True).order_by("key")
-    found = list(locked.values_list("pk", "key", "due_at")[: settings.MAX_PARTITIONS_PER_TICK])
-    taken = AssetPartition.objects.filter(pk__in=[pk for pk, _, _ in found])
-    taken.update(due_again=False, due_at=None)
-    return {key: due_at for _, key, due_at in found if due_at is not None}
+    marked_rows = list(
+        locked.values_list("pk", "key", "due_at")[: settings.MAX_PARTITIONS_PER_TICK]
+    )
+    taken_rows = AssetPartition.objects.filter(pk__in=[pk for pk, _, _ in marked_rows])
+    taken_rows.update(due_again=False, due_at=None)
+    return {key: due_at for _, key, due_at in marked_rows if due_at is not None}
 
 
 def _rows(
     asset: Asset, ended: slicewise.PartitionSet, released: Iterable[str], now: datetime
 ) -> list[PartitionRow]:
+    """Return the rows of the ended and released partitions whose windows have ended."""
     keys = existing_keys(asset.definition, list(released))
     partitions = ended | slicewise.PartitionSet.of(asset.definition, keys)
     rows = partition_rows(asset.definition, partitions)

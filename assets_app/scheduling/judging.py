@@ -1,4 +1,4 @@
-"""Schedules by assets: a recorded run, or a write told of, makes due what waited for it (AIP-75,
+"""Schedules by assets: a recorded run or a reported write makes downstream partitions due (AIP-75,
 AIP-76).
 """
 
@@ -38,12 +38,13 @@ from assets_app.scheduling.recording import record_left_out
 from assets_app.scheduling.slices import LOOK_AGAIN, SlicesLocked
 
 _RUNS_AT_ONCE = 200
-# Among these, entries that failed before.
+# The part of these entries that failed before.
 _RETRIED_AT_ONCE = 100
 
-# Of what the runs made, and of what was told of: when that was, and of what has no window when it
-# was made before. That a backfill made it is no tick, since what it makes is never judged. That a
-# run has looked for partitions makes nothing due; what it has found does.
+# Materializations of runs and write reports, with the time of each and, for a partition without a
+# window, the time of the materialization before. An earlier materialization by a backfill is no
+# tick, since materializations of backfills are never evaluated. The discovery partition of a run
+# makes no partition due; the keys that the run has discovered do.
 _MADE = """
 SELECT made.run_id, made.report_id, piece.asset_id, piece.identity, piece.key, made.created_at,
        before.created_at
@@ -61,8 +62,8 @@ WHERE (made.run_id = ANY(%s) OR made.report_id = ANY(%s)) AND piece.identity <> 
 ORDER BY made.id
 """
 
-# Schedules that have entries of their own and of which no pause goes on. Each is found by a step
-# along the index, however many entries it has.
+# Schedules that have outbox entries of their own and do not pause after a failure. Each schedule is
+# found by one step along the index, however many entries the schedule has.
 _READY = """
 WITH RECURSIVE kept AS (
     SELECT min(schedule_id) AS id FROM assets_app_outbox
@@ -79,7 +80,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Follower:
-    """An asset scheduled by some that were made, with its dependencies on those."""
+    """An asset scheduled by assets with new partitions, with the dependencies on these assets."""
 
     schedule: Schedule
     edges: list[AssetDependency]
@@ -90,28 +91,29 @@ class _Follower:
 
 
 def judge_outbox(now: datetime) -> int:
-    """Queue what the runs and reports in the outbox have made due; how many were looked at.
+    """Queue the partitions that the runs and reports in the outbox have made due; return the number
+    of entries examined.
 
-    New entries, and those that failed before and whose pause is over, each have a share of every
-    look, so that neither kind keeps the other waiting.
+    New entries, and failed entries whose pause has ended, each have a share of every call, so that
+    neither kind keeps the other waiting.
     """
     if not Outbox.objects.exists():
         return 0
-    # Of what is kept for schedules that pause nothing is read.
-    new = Outbox.objects.filter(schedule=None, not_before=None).order_by("id")
-    again = Outbox.objects.filter(not_before__lte=now).order_by("not_before", "id")
-    again = again.filter(Q(schedule=None) | Q(schedule__in=_ready_schedules(now)))
-    if not new.exists() and not again.exists():
+    # Entries kept for schedules that pause after a failure are not read.
+    new_rows = Outbox.objects.filter(schedule=None, not_before=None).order_by("id")
+    retry_rows = Outbox.objects.filter(not_before__lte=now).order_by("not_before", "id")
+    retry_rows = retry_rows.filter(Q(schedule=None) | Q(schedule__in=_ready_schedules(now)))
+    if not new_rows.exists() and not retry_rows.exists():
         return 0
     with transaction.atomic():
-        entries = list(again.select_for_update(skip_locked=True)[:_RETRIED_AT_ONCE])
+        entries = list(retry_rows.select_for_update(skip_locked=True)[:_RETRIED_AT_ONCE])
         room = _RUNS_AT_ONCE - len(entries)
-        entries += new.select_for_update(skip_locked=True)[:room]
-        # By the order of ids, in which there is room for the first ones.
+        entries += new_rows.select_for_update(skip_locked=True)[:room]
+        # `_affordable` keeps the first entries of this order.
         entries.sort(key=attrgetter("id"))
         entries = _affordable(entries)
         for entry, error in in_halves(entries, partial(_judge_entries, now=now)):
-            _put_off(entry, error, now)
+            _postpone(entry, error, now)
         nudge_dispatch()
     return len(entries)
 
@@ -124,16 +126,16 @@ def _ready_schedules(now: datetime) -> list[int]:
 
 
 def _affordable(entries: Sequence[Outbox]) -> list[Outbox]:
-    """The first entries, up to the partitions that one transaction has room for; one at least. The
-    others are next.
+    """Return the first entries, at least one, whose partitions fit into one transaction. The other
+    entries are next.
     """
     runs = _sizes(Run, (entry.run_id for entry in entries))
     reports = _sizes(WriteReport, (entry.report_id for entry in entries))
     room = settings.MAX_PARTITIONS_PER_TRANSACTION
-    for place, entry in enumerate(entries):
+    for position, entry in enumerate(entries):
         room -= runs.get(entry.run_id, 0) + reports.get(entry.report_id, 0)
         if room < 0:
-            return list(entries[: max(place, 1)])
+            return list(entries[: max(position, 1)])
     return list(entries)
 
 
@@ -143,62 +145,73 @@ def _sizes(model: type[Run | WriteReport], ids: Iterable[int | None]) -> dict[in
 
 
 def _judge_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
-    """Judge what follows the entries, and keep those of them for a schedule that failed, or whose
-    slices somebody has locked.
+    """Evaluate the assets downstream of the entries; keep the entries for schedules that failed or
+    whose partitions another transaction has locked.
 
-    The schedule says when it is tried again: an entry that is kept for it is not written once more.
+    The row of a schedule holds the time of the next try: an entry that is already kept for the
+    schedule is not written once more.
     """
-    # First, so that whoever records another part of such a run waits, and enters it again.
+    # Deleted first, so that a transaction that records other partitions of such a run waits, and
+    # inserts the entry again.
     Outbox.objects.filter(pk__in=[row.pk for row in entries if row.schedule_id is None]).delete()
-    made = _made_by(entries)
+    new_partitions = _made_by(entries)
     errors: dict[int, Exception] = {}
-    locked: set[int] = set()
-    unjudged: list[tuple[Schedule, set[Write]]] = []
-    for follower in _followers(made):
+    locked_ids: set[int] = set()
+    unjudged_writes: list[tuple[Schedule, set[Write]]] = []
+    for follower in _followers(new_partitions):
         schedule = follower.schedule
-        concerned = _concerning(follower, entries, made)
-        if not concerned:
+        upstream_partitions = _partitions_upstream_of(follower, entries, new_partitions)
+        if not upstream_partitions:
             continue
         if schedule.retry_at is None or schedule.retry_at <= now:
             with apart(follower.asset) as outcome:
-                _judge(follower, concerned, now)
+                _judge(follower, upstream_partitions, now)
             if outcome.error is None:
                 forget_failures([schedule])
                 continue
             if isinstance(outcome.error, SlicesLocked):
-                locked.add(schedule.pk)
+                locked_ids.add(schedule.pk)
             else:
                 errors[schedule.pk] = outcome.error
-        unjudged.append((schedule, {piece.write for piece in concerned}))
+        unjudged_writes.append((schedule, {partition.write for partition in upstream_partitions}))
     retried_at = record_failures(errors, now)
-    # What does not stand in the row of a schedule, be it that somebody else has that, its entries
-    # keep.
-    apart_from_it = dict.fromkeys(locked, now + LOOK_AGAIN)
-    apart_from_it |= dict.fromkeys(errors.keys() - retried_at.keys(), now + FIRST_PAUSE)
-    _keep(entries, unjudged, retried_at | apart_from_it, rewritten=apart_from_it.keys())
+    # The entries hold the times that no schedule row holds: of locked partitions, and of schedules
+    # whose row another transaction holds.
+    entry_retries = dict.fromkeys(locked_ids, now + LOOK_AGAIN)
+    entry_retries |= dict.fromkeys(errors.keys() - retried_at.keys(), now + FIRST_PAUSE)
+    _keep_entries(
+        entries, unjudged_writes, retried_at | entry_retries, rewritten=entry_retries.keys()
+    )
 
 
-def _keep(
+def _keep_entries(
     entries: Sequence[Outbox],
-    unjudged: Sequence[tuple[Schedule, set[Write]]],
+    unjudged_writes: Sequence[tuple[Schedule, set[Write]]],
     retried_at: Mapping[int, datetime],
     *,
     rewritten: Collection[int],
 ) -> None:
-    """Have an entry for each write that is not judged for a schedule, and remove those of schedules
-    that have been judged. Of what is there those of the ``rewritten`` schedules are changed.
+    """Insert an entry for each write that is not yet evaluated for a schedule, and delete the
+    entries of evaluated schedules. Existing entries of ``rewritten`` schedules get the new time.
     """
-    wanted = {(schedule.pk, write) for schedule, writes in unjudged for write in writes}
-    own = {
+    required_keys = {
+        (schedule.pk, write) for schedule, writes in unjudged_writes for write in writes
+    }
+    existing_entries = {
         (row.schedule_id, (row.run_id, row.report_id)): row for row in entries if row.schedule_id
     }
-    done = [row.pk for key, row in own.items() if key not in wanted]
-    if done:
-        Outbox.objects.filter(pk__in=done).delete()
+    judged_ids = [row.pk for key, row in existing_entries.items() if key not in required_keys]
+    if judged_ids:
+        Outbox.objects.filter(pk__in=judged_ids).delete()
     for schedule_id in sorted(rewritten):
-        rows = [row.pk for key, row in own.items() if key in wanted and key[0] == schedule_id]
+        rows = [
+            row.pk
+            for key, row in existing_entries.items()
+            if key in required_keys and key[0] == schedule_id
+        ]
         Outbox.objects.filter(pk__in=rows).update(not_before=retried_at[schedule_id])
-    # One that another transaction judges is waited for: it has not seen all of that run, perhaps.
+    # The insert waits for an entry that another transaction evaluates: that transaction may not
+    # have seen all of the run.
     Outbox.objects.bulk_create(
         [
             Outbox(
@@ -207,9 +220,9 @@ def _keep(
                 schedule=schedule,
                 not_before=retried_at.get(schedule.pk) or schedule.retry_at,
             )
-            for schedule, writes in unjudged
+            for schedule, writes in unjudged_writes
             for run_id, report_id in sorted(writes, key=repr)
-            if (schedule.pk, (run_id, report_id)) not in own
+            if (schedule.pk, (run_id, report_id)) not in existing_entries
         ],
         update_conflicts=True,
         unique_fields=["run", "report", "schedule"],
@@ -217,19 +230,25 @@ def _keep(
     )
 
 
-def _concerning(follower: _Follower, entries: Sequence[Outbox], made: Sequence[Made]) -> list[Made]:
-    """Return what was made upstream of the follower by entries that are to be judged for it."""
+def _partitions_upstream_of(
+    follower: _Follower, entries: Sequence[Outbox], new_partitions: Sequence[Made]
+) -> list[Made]:
+    """Return the partitions upstream of the follower whose entries are to be evaluated for it."""
     writes = {
         (entry.run_id, entry.report_id)
         for entry in entries
         if entry.schedule_id in (None, follower.schedule.pk)
     }
     upstream_ids = {edge.upstream_id for edge in follower.edges}
-    return [piece for piece in made if piece.write in writes and piece.asset_id in upstream_ids]
+    return [
+        partition
+        for partition in new_partitions
+        if partition.write in writes and partition.asset_id in upstream_ids
+    ]
 
 
-def _put_off(entry: Outbox, error: Exception, now: datetime) -> None:
-    """Keep an entry that cannot even be read: no schedule is at fault."""
+def _postpone(entry: Outbox, error: Exception, now: datetime) -> None:
+    """Put off an entry that cannot even be read: no schedule is at fault."""
     log.error(
         "an entry of the outbox could not be read", extra={"entry": str(entry)}, exc_info=error
     )
@@ -239,88 +258,104 @@ def _put_off(entry: Outbox, error: Exception, now: datetime) -> None:
 
 
 def _made_by(entries: Iterable[Outbox]) -> list[Made]:
+    """Return the partitions that the runs and reports of the entries have materialized."""
     runs = [entry.run_id for entry in entries if entry.run_id is not None]
     reports = [entry.report_id for entry in entries if entry.report_id is not None]
     with connection.cursor() as cursor:
         cursor.execute(_MADE, [Trigger.BACKFILL, runs, reports, DISCOVERY])
         return [
-            Made(write=(run, report), asset_id=of, identity=identity, key=key, at=at, before=before)
-            for run, report, of, identity, key, at, before in cursor.fetchall()
+            Made(
+                write=(run, report),
+                asset_id=asset_id,
+                identity=identity,
+                key=key,
+                at=created_at,
+                before=previous_at,
+            )
+            for run, report, asset_id, identity, key, created_at, previous_at in cursor.fetchall()
         ]
 
 
-def _followers(made: Sequence[Made]) -> list[_Follower]:
-    """The assets that are scheduled by what was made."""
-    # By producer: of what is made together one asset is asked for, and the others come with it.
-    found: dict[int, _Follower] = {}
-    for edge in scheduling_edges().filter(upstream__in={piece.asset_id for piece in made}):
+def _followers(new_partitions: Sequence[Made]) -> list[_Follower]:
+    """Return the assets that are scheduled by the assets of the new partitions."""
+    # By producer: of the assets that one function makes, one is requested, and its run makes all.
+    followers: dict[int, _Follower] = {}
+    for edge in scheduling_edges().filter(
+        upstream__in={partition.asset_id for partition in new_partitions}
+    ):
         producer = edge.downstream.producer
         schedule = None if producer is None else getattr(producer, "schedule", None)
-        # One that its function makes no more is in force as long as its own file is broken.
+        # An asset stays in force while its own file is broken, even if its function no longer makes
+        # the asset.
         if producer is None or edge.downstream.name not in producer.outlet_names:
             continue
         if schedule is None or schedule.rule is None or edge.downstream.paused:
             continue
-        follower = found.setdefault(producer.pk, _Follower(schedule, [edge]))
+        follower = followers.setdefault(producer.pk, _Follower(schedule, [edge]))
         if edge.downstream == follower.asset and edge not in follower.edges:
             follower.edges.append(edge)
-    return list(found.values())
+    return list(followers.values())
 
 
-def _judge(follower: _Follower, made: Sequence[Made], now: datetime) -> None:
-    """Queue what has come due of the asset by what was made: together, unless that is more than one
-    write may queue. Then write by write, each up to that limit.
+def _judge(follower: _Follower, new_partitions: Sequence[Made], now: datetime) -> None:
+    """Queue the partitions of the asset that the new upstream partitions make due: together, unless
+    these are more than one write may queue, else write by write, each up to that limit.
     """
     asset = taken_by_schedule(follower.asset)
-    partitions = _touched(follower, asset, made, now)
-    if len(partitions) <= settings.MAX_PARTITIONS_PER_TICK:
-        touched = Touched(follower.schedule, asset, partitions)
-        queue_due(touched, _names(made), now, _first(made))
+    unqueued = _touched(follower, asset, new_partitions, now)
+    if len(unqueued) <= settings.MAX_PARTITIONS_PER_TICK:
+        touched = Touched(follower.schedule, asset, unqueued)
+        queue_due(touched, _asset_keys(new_partitions), now, _first_recorded_at(new_partitions))
         return
-    for pieces in _by_write(made):
-        one = _capped(asset, _touched(follower, asset, pieces, now), now)
-        # What an earlier one has queued is not to come due again.
-        touched = Touched(follower.schedule, asset, one & partitions)
-        queue_due(touched, _names(pieces), now, _first(pieces))
-        partitions -= one
+    for write_partitions in _by_write(new_partitions):
+        write_touched = _capped(asset, _touched(follower, asset, write_partitions, now), now)
+        # Partitions that an earlier write has queued do not come due again.
+        touched = Touched(follower.schedule, asset, write_touched & unqueued)
+        queue_due(touched, _asset_keys(write_partitions), now, _first_recorded_at(write_partitions))
+        unqueued -= write_touched
 
 
-def _by_write(made: Sequence[Made]) -> Iterable[list[Made]]:
+def _by_write(new_partitions: Sequence[Made]) -> Iterable[list[Made]]:
     writes: dict[object, list[Made]] = {}
-    for piece in made:
-        writes.setdefault(piece.write, []).append(piece)
+    for partition in new_partitions:
+        writes.setdefault(partition.write, []).append(partition)
     return writes.values()
 
 
-def _first(made: Sequence[Made]) -> datetime:
-    """Return when the first of the writes was recorded: a tick that came before they are judged has
-    found them there.
+def _first_recorded_at(new_partitions: Sequence[Made]) -> datetime:
+    """Return when the first of the writes was recorded: a tick between that time and the evaluation
+    of the writes has found the new partitions materialized.
     """
-    return min(piece.at for piece in made)
+    return min(partition.at for partition in new_partitions)
 
 
-def _names(made: Sequence[Made]) -> set[tuple[int, str]]:
-    return {(piece.asset_id, piece.key) for piece in made}
+def _asset_keys(new_partitions: Sequence[Made]) -> set[tuple[int, str]]:
+    return {(partition.asset_id, partition.key) for partition in new_partitions}
 
 
 def _touched(
-    follower: _Follower, asset: Asset, made: Sequence[Made], now: datetime
+    follower: _Follower, asset: Asset, new_partitions: Sequence[Made], now: datetime
 ) -> slicewise.PartitionSet:
+    """Return the partitions of the asset that the new upstream partitions concern, due or not."""
     schedule = follower.schedule
-    # The ticks of its times have moved on how far it is handled.
+    # Ticks of the times in the schedule have moved `handled_until`.
     since = schedule.began_at if schedule.joins_times else schedule.handled_until
-    found: list[slicewise.PartitionSet] = []
+    sets: list[slicewise.PartitionSet] = []
     for edge in follower.edges:
         edge.downstream = asset
-        pieces = [piece for piece in made if piece.asset_id == edge.upstream_id]
-        found.append(affected(edge, pieces, since=since, now=now))
-    return reduce(or_, found)
+        upstream_partitions = [
+            partition for partition in new_partitions if partition.asset_id == edge.upstream_id
+        ]
+        sets.append(affected(edge, upstream_partitions, since=since, now=now))
+    return reduce(or_, sets)
 
 
 def _capped(
     asset: Asset, partitions: slicewise.PartitionSet, now: datetime
 ) -> slicewise.PartitionSet:
-    """The newest of them, as many as one write may queue; what is left out is on record."""
+    """Return the newest partitions, as many as one write may queue; record the others as left
+    out.
+    """
     most = settings.MAX_PARTITIONS_PER_TICK
     if len(partitions) <= most:
         return partitions

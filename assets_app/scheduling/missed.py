@@ -1,4 +1,4 @@
-"""What a paused schedule has missed: unpausing does not make it, a backfill can."""
+"""Partitions that a schedule missed while paused: unpausing queues none, a backfill can."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,27 +15,29 @@ from slicewise.selection import LONGEST_SELECTION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """The partitions that a schedule would have made if its asset had not been paused."""
+    """The partitions that a schedule would have queued if its asset had not been paused."""
 
     count: int
-    # Keys; of what is missed by time, texts of windows.
+    # Keys; for a schedule by time, texts of windows.
     first: str
     last: str
-    # Names just these; empty where that would be too long to be read back, or for the whole asset.
+    # Selection of exactly these partitions; empty where the text is too long to be parsed, or for
+    # an asset without partitions.
     selection: str
-    # What a form for a backfill is filled in with; empty where the asset has no time.
+    # Query string that fills in the form of a backfill; empty where the asset has no time.
     form: str
     is_by_time: bool
-    # False where there may be more, older than the ones that are looked at.
+    # False where older partitions, which were not examined, may be missed too.
     is_all: bool = True
 
 
 def missed_by(asset: Asset, now: datetime) -> Missed | None:
-    """Return what the schedule of the asset has missed; None where that is nothing.
+    """Return the partitions that the schedule of the asset has missed; None where there are none.
 
-    A schedule by time: the windows that ended during the pause so far, by arithmetic alone. A
-    schedule by assets: what is due by what was written upstream during the pause, also after it,
-    until it is made, `SCHEDULE_TICK_DAYS` have passed, or the asset is paused once more.
+    With a schedule by time: the windows that ended during the pause so far, by arithmetic alone.
+    With a schedule by assets: the partitions that upstream writes during the pause made due, also
+    after the pause, until a partition is materialized, `SCHEDULE_TICK_DAYS` have passed, or the
+    asset is paused once more.
     """
     schedule = words_of(asset)
     if schedule is None:
@@ -46,7 +48,10 @@ def missed_by(asset: Asset, now: datetime) -> Missed | None:
 
 
 def _by_time(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed | None:
-    """Partitions without a window are not missed: the next tick makes them."""
+    """Return the windows that a schedule by time has missed.
+
+    Partitions without a window are not missed: the next tick queues such partitions.
+    """
     definition = asset.definition
     if definition is None or definition.time_dimension is None:
         return None
@@ -72,7 +77,7 @@ def _by_assets(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed |
     definition, selection, form = due.definition, _selection(due), ""
     if definition is not None and definition.time_dimension is not None:
         ends = {"start": due[0].time.text, "end": due[-1].time.text}
-        # Some of them may be there, made from something older.
+        # Some partitions may be materialized from older data.
         form = urlencode(({"selection": selection} if selection else ends) | {"existing": "stale"})
     first, last = ("", "") if definition is None else (due[0].text, due[-1].text)
     return Missed(

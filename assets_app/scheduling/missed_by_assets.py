@@ -1,6 +1,7 @@
-"""What a schedule by assets, or one that joins times to them, has missed while it was paused:
-worked out when somebody looks, from what was written upstream and what ticked during the pause.
-Nothing is kept for each write.
+"""Partitions that a schedule by assets, or one that joins times to assets, has missed while paused.
+
+The partitions are computed on demand, from upstream writes and ticks during the pause. No record is
+kept for each write.
 """
 
 from collections.abc import Sequence
@@ -19,16 +20,19 @@ from assets_app.scheduling.readiness import judge, needed_of, needed_since
 from assets_app.scheduling.tick_terms import TickTerms
 from slicewise.rows import PartitionRow, partition_rows
 
-# A write is judged a moment after it was recorded: a pause that began in between kept it from that.
+# A write is evaluated a moment after the write was recorded: a pause that began in between
+# prevented the evaluation.
 _JUDGED_WITHIN = timedelta(minutes=1)
-# The newest of each, so that a look costs no more after a long pause, or with a long history.
+# Only the newest rows are read, so that a request costs no more after a long pause, or with a long
+# history.
 _MOST_RUNS = 20_000
 _MOST_WRITES = 20_000
 _MOST_PARTITIONS = 1_000
 _MOST_NEEDED = 50_000
 
-# The newest runs and reports of the upstream assets, and of those that are made with them, whose
-# writes fell into the pause. What a backfill makes upstream makes nothing due.
+# Partitions written during the pause by the newest runs and reports of the upstream assets, and of
+# the assets that are made with these. Materializations of a backfill make no downstream partition
+# due.
 _WRITTEN = """
 WITH upstream AS (
     SELECT DISTINCT other.id FROM assets_app_asset AS asset
@@ -72,49 +76,57 @@ GROUP BY piece.asset_id, piece.identity, piece.key, before.created_at
 def missed_by_assets(
     asset: Asset, schedule: Schedule, now: datetime
 ) -> tuple[slicewise.PartitionSet, bool] | None:
-    """Return the partitions that are due by what was written upstream or ticked during the last
-    pause, and whether these are all; None where that pause is not on record or not worth a look any
-    more.
+    """Return (partitions, is complete): the partitions that upstream writes or ticks during the
+    last pause made due, and whether these are all.
 
-    Made meanwhile they are due no more. What a run makes now is left out, and of very many
-    partitions the newest are looked at. Without a window none is missed by a tick: the next one
-    makes it.
+    None without a pause on record that goes on or ended within `SCHEDULE_TICK_DAYS`, or without
+    writes and ticks during the pause. Partitions materialized meanwhile are no longer due, and
+    partitions that a run holds now are left out. Of very many partitions only the newest are
+    examined. A partition without a window is not missed by a tick: the next tick queues the
+    partition.
     """
     if schedule.paused_at is None or not _is_on_record(schedule, now):
         return None
     edges = list(scheduling_edges().filter(downstream=asset))
-    taken = taken_by_schedule(asset)
+    scheduled_asset = taken_by_schedule(asset)
     written = _written(edges, schedule, now) if edges else []
-    terms = _terms(schedule, now)
-    ticked = None if terms is None else _ticked(taken, terms, schedule)
+    schedule_times = _schedule_times(schedule, now)
+    ticked = None if schedule_times is None else _ticked(scheduled_asset, schedule_times, schedule)
     if not written and not ticked:
         return None
-    candidates = _candidates(taken, edges, written, schedule, now)
+    candidates = _candidates(scheduled_asset, edges, written, schedule, now)
     if ticked:
         candidates |= ticked
     newest = candidates[max(0, len(candidates) - _MOST_PARTITIONS) :]
     rows = [
-        row for row in partition_rows(taken.definition, newest) if row.end is None or row.end <= now
+        row
+        for row in partition_rows(scheduled_asset.definition, newest)
+        if row.end is None or row.end <= now
     ]
     looked_at = _affordable(edges, rows, now)
-    names = {(piece.asset_id, piece.key) for piece in written}
-    verdicts = judge(taken, edges, looked_at, made=names, now=now, terms=terms)
-    # What only waited for a tick waits for none any more: it was not put off until the next one.
+    names = {(partition.asset_id, partition.key) for partition in written}
+    verdicts = judge(scheduled_asset, edges, looked_at, made=names, now=now, terms=schedule_times)
+    # Partitions that waited only for a tick wait no more: such partitions were not put off until
+    # the next tick.
     keys = [verdict.row.key for verdict in verdicts if verdict.is_due or verdict.waits_for_tick]
-    held = set(_held(taken, keys))
-    missed = existing_keys(taken.definition, [key for key in keys if key not in held])
-    due = slicewise.PartitionSet.of(taken.definition, missed)
+    held_keys = set(_keys_held(scheduled_asset, keys))
+    missed = existing_keys(
+        scheduled_asset.definition, [key for key in keys if key not in held_keys]
+    )
+    due = slicewise.PartitionSet.of(scheduled_asset.definition, missed)
     is_all = len(newest) == len(candidates) and len(looked_at) == len(rows)
     return due, is_all and len(written) < _MOST_WRITES
 
 
 def _is_on_record(schedule: Schedule, now: datetime) -> bool:
-    kept = timedelta(days=settings.SCHEDULE_TICK_DAYS)
-    return schedule.unpaused_at is None or schedule.unpaused_at > now - kept
+    retention = timedelta(days=settings.SCHEDULE_TICK_DAYS)
+    return schedule.unpaused_at is None or schedule.unpaused_at > now - retention
 
 
-def _terms(schedule: Schedule, now: datetime) -> TickTerms | None:
-    """Return the times in the schedule as they stood when the pause ended, or stand now."""
+def _schedule_times(schedule: Schedule, now: datetime) -> TickTerms | None:
+    """Return the times in the schedule as of the end of the pause, or as of now during the
+    pause.
+    """
     if not schedule.joins_times or schedule.rule is None:
         return None
     handled_until = schedule.handled_before_pause or schedule.handled_until
@@ -126,17 +138,21 @@ def _terms(schedule: Schedule, now: datetime) -> TickTerms | None:
     )
 
 
-def _ticked(asset: Asset, terms: TickTerms, schedule: Schedule) -> slicewise.PartitionSet | None:
+def _ticked(
+    asset: Asset, schedule_times: TickTerms, schedule: Schedule
+) -> slicewise.PartitionSet | None:
     """Return the windows that ticks during the pause were about; None without windows."""
     definition = asset.definition
     if definition is None or definition.time_dimension is None:
         return None
-    return terms.ended_since(definition, schedule.handled_before_pause or schedule.handled_until)
+    return schedule_times.ended_since(
+        definition, schedule.handled_before_pause or schedule.handled_until
+    )
 
 
 def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime) -> list[Made]:
     """Return the upstream partitions that were written during the pause, by their last write."""
-    assert schedule.paused_at is not None  # noqa: S101  (its caller has looked)
+    assert schedule.paused_at is not None  # noqa: S101  (the caller has checked)
     with connection.cursor() as cursor:
         cursor.execute(
             _WRITTEN,
@@ -152,9 +168,9 @@ def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime
         return [
             Made(
                 write=(None, None), asset_id=asset_id, identity=identity, key=key,
-                at=at, before=before,
+                at=written_at, before=previous_at,
             )
-            for asset_id, identity, key, at, before in cursor.fetchall()
+            for asset_id, identity, key, written_at, previous_at in cursor.fetchall()
         ]  # fmt: skip
 
 
@@ -165,12 +181,12 @@ def _candidates(
     schedule: Schedule,
     now: datetime,
 ) -> slicewise.PartitionSet:
-    """Return the partitions that what was written concerns, due or not."""
+    """Return the partitions that the written partitions concern, due or not."""
     since = schedule.handled_before_pause or schedule.handled_until
     sets = [slicewise.PartitionSet.of(asset.definition, [])]
     for edge in edges:
         edge.downstream = asset
-        upstream = [piece for piece in written if piece.asset_id == edge.upstream_id]
+        upstream = [partition for partition in written if partition.asset_id == edge.upstream_id]
         sets.append(affected(edge, upstream, since=since, now=now))
     return reduce(or_, sets)
 
@@ -178,7 +194,9 @@ def _candidates(
 def _affordable(
     edges: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
 ) -> list[PartitionRow]:
-    """Return the newest of the rows whose needs can be counted while somebody waits, in order."""
+    """Return the newest rows that together need at most `_MOST_NEEDED` upstream partitions, in the
+    order of the rows.
+    """
     since = [needed_since(edge, now) for edge in edges]
     affordable: list[PartitionRow] = []
     room = _MOST_NEEDED
@@ -192,8 +210,8 @@ def _affordable(
     return affordable[::-1]
 
 
-def _held(asset: Asset, keys: Sequence[str]) -> Sequence[str]:
-    held = AssetPartition.objects.filter(
+def _keys_held(asset: Asset, keys: Sequence[str]) -> Sequence[str]:
+    held_rows = AssetPartition.objects.filter(
         asset=asset.pk, identity=asset.identity, key__in=keys, held_by__isnull=False
     )
-    return list(held.values_list("key", flat=True))
+    return list(held_rows.values_list("key", flat=True))

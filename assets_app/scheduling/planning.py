@@ -1,4 +1,4 @@
-"""From partitions that are due to the runs that make them."""
+"""Planning of the runs that materialize due partitions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from slicewise.rows import PartitionRow
 def terms_of(
     schedule: Schedule, asset: Asset, trigger: Trigger, *, tick_id: int | None = None
 ) -> RunTerms:
-    """Return the terms that all scheduled runs of an asset share."""
+    """Return the run terms that all scheduled runs of an asset share."""
     version = version_in_force(schedule)
     return RunTerms(
         asset=asset,
@@ -25,15 +25,15 @@ def terms_of(
 
 
 def version_in_force(schedule: Schedule) -> ProducerVersion:
-    """Return the version of the code that a schedule runs: a schedule with a rule has one."""
+    """Return the producer version that a schedule runs; a schedule with a rule has one."""
     version = schedule.producer.current_version
     if version is None:
         raise ValueError(f"{schedule.producer} has a schedule and no version")
     return version
 
 
-def planned_runs(terms: RunTerms, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
-    """Split partitions into runs, by the producer's strategy."""
-    for chunk in batches(rows, terms.producer_version.strategy):
+def planned_runs(run_terms: RunTerms, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
+    """Split partitions into planned runs, by the producer's strategy."""
+    for chunk in batches(rows, run_terms.producer_version.strategy):
         if chunk:
-            yield PlannedRun(terms, chunk)
+            yield PlannedRun(run_terms, chunk)

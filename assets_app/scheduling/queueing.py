@@ -1,4 +1,4 @@
-"""Which partitions of an asset that assets schedule are due, and queueing those."""
+"""Evaluation and queueing of the due partitions of assets that assets schedule."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from slicewise.rows import PartitionRow, partition_rows
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """An asset scheduled by others, and those of its partitions that something happened to."""
+    """An asset scheduled by assets, and its partitions that an upstream change concerns."""
 
     schedule: Schedule
     asset: Asset
@@ -27,10 +27,10 @@ class Touched:
 
 
 def taken_by_schedule(asset: Asset) -> Asset:
-    """Return the asset as a schedule by assets sees it, if its partitions are found at run time.
+    """Return the asset as a schedule by assets queues partitions of it.
 
-    An asset scheduled by an asset of the same set is made key by key; for any other, a run
-    discovers its partitions.
+    An asset with partitions at run time is queued key by key where it is scheduled by an asset of
+    the same set. Otherwise a run that discovers the partitions is queued.
     """
     if not asset.finds_partitions:
         return asset
@@ -41,7 +41,7 @@ def taken_by_schedule(asset: Asset) -> Asset:
 
 
 def scheduling_edges() -> QuerySet[AssetDependency]:
-    """Select the dependencies that schedule, with all rows that judging reads."""
+    """Select the dependencies that schedule assets, with all rows that the evaluation reads."""
     return (
         AssetDependency.objects.select_related(
             "upstream__partition_definition",
@@ -56,17 +56,18 @@ def scheduling_edges() -> QuerySet[AssetDependency]:
 
 def queue_due(
     touched: Touched,
-    made: set[tuple[int, str]] | None,
+    new_upstreams: set[tuple[int, str]] | None,
     now: datetime,
     since: datetime | None = None,
     since_by_key: Mapping[str, datetime] | None = None,
 ) -> int:
-    """Queue those of the touched partitions that are due now; how many.
+    """Queue the touched partitions that are due now; return the number of partitions queued.
 
-    ``made`` names what was just made upstream, where that is known. ``since`` and ``since_by_key``
-    say from when on ticks of the times in the schedule are looked at; else none is. Windows that
-    are not over yet are looked at again when they are, those that wait for a tick at the next one.
-    Raises SlicesLocked where another transaction has locked some of the slices.
+    ``new_upstreams`` names the upstream partitions (asset id, key) that were just materialized,
+    where these are known. ``since`` and ``since_by_key`` say from when on ticks of the times in the
+    schedule are examined; without a time no tick is. Windows that have not ended are examined again
+    at the end of the window, and partitions that wait for a tick at the next tick. Raises
+    SlicesLocked where another transaction has locked some of the partitions.
     """
     definition = touched.asset.definition
     if not touched.partitions:
@@ -76,27 +77,29 @@ def queue_due(
     early = [row for row in rows if row.end is not None and row.end > now]
     rows = [row for row in rows if row.end is None or row.end <= now]
     mark_due_later(touched.asset, early)
-    terms = tick_terms(touched.schedule, now, since=since, since_by_key=since_by_key)
-    verdicts = judge_rows(touched.asset, rows, made, now, terms)
-    return len(queue_verdicts(touched.schedule, touched.asset, verdicts, now, terms).claimed)
+    schedule_times = tick_terms(touched.schedule, now, since=since, since_by_key=since_by_key)
+    verdicts = judge_rows(touched.asset, rows, new_upstreams, now, schedule_times)
+    return len(
+        queue_verdicts(touched.schedule, touched.asset, verdicts, now, schedule_times).claimed
+    )
 
 
 def judge_rows(
     asset: Asset,
     rows: Sequence[PartitionRow],
-    made: set[tuple[int, str]] | None,
+    new_upstreams: set[tuple[int, str]] | None,
     now: datetime,
-    terms: TickTerms | None,
+    schedule_times: TickTerms | None,
 ) -> list[Verdict]:
-    """Return how the partitions stand with the asset's schedule."""
+    """Evaluate the schedule of an asset for each of the partitions."""
     edges = list(scheduling_edges().filter(downstream=asset))
     for edge in edges:
         edge.downstream = asset
-    return judge(asset, edges, rows, made=made, now=now, terms=terms)
+    return judge(asset, edges, rows, made=new_upstreams, now=now, terms=schedule_times)
 
 
 class Queued(NamedTuple):
-    """What was queued of the due partitions, and what another run holds."""
+    """The due partitions that were queued, and the due partitions that another run holds."""
 
     claimed: list[ClaimedPartition]
     held: list[HeldPartition]
@@ -107,13 +110,13 @@ def queue_verdicts(
     asset: Asset,
     verdicts: Sequence[Verdict],
     now: datetime,
-    terms: TickTerms | None,
+    schedule_times: TickTerms | None,
     *,
     tick_id: int | None = None,
 ) -> Queued:
-    """Queue what is due, and put off until the next tick the windows that wait for one.
+    """Queue the due partitions, and put off the windows that wait for a tick until the next tick.
 
-    What has no window is looked at by each tick.
+    Partitions without a window are examined by each tick.
     """
     by_assets = [v.row for v in verdicts if v.is_due and not v.is_due_by_tick]
     by_tick = [v.row for v in verdicts if v.is_due_by_tick]
@@ -121,13 +124,17 @@ def queue_verdicts(
         *planned_runs(terms_of(schedule, asset, Trigger.UPSTREAM), by_assets),
         *planned_runs(terms_of(schedule, asset, Trigger.SCHEDULE, tick_id=tick_id), by_tick),
     ]
-    claimed, held = claim_all(planned)
-    if terms is None:
-        mark_due_again(held)
-        return Queued(claimed, held)
-    since = {row.key: moment for row in by_tick if (moment := terms.since_of(row.key)) is not None}
-    mark_due_again(held, now, since, terms.last_tick)
+    claimed, held_partitions = claim_all(planned)
+    if schedule_times is None:
+        mark_due_again(held_partitions)
+        return Queued(claimed, held_partitions)
+    since = {
+        row.key: ticked_since
+        for row in by_tick
+        if (ticked_since := schedule_times.since_of(row.key)) is not None
+    }
+    mark_due_again(held_partitions, now, since, schedule_times.last_tick)
     waiting = [v.row for v in verdicts if v.waits_for_tick and v.row.end is not None]
-    if next_at := terms.next_at:
+    if next_at := schedule_times.next_at:
         mark_due_later(asset, waiting, next_at)
-    return Queued(claimed, held)
+    return Queued(claimed, held_partitions)

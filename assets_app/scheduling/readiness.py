@@ -1,7 +1,8 @@
-"""Whether a partition can be made: what it needs is there, and some of it is newer than it.
+"""Evaluation of schedules: whether the upstream partitions that a partition needs are materialized,
+and whether some are newer than the partition.
 
-Newer is decided by the versions that were there when its last run started, never by clocks. A time
-in the schedule is met by its ticks.
+Newer is decided by the versions that existed when the last run of the partition started, never by
+clocks. A time in the schedule is met by its ticks.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,12 +21,14 @@ from slicewise.nonexistent import Nonexistent
 from slicewise.rows import PartitionRow
 from slicewise.schedules import is_time
 
-# A year of days that each need all hours of it are millions, which memory may not hold.
+# A year of days that each need all hours of the year are millions of pairs, which memory may not
+# hold.
 _PAIRS_AT_ONCE = 200_000
 
-# For each downstream partition and each upstream asset: how many partitions it needs of that, how
-# many are there, whether one has a version that its last run did not have, and the first missing.
-_LOOK = """
+# For each downstream partition and each upstream asset: the number of needed partitions, the number
+# of materialized ones, whether one has a version that the last run of the downstream partition did
+# not read, and the first missing keys.
+_UPSTREAM_STATUS = """
 SELECT pair.place, pair.upstream_id, count(*), count(piece.id),
        coalesce(bool_or(piece.version > coalesce(read.version, 0)), false),
        (array_agg(pair.needed ORDER BY pair.number) FILTER (WHERE piece.id IS NULL))[1:3]
@@ -45,7 +48,8 @@ LEFT JOIN assets_app_attemptinput AS read
 GROUP BY pair.place, pair.upstream_id
 """
 
-# Of what has no window, since a tick is met once: when the run began that made what is there.
+# For a partition without a window, also when the run of the present version began, since such a
+# partition meets a tick once.
 _PRESENT = """
 SELECT piece.key, piece.version, coalesce(attempt.started_at, made.created_at)
 FROM assets_app_assetpartition AS piece
@@ -55,8 +59,8 @@ LEFT JOIN assets_app_runattempt AS attempt ON attempt.id = made.attempt_id
 WHERE piece.asset_id = %s AND piece.identity = %s AND piece.key = ANY(%s) AND piece.version > 0
 """
 
-# Of all that there is of an upstream asset, which may be too much to be named: whether some of it
-# has a version that the last run of a partition did not have.
+# Whether any partition of an upstream asset, which may have too many to list, has a version that
+# the last run of a partition did not read.
 _ANY_NEWER = """
 SELECT EXISTS (
     SELECT FROM assets_app_assetpartition AS piece
@@ -76,29 +80,29 @@ SELECT EXISTS (
 
 
 class Standing(NamedTuple):
-    """How much of what a partition needs of one upstream asset is there.
+    """The status of one upstream asset for a partition: needed and materialized partitions.
 
-    ``needed`` counts the partitions of ``nonexistent`` as well: they do not exist, and keep it from
-    being made. ``excluded`` ones are needed by no partition.
+    ``needed`` counts the ``nonexistent`` partitions as well, which keep the partition from being
+    ready. ``excluded`` partitions are needed by no partition.
     """
 
     needed: int
     there: int
     is_newer: bool
-    # The first few keys of what exists and is not there.
+    # The first few keys that exist and are missing.
     missing: Sequence[str] = ()
     nonexistent: Nonexistent = Nonexistent()
     excluded: int = 0
-    # All that it would need is excluded, or its mapping does without it.
+    # No partition is left to need: all are excluded, or the mapping ignores the nonexistent ones.
     needs_none: bool = False
 
     @property
     def is_ready(self) -> bool:
-        """Whether all of it is there."""
+        """Whether all needed partitions are materialized."""
         return self.needs_none or self.there >= self.needed > 0
 
     def beside(self, needs: "Needs") -> "Standing":
-        """Return this standing with the upstream partitions that do not exist or are excluded."""
+        """Return this status with the upstream partitions that do not exist or are excluded."""
         return self._replace(
             needed=self.needed + needs.nonexistent.partitions,
             nonexistent=needs.nonexistent,
@@ -108,7 +112,7 @@ class Standing(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """The upstream partitions that a partition needs: keys, and what does not exist."""
+    """The upstream partitions that a partition needs: existing keys, and nonexistent ones."""
 
     keys: Sequence[str]
     nonexistent: Nonexistent = Nonexistent()
@@ -121,18 +125,18 @@ NOTHING = Standing(0, 0, False)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A downstream partition, and how it stands with each asset of its schedule, by name."""
+    """A downstream partition, and its status with each asset of its schedule, by name."""
 
     row: PartitionRow
     standings: Mapping[str, Standing]
-    # All is there that the schedule asks for, whether or not some of it is newer or a tick is due.
+    # The schedule is met, whether or not an upstream partition is newer or a tick is due.
     is_ready: bool
     is_due: bool
-    # By a tick, whether or not assets alone make it due as well.
+    # Due by a tick, whether or not assets alone make the partition due as well.
     is_due_by_tick: bool = False
-    # It is due by the next tick if nothing else changes.
+    # The next tick makes the partition due if nothing else changes.
     waits_for_tick: bool = False
-    # It has data.
+    # The partition has data.
     is_made: bool = False
 
 
@@ -145,75 +149,78 @@ def judge(
     now: datetime,
     terms: TickTerms | None = None,
 ) -> list[Verdict]:
-    """Return which of an asset's partitions its schedule makes due: a few statements for all.
+    """Evaluate the schedule of an asset for some of its partitions: a few statements for all.
 
-    ``edges`` are the asset's scheduling dependencies, with both ends. ``made`` names the upstream
-    partitions (asset id, key) that were just made, where these are known: of an upstream asset of
-    which an unpartitioned asset reads whatever there is, no others are looked at. ``terms`` are the
-    times in the schedule, where it joins some.
+    ``edges`` are the scheduling dependencies of the asset, with both ends. ``made`` names the
+    upstream partitions (asset id, key) that were just materialized, where these are known: where an
+    unpartitioned asset reads all existing partitions of an upstream asset, no others are examined.
+    ``terms`` are the times in the schedule, where the schedule joins times and assets.
     """
-    found: dict[tuple[int, int], Standing] = {}
-    absent: dict[tuple[int, int], Needs] = {}
+    statuses: dict[tuple[int, int], Standing] = {}
+    absent_needs: dict[tuple[int, int], Needs] = {}
     pairs: list[tuple[int, str, int, str, str]] = []
     for edge in edges:
         if reads_whatever_there_is(edge):
-            standing = _any_there(edge)
-            for place, row in enumerate(rows):
+            any_status = _any_materialized(edge)
+            for position, row in enumerate(rows):
                 is_newer = made is None and _is_any_newer(asset, edge, row)
-                found[place, edge.upstream_id] = standing._replace(is_newer=is_newer)
-        for place, (row, needs) in enumerate(
+                statuses[position, edge.upstream_id] = any_status._replace(is_newer=is_newer)
+        for position, (row, needs) in enumerate(
             zip(rows, _needed_by(rows, edge, made, now), strict=True)
         ):
             pairs += [
-                (place, row.key, edge.upstream_id, edge.upstream.identity, key)
+                (position, row.key, edge.upstream_id, edge.upstream.identity, key)
                 for key in needs.keys
             ]
             if needs.nonexistent or needs.excluded or needs.none:
-                absent[place, edge.upstream_id] = needs
+                absent_needs[position, edge.upstream_id] = needs
             if len(pairs) >= _PAIRS_AT_ONCE:
-                found |= _look(asset, pairs)
+                statuses |= _read_statuses(asset, pairs)
                 pairs = []
-    found |= _look(asset, pairs)
-    found |= {at: found.get(at, NOTHING).beside(needs) for at, needs in absent.items()}
+    statuses |= _read_statuses(asset, pairs)
+    statuses |= {
+        pair_key: statuses.get(pair_key, NOTHING).beside(needs)
+        for pair_key, needs in absent_needs.items()
+    }
     schedule = asset.schedule or {}
-    present = {} if terms is None else _present(asset, rows)
+    present_versions = {} if terms is None else _present_versions(asset, rows)
     return [
         _verdict(
             schedule,
             row,
-            {e.upstream.name: found.get((place, e.upstream_id), NOTHING) for e in edges},
+            {e.upstream.name: statuses.get((position, e.upstream_id), NOTHING) for e in edges},
             terms,
-            present.get(row.key, NEVER_MADE),
+            present_versions.get(row.key, NEVER_MADE),
         )
-        for place, row in enumerate(rows)
+        for position, row in enumerate(rows)
     ]
 
 
 def _verdict(
     schedule: Mapping[str, Any],
     row: PartitionRow,
-    standings: Mapping[str, Standing],
-    terms: TickTerms | None,
+    statuses: Mapping[str, Standing],
+    schedule_times: TickTerms | None,
     present: PresentVersion,
 ) -> Verdict:
-    """Evaluate a schedule once as things are, and once as they will be at the next tick."""
+    """Evaluate a schedule once as of now, and once as of the next tick."""
 
     def at_present(leaf: Mapping[str, Any]) -> set[Way]:
         if not is_time(leaf):
-            return _asset_ways(leaf, standings)
-        return set() if terms is None else terms.ways(leaf, row, present)
+            return _asset_ways(leaf, statuses)
+        return set() if schedule_times is None else schedule_times.ways(leaf, row, present)
 
     def at_next_tick(leaf: Mapping[str, Any]) -> set[Way]:
         if not is_time(leaf):
-            return _asset_ways(leaf, standings)
-        return set() if terms is None else terms.ways_at_next(leaf, row, present)
+            return _asset_ways(leaf, statuses)
+        return set() if schedule_times is None else schedule_times.ways_at_next(leaf, row, present)
 
     is_made = present.version > 0 and row.end is not None
     due = [way for way in ways(schedule, at_present) if way.is_due(is_made=is_made)]
-    expected = ways(schedule, at_next_tick if terms else at_present)
+    expected = ways(schedule, at_next_tick if schedule_times else at_present)
     return Verdict(
         row,
-        standings,
+        statuses,
         is_ready=any(not way.is_spent for way in expected),
         is_due=bool(due),
         is_due_by_tick=any(way.tick is not Tick.NO_TIME for way in due),
@@ -222,33 +229,39 @@ def _verdict(
     )
 
 
-def _asset_ways(leaf: Mapping[str, Any], standings: Mapping[str, Standing]) -> set[Way]:
-    standing = standings.get(leaf["name"], NOTHING)
-    if not standing.is_ready:
+def _asset_ways(leaf: Mapping[str, Any], statuses: Mapping[str, Standing]) -> set[Way]:
+    """Return the way in which an asset meets the schedule; no way while the asset is not ready."""
+    status = statuses.get(leaf["name"], NOTHING)
+    if not status.is_ready:
         return set()
-    return {Way(Tick.NO_TIME, News.NEWER if standing.is_newer else News.OLD)}
+    return {Way(Tick.NO_TIME, News.NEWER if status.is_newer else News.OLD)}
 
 
-def _present(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
-    """Return the versions that are there of the partitions, by their keys."""
+def _present_versions(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
+    """Return the present versions of the materialized partitions, by key."""
     with connection.cursor() as cursor:
         cursor.execute(_PRESENT, [asset.pk, asset.identity, [row.key for row in rows]])
-        return {key: PresentVersion(version, at) for key, version, at in cursor.fetchall()}
+        return {
+            key: PresentVersion(version, began_at) for key, version, began_at in cursor.fetchall()
+        }
 
 
 def reads_whatever_there_is(edge: AssetDependency) -> bool:
-    """Return whether a whole asset reads a partitioned one: holes do not matter (need rule 5)."""
+    """Return whether a whole asset reads a partitioned one: missing partitions do not matter (need
+    rule 5).
+    """
     is_whole = edge.downstream.definition is None
     return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
 
 
-def _any_there(edge: AssetDependency) -> Standing:
-    there = AssetPartition.objects.made_of(edge.upstream)
-    return Standing(1, int(there.exists()), False)
+def _any_materialized(edge: AssetDependency) -> Standing:
+    """Return the status of an upstream asset of which one materialized partition suffices."""
+    materialized_rows = AssetPartition.objects.made_of(edge.upstream)
+    return Standing(1, int(materialized_rows.exists()), False)
 
 
 def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> bool:
-    """Whether there is anything of the upstream asset that is newer than the partition."""
+    """Return whether a partition of the upstream asset is newer than the downstream partition."""
     facts: dict[str, Any] = {
         "asset": asset.pk,
         "identity": asset.identity,
@@ -264,12 +277,14 @@ def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> boo
 def _needed_by(
     rows: Sequence[PartitionRow],
     edge: AssetDependency,
-    made: Collection[tuple[int, str]] | None,
+    new_upstreams: Collection[tuple[int, str]] | None,
     now: datetime,
 ) -> Iterator[Needs]:
-    """The upstream partitions that are looked at for each of the rows."""
+    """Yield the upstream partitions to be examined for each of the rows."""
     if reads_whatever_there_is(edge):
-        just_made = [key for upstream_id, key in made or () if upstream_id == edge.upstream_id]
+        just_made = [
+            key for upstream_id, key in new_upstreams or () if upstream_id == edge.upstream_id
+        ]
         yield from [Needs(just_made)] * len(rows)
         return
     since = needed_since(edge, now)
@@ -284,8 +299,10 @@ def _needed_by(
 
 
 def needed_since(edge: AssetDependency, now: datetime) -> datetime:
-    """Return from when on upstream windows are needed, where a partition is mapped to all of their
-    time: from the first window that was ever made.
+    """Return from when on upstream windows are needed where a partition is mapped to all of time:
+    the start of the first window that was ever materialized.
+
+    For other mappings, and where no window was ever materialized, the result is ``now``.
     """
     downstream, upstream = edge.downstream.definition, edge.upstream.definition
     if not needs_all_of_time(downstream, upstream, mapping_of(edge.mapping)):
@@ -296,15 +313,15 @@ def needed_since(edge: AssetDependency, now: datetime) -> datetime:
 def needed_of(
     edge: AssetDependency, row: PartitionRow, since: datetime, now: datetime
 ) -> slicewise.PartitionSet:
-    """Return the upstream partitions that a downstream one is mapped to, not listed yet; ``since``
-    is the result of `needed_since` for the edge.
+    """Return the upstream partitions that a downstream partition is mapped to, not listed yet;
+    ``since`` is the result of `needed_since` for the edge.
     """
     return _needed(edge, row.key, since, now)
 
 
 def needed_by_key(edge: AssetDependency, key: str, now: datetime) -> slicewise.PartitionSet:
-    """Return the upstream partitions that a downstream one is mapped to. Raises ValueError for a
-    key that the downstream asset does not have.
+    """Return the upstream partitions that a downstream key is mapped to. Raise ValueError for a key
+    that the downstream asset does not have.
     """
     return _needed(edge, key, needed_since(edge, now), now)
 
@@ -323,27 +340,31 @@ def _needed(
     )
 
 
-def _look(
+def _read_statuses(
     asset: Asset, pairs: Sequence[tuple[int, str, int, str, str]]
 ) -> dict[tuple[int, int], Standing]:
+    """Return the status of each upstream asset for each partition, by position and upstream id.
+
+    A pair is (position, key, upstream id, upstream identity, needed upstream key).
+    """
     if not pairs:
         return {}
     columns = zip(*pairs, strict=True)
-    places, keys, upstreams, identities, needed = (list(column) for column in columns)
+    positions, keys, upstream_ids, identities, needed_keys = (list(column) for column in columns)
     with connection.cursor() as cursor:
         cursor.execute(
-            _LOOK,
+            _UPSTREAM_STATUS,
             {
                 "asset": asset.pk,
                 "identity": asset.identity,
-                "places": places,
+                "places": positions,
                 "keys": keys,
-                "upstreams": upstreams,
+                "upstreams": upstream_ids,
                 "identities": identities,
-                "needed": needed,
+                "needed": needed_keys,
             },
         )
         return {
-            (place, upstream_id): Standing(count, there, newer, missing or ())
-            for place, upstream_id, count, there, newer, missing in cursor.fetchall()
+            (position, upstream_id): Standing(needed, materialized, is_newer, missing or ())
+            for position, upstream_id, needed, materialized, is_newer, missing in cursor.fetchall()
         }

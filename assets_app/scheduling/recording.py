@@ -1,4 +1,4 @@
-"""What came of ticks, for the asset's page: made, or why not; and for how long that is kept."""
+"""Records of ticks for the page of the asset, with the reason where no partition was queued."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _IDLE = (TickReason.NOTHING_ENDED, TickReason.UPSTREAM)
 _FORGOTTEN_AT_ONCE = 5_000
 _MOST_STEPS = 20
 
-_KEEP = """
+_INSERT = """
 INSERT INTO assets_app_scheduletick
     (id, schedule_id, at, last_at, count, reason, queued, existing, in_flight, passed_over)
 SELECT coalesce(id, nextval(pg_get_serial_sequence('assets_app_scheduletick', 'id'))),
@@ -32,7 +32,7 @@ SET last_at = joined.at, count = tick.count + joined.count
 FROM unnest(%s::bigint[], %s::timestamptz[], %s::int[]) AS joined(id, at, count)
 WHERE tick.id = joined.id
 """
-# One row of each schedule is read, however many there are of it.
+# One row of each schedule is read, however many rows the schedule has.
 _LAST_ROWS = """
 SELECT idle.schedule_id, last.id
 FROM unnest(%s::bigint[]) AS idle(schedule_id)
@@ -47,19 +47,19 @@ WHERE last.reason = %s
 
 @dataclass(slots=True, kw_only=True)
 class TickResult:
-    """One tick of one schedule, as it is recorded."""
+    """The result of one tick of one schedule, as recorded."""
 
     schedule: Schedule
     at: datetime
-    # Of the row that it is to be, where runs name it before it is made.
+    # Id of the row to be inserted, where runs name the row before it exists.
     pk: int | None = None
-    # Ticks that it stands for: those the server was not there for are among them.
+    # Number of ticks that the row stands for, among them ticks while the server was down.
     count: int = 1
     wanted: Sequence[PartitionRow] = field(default_factory=list)
     existing: int = 0
     in_flight: int = 0
     passed_over: int = 0
-    # Partitions for which the rest of the schedule does not hold.
+    # Partitions for which the rest of the schedule is not met.
     waiting: int = 0
 
     @property
@@ -69,7 +69,7 @@ class TickResult:
 
     @property
     def reason(self) -> str:
-        """Why nothing was queued; empty where something was."""
+        """Why no partition was queued; empty where one was queued."""
         if self.queued:
             return ""
         if self.in_flight:
@@ -79,22 +79,23 @@ class TickResult:
         return TickReason.EXISTS if self.existing else TickReason.NOTHING_ENDED
 
     def values(self) -> tuple[object, ...]:
-        """Return the tick as the columns of a row of its own."""
-        found = self.queued, self.existing, self.in_flight, self.passed_over
-        return (self.pk, self.schedule.pk, self.at, self.count, str(self.reason), *found)
+        """Return the tick as the columns of a new row."""
+        counts = self.queued, self.existing, self.in_flight, self.passed_over
+        return (self.pk, self.schedule.pk, self.at, self.count, str(self.reason), *counts)
 
 
 def number_ticks(results: Sequence[TickResult]) -> None:
-    """Give each the number that its row will have, for the runs that it asks for."""
+    """Reserve for each tick the id of its row, for the runs that the tick queues."""
     for result, pk in zip(results, reserve_ids(ScheduleTick, len(results)), strict=True):
         result.pk = pk
 
 
 def record_ticks(results: Sequence[TickResult]) -> None:
-    """Keep each tick; one for which nothing had ended, or nothing was there upstream, joins the row
-    before, if that says the same.
+    """Record each tick. A tick that queued nothing, since no window had ended or the upstream
+    partitions were not ready, joins the row before if that row has the same reason.
 
-    Three statements, however many there are; bulk_create and bulk_update take seconds of thousands.
+    Three statements for any number of ticks; bulk_create and bulk_update take seconds for
+    thousands.
     """
     idle = [result for result in results if result.reason in _IDLE]
     before = _rows_to_join(idle)
@@ -107,7 +108,7 @@ def record_ticks(results: Sequence[TickResult]) -> None:
         else:
             fresh.append(result)
     _join(joined)
-    _keep(fresh)
+    _insert(fresh)
 
 
 def _join(joined: Sequence[tuple[TickResult, int]]) -> None:
@@ -117,28 +118,28 @@ def _join(joined: Sequence[tuple[TickResult, int]]) -> None:
             cursor.execute(_JOIN, [list(column) for column in zip(*rows, strict=True)])
 
 
-def _keep(fresh: Sequence[TickResult]) -> None:
+def _insert(fresh: Sequence[TickResult]) -> None:
     if fresh:
         with connection.cursor() as cursor:
             columns = zip(*(result.values() for result in fresh), strict=True)
-            cursor.execute(_KEEP, [list(column) for column in columns])
+            cursor.execute(_INSERT, [list(column) for column in columns])
 
 
 def _rows_to_join(idle: Sequence[TickResult]) -> dict[int, int]:
-    """The last tick of each schedule, where that queued nothing for the same reason."""
-    found: dict[int, int] = {}
+    """Return the last row of each schedule, where that row has the same reason."""
+    row_ids: dict[int, int] = {}
     for reason in _IDLE:
         schedule_ids = [result.schedule.pk for result in idle if result.reason == reason]
         if schedule_ids:
             with connection.cursor() as cursor:
                 cursor.execute(_LAST_ROWS, [schedule_ids, reason])
-                found |= dict(cursor.fetchall())
-    return found
+                row_ids |= dict(cursor.fetchall())
+    return row_ids
 
 
 def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: datetime) -> None:
-    """Keep what one upstream write has made due and not queued, or one tick has not made again; the
-    same again is one row.
+    """Record partitions that one upstream write made due and did not queue, or that one tick did
+    not refresh. The same partitions again update the same row.
     """
     hull = left_out.hull
     LeftOut.objects.update_or_create(
@@ -156,11 +157,11 @@ def record_left_out(asset: Asset, left_out: PartitionSet, *, queued: int, now: d
 
 
 def forget_ticks(now: datetime) -> int:
-    """Delete rows of ticks, and of what was left out, that are older than the settings want; how
-    many ticks.
+    """Delete rows of ticks and of left-out partitions that are older than the settings keep; return
+    the number of deleted ticks.
 
-    In steps, each a transaction of its own, and not more of them than one call has time for: the
-    next one goes on.
+    Deletion goes in steps, each in a transaction of its own, and in no more steps than one call has
+    time for: the next call goes on.
     """
     since = now - timedelta(days=settings.SCHEDULE_TICK_DAYS)
     LeftOut.objects.filter(at__lt=since).delete()

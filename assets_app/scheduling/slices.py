@@ -1,4 +1,6 @@
-"""What schedules want to know of slices, and leave on them; whole sets in one statement each."""
+"""Facts about partitions that schedules read, and marks that schedules leave: one statement per
+set.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,8 +12,8 @@ from assets_app.execution.claims import HeldPartition
 from assets_app.models import Asset, Trigger
 from slicewise.rows import PartitionRow
 
-# A version that a tick asked for is no reason to leave a later tick out. Whatever else made one
-# counts from when it began to: it has not seen what happened upstream after that.
+# A version that a tick requested is no reason to leave a later tick out. Any other version counts
+# from the start of its run, which has not read later changes upstream.
 _FACTS = """
 SELECT slice.asset_id, slice.key, slice.version, other.began_at
 FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted(asset_id, identity, key)
@@ -29,7 +31,7 @@ LEFT JOIN LATERAL (
 WHERE slice.version > 0
 """
 
-# Locked as by a claim, but nobody is waited for.
+# Rows are locked as by a claim, but without waiting for another transaction.
 _LOCK = """
 WITH there AS MATERIALIZED (
     SELECT slice.id, slice.asset_id
@@ -44,9 +46,10 @@ WITH there AS MATERIALIZED (
 SELECT DISTINCT there.asset_id FROM there LEFT JOIN free USING (id) WHERE free.id IS NULL
 """
 
-# The claim that found them held has locked them: nobody releases one meanwhile. Ticks from `since`
-# on are still to be looked at then, unless the run that holds one was asked for after the last of
-# them; what was put off until later is not put off any more.
+# The claim that found the partitions held has locked the rows: no transaction releases one
+# meanwhile. Ticks from `since` on are still to be examined after the release, unless the run that
+# holds the partition was created after the last of these ticks. A partition that was put off until
+# later is not put off any more.
 _DUE_AGAIN = """
 UPDATE assets_app_assetpartition AS slice SET due_again = true,
     due_at = CASE WHEN held.since IS NOT NULL THEN least(slice.due_at, held.since)
@@ -63,8 +66,8 @@ WHERE slice.asset_id = held.asset_id AND slice.identity = held.identity COLLATE 
   ))
 """
 
-# Rows that a run holds come due again when it ends; others when their window is over, or by the
-# next tick.
+# Rows that a run holds come due again when the run ends; other rows at the end of the window, or by
+# the next tick.
 _DUE_LATER = """
 INSERT INTO assets_app_assetpartition AS slice
     (asset_id, identity, key, window_start, window_end, segment, bucket,
@@ -108,36 +111,38 @@ ON CONFLICT (asset_id, identity, bucket, segment, state)
 """
 
 
-# What finds slices locked looks at them again after that.
+# Work that finds partitions locked is tried again after this time.
 LOOK_AGAIN = timedelta(seconds=2)
 
 
 class SlicesLocked(Exception):
-    """Another transaction has locked slices that are to be claimed: to be tried again soon."""
+    """Another transaction has locked partitions that are to be claimed: try again soon."""
 
 
 class SliceFacts:
-    """What is known of slices that have data, by asset and key."""
+    """Facts about partitions that have data, by asset and key."""
 
     def __init__(self, rows: Iterable[tuple[int, str, int, datetime | None]]) -> None:
-        self._facts = {(asset_id, key): (version, at) for asset_id, key, version, at in rows}
+        self._facts = {
+            (asset_id, key): (version, began_at) for asset_id, key, version, began_at in rows
+        }
 
     def version(self, asset: Asset, key: str) -> int:
-        """Return the version of a partition; 0 where there is no data."""
+        """Return the version of a partition; 0 without data."""
         return self._facts.get((asset.pk, key), (0, None))[0]
 
     def made_otherwise_at(self, asset: Asset, key: str) -> datetime | None:
-        """Return when the run of the present version began, where no tick asked for that run; None
-        for windows, whose version says all.
+        """Return when the run of the present version began, where no tick requested that run; None
+        for windows, of which the version says enough.
         """
         return self._facts.get((asset.pk, key), (0, None))[1]
 
 
 def locked_assets(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> set[int]:
-    """Return the ids of assets of which another transaction has locked partitions of those keys, so
-    that a claim would wait: a run that records a million partitions holds them for a minute.
+    """Return the ids of assets that have partitions of these keys locked by another transaction, so
+    that a claim would wait: a run that records a million partitions holds the locks for a minute.
 
-    The partitions are not locked afterwards. Claims lock them, all in one order.
+    The partitions are not locked afterwards. Claims lock the partitions, all in one order.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _columns([(asset, key) for asset, keys in wanted for key in keys]))
@@ -146,13 +151,13 @@ def locked_assets(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> set[int]:
 
 
 def refuse_locked(asset: Asset, rows: Sequence[PartitionRow]) -> None:
-    """Raise SlicesLocked where another transaction has locked slices of these partitions."""
+    """Raise SlicesLocked where another transaction has locked some of these partitions."""
     if locked_assets([(asset, [row.key for row in rows])]):
         raise SlicesLocked(f"slices of {asset.name} are locked")
 
 
 def slice_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> SliceFacts:
-    """Return facts of the partitions of those keys that have data: one statement."""
+    """Return facts about the partitions of these keys that have data: one statement."""
     pairs = [(asset, key) for asset, keys in wanted for key in keys]
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, [*_columns(pairs), Trigger.SCHEDULE])
@@ -160,39 +165,44 @@ def slice_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> SliceFacts:
 
 
 def mark_due_again(
-    held: Sequence[HeldPartition],
+    held_partitions: Sequence[HeldPartition],
     now: datetime | None = None,
     since: Mapping[str, datetime] | None = None,
     last_tick: datetime | None = None,
 ) -> None:
-    """Mark partitions that came due while another run holds them: they are queued after its end.
+    """Mark partitions that came due while another run holds them: a partition is queued after that
+    run.
 
-    Call in the transaction of the claim that found them held. ``since``: by their keys, from when
-    on the ticks that made them due are to be looked at once more, of which ``last_tick`` is the
-    last; ``now`` where some may be put off.
+    Call in the transaction of the claim that found the partitions held. ``since`` says by key from
+    when on the ticks that made a partition due are to be examined once more, and ``last_tick`` is
+    the last of these ticks. Give ``now`` where some of the partitions may be put off.
     """
-    if held:
+    if held_partitions:
         with connection.cursor() as cursor:
             facts: dict[str, Any] = {
-                "assets": [partition.asset_id for partition in held],
-                "identities": [partition.terms.asset.identity for partition in held],
-                "keys": [partition.row.key for partition in held],
-                "since": [(since or {}).get(partition.row.key) for partition in held],
+                "assets": [partition.asset_id for partition in held_partitions],
+                "identities": [partition.terms.asset.identity for partition in held_partitions],
+                "keys": [partition.row.key for partition in held_partitions],
+                "since": [(since or {}).get(partition.row.key) for partition in held_partitions],
                 "now": now,
                 "last_tick": last_tick,
             }
             cursor.execute(_DUE_AGAIN, facts)
 
 
-def mark_due_later(asset: Asset, rows: Sequence[PartitionRow], at: datetime | None = None) -> None:
-    """Mark partitions to be judged again at an instant, or when their windows are over."""
+def mark_due_later(
+    asset: Asset, rows: Sequence[PartitionRow], due_at: datetime | None = None
+) -> None:
+    """Mark partitions to be evaluated again at an instant, or at the end of each window."""
     if rows:
         with connection.cursor() as cursor:
-            cursor.execute(_DUE_LATER, {**_row_columns([(asset, row) for row in rows]), "at": at})
+            cursor.execute(
+                _DUE_LATER, {**_row_columns([(asset, row) for row in rows]), "at": due_at}
+            )
 
 
 def pass_over(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:
-    """Skip partitions that nothing ever happened to, since only the latest partition is wanted."""
+    """Skip partitions without any history, since only the latest partition is wanted."""
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_SKIP, _row_columns(rows))

@@ -1,4 +1,4 @@
-"""The tick: whatever is due is queued, and what is queued is sent."""
+"""Celery tasks of the tick: due partitions are queued, and queued runs are sent to workers."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 
 
 def _step(function: Callable[..., object]) -> Coalesced:
-    """Return the function as a step of a tick, whose errors keep no other step from its turn."""
+    """Return the function as a step of a tick; an error in one step keeps no other from its
+    turn.
+    """
 
     @wraps(function)
     def logged(*arguments: datetime) -> None:
@@ -51,7 +53,9 @@ _forget_ticks, _check_heads = _step(forget_ticks), _step(check_heads)
 
 @shared_task(name="assets_app.scheduling.tasks.tick")
 def tick() -> None:
-    """Look at the schedules, at the queue, and at what has not been heard of."""
+    """Request the steps of a tick: queue due partitions, recover lost runs, repeat messages without
+    an answer, dispatch queued runs.
+    """
     now = database_now()
     for step in (_handle_ticks, _judge, _queue_again, _wake_waiting):
         step.request(now)
@@ -61,7 +65,7 @@ def tick() -> None:
 
 @shared_task(name="assets_app.scheduling.tasks.send_queued")
 def send_queued() -> None:
-    """Send queued runs, and queue waiting partitions, since a run was queued or has ended."""
+    """Send queued runs, and queue waiting partitions, after a run was queued or has ended."""
     now = database_now()
     _queue_again.request(now)
     _wake_waiting.request(now)
@@ -76,11 +80,11 @@ def judge() -> None:
 
 @shared_task(name="assets_app.scheduling.tasks.check_queues")
 def check_queues() -> None:
-    """Compare the heads of the queues with the queued runs; the next dispatch mends them."""
+    """Compare the heads of the queues with the queued runs; the next dispatch repairs the heads."""
     _check_heads.request()
 
 
 @shared_task(name="assets_app.scheduling.tasks.forget")
 def forget() -> None:
-    """Delete the records of ticks that nobody is to look at any more."""
+    """Delete the records of ticks whose time to be kept has passed."""
     _forget_ticks.request(database_now())

@@ -1,4 +1,4 @@
-"""The times in a schedule that joins times and assets, and which of their ticks meet them."""
+"""The times in a schedule that joins times and assets, and the ticks that meet these times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,14 +22,14 @@ _MOST_WALKED = 1_000
 
 
 class PresentVersion(NamedTuple):
-    """The version of a partition that is there, and when the run that made it began."""
+    """The materialized version of a partition, and when the run of that version began."""
 
     version: int = 0
     began_at: datetime | None = None
 
 
 class Ticks(NamedTuple):
-    """The last one of some ticks, and how many they are."""
+    """The last of some ticks, and the number of ticks."""
 
     last: datetime
     tick_count: int
@@ -40,17 +40,18 @@ NEVER_MADE = PresentVersion()
 
 @dataclass(frozen=True, kw_only=True)
 class TickTerms:
-    """One look at the times in a schedule.
+    """The times in a schedule, as of one moment.
 
-    A window meets a time by a tick at or after its end, what has no window by one after the run of
-    its present version began; both by ticks after the schedule began alone.
+    A window meets a time by a tick at or after the end of the window. A partition without a window
+    meets a time by a tick after the run of its present version began. Ticks before the schedule
+    began do not count.
     """
 
     rule: Mapping[str, Any]
     began_at: datetime
     now: datetime
-    # From when on ticks are looked at now: by the keys of partitions, and for all others. Earlier
-    # ticks have been looked at before; without a moment none is.
+    # From when on ticks are examined now: for all partitions but the keys of `since_by_key`.
+    # Earlier ticks have been examined before; without a time, no tick is examined.
     since: datetime | None = None
     since_by_key: Mapping[str, datetime] = field(default_factory=dict)
 
@@ -61,7 +62,7 @@ class TickTerms:
     @cached_property
     def _last(self) -> Mapping[str, datetime | None]:
         """The last tick of each time so far."""
-        return {text: rule.last_until(self.now) for text, rule in self._rules.items()}
+        return {text: tick_rule.last_until(self.now) for text, tick_rule in self._rules.items()}
 
     @cached_property
     def next_at(self) -> datetime | None:
@@ -70,17 +71,17 @@ class TickTerms:
 
     @property
     def last_tick(self) -> datetime | None:
-        """The last tick of any of the times so far; None where none ticked yet."""
+        """The last tick of any of the times so far; None before the first tick."""
         return max((tick for tick in self._last.values() if tick is not None), default=None)
 
     def since_of(self, key: str) -> datetime | None:
-        """Return from when on ticks are looked at for a partition; None where no tick is."""
+        """Return from when on ticks are examined for a partition; None where no tick is."""
         return self.since_by_key.get(key, self.since)
 
-    def ways(self, term: Mapping[str, Any], row: PartitionRow, made: PresentVersion) -> set[Way]:
-        """Return the way in which a time is met by ticks so far; none where it is not."""
+    def ways(self, term: Mapping[str, Any], row: PartitionRow, present: PresentVersion) -> set[Way]:
+        """Return the way in which the ticks so far meet a time; empty where they do not."""
         text = term_text(term)
-        first, last = self._first(self._rules[text], row, made), self._last[text]
+        first, last = self._first(self._rules[text], row, present), self._last[text]
         if first is None or last is None or first > self.now:
             return set()
         since = self.since_of(row.key)
@@ -90,22 +91,22 @@ class TickTerms:
         return {Way(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
 
     def ways_at_next(
-        self, term: Mapping[str, Any], row: PartitionRow, made: PresentVersion
+        self, term: Mapping[str, Any], row: PartitionRow, present: PresentVersion
     ) -> set[Way]:
-        """Return the way in which a time will be met by its next tick."""
-        first = self._first(self._rules[term_text(term)], row, made)
+        """Return the way in which the next tick will meet a time; empty without a next tick."""
+        first = self._first(self._rules[term_text(term)], row, present)
         if first is None:
             return set()
         is_first = row.end is None or (first > self.now and row.end > self.began_at)
         return {Way(Tick.FIRST if is_first else Tick.NOW, News.NO_ASSET)}
 
     def ticks_after(self, handled_until: datetime) -> Ticks:
-        """Return the ticks of all times after a moment, of which there has to be one."""
+        """Return the ticks of all times after a moment; there must be at least one."""
         last = self.last_tick or self.now
-        counts = [rule.count(handled_until, last) for rule in self._rules.values()]
+        counts = [tick_rule.count(handled_until, last) for tick_rule in self._rules.values()]
         if sum(counts) > _MOST_WALKED or len(counts) == 1:
             return Ticks(last, max(1, sum(counts)))
-        # Several times may tick together.
+        # Several times may tick at the same moment.
         count, tick = 0, next_tick(self.rule, handled_until)
         while tick is not None and tick <= last:
             count, tick = count + 1, next_tick(self.rule, tick)
@@ -115,11 +116,12 @@ class TickTerms:
         self, definition: slicewise.PartitionDefinition | None, handled_until: datetime
     ) -> slicewise.PartitionSet:
         """Return the partitions that ticks after a moment are about: for each time that ticked
-        since then the windows that ended since its tick before; without windows all partitions.
+        after the moment, the windows that ended since the tick before; without windows, all
+        partitions.
         """
         sets = [slicewise.PartitionSet.of(definition, [])]
-        for text, rule in self._rules.items():
-            last, before = self._last[text], rule.last_until(handled_until)
+        for text, tick_rule in self._rules.items():
+            last, before = self._last[text], tick_rule.last_until(handled_until)
             if last is None or last <= handled_until:
                 continue
             if definition is None:
@@ -128,11 +130,13 @@ class TickTerms:
             sets.append(ended_between(definition, since, last))
         return reduce(or_, sets)
 
-    def _first(self, rule: TimeRule, row: PartitionRow, made: PresentVersion) -> datetime | None:
-        """Return the first tick that meets a time, of the past or to come."""
+    def _first(
+        self, tick_rule: TimeRule, row: PartitionRow, present: PresentVersion
+    ) -> datetime | None:
+        """Return the first tick that meets a time, past or future."""
         if row.end is not None:
-            return rule.next_after(max(row.end - SECOND, self.began_at))
-        return rule.next_after(max(made.began_at or self.began_at, self.began_at))
+            return tick_rule.next_after(max(row.end - SECOND, self.began_at))
+        return tick_rule.next_after(max(present.began_at or self.began_at, self.began_at))
 
 
 def tick_terms(
@@ -142,9 +146,9 @@ def tick_terms(
     since: datetime | None = None,
     since_by_key: Mapping[str, datetime] | None = None,
 ) -> TickTerms | None:
-    """Return the times in a schedule that joins some; None for any other schedule.
+    """Return the times in a schedule that joins times and assets; None for any other schedule.
 
-    A tick that is not handled yet is still to come: who handles it says what it makes.
+    A tick that is not handled yet counts as future: the handler of the tick queues its partitions.
     """
     if not schedule.joins_times or schedule.rule is None:
         return None

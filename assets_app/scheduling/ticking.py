@@ -1,6 +1,6 @@
 """Ticks of schedules by time: every partition that ended since the last tick is due (AIP-76).
 
-What joins times and assets ticks in `joined_ticks`.
+Schedules that join times and assets tick in `joined_ticks`.
 """
 
 import logging
@@ -39,14 +39,14 @@ from partitions_app.models import PartitionDefinition
 from slicewise.rows import PartitionRow
 
 _TICK_LOCK = 7_304
-_AT_ONCE = 2_000
-# Of thousands, Django's own bulk_update takes several seconds.
-_GO_ON = """
+_BATCH_SIZE = 2_000
+# For thousands of rows, Django's own bulk_update takes several seconds.
+_ADVANCE = """
 UPDATE assets_app_schedule AS schedule SET handled_until = handled.until, next_at = handled.next_at
 FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS handled(id, until, next_at)
 WHERE schedule.id = handled.id
 """
-# What a tick reads of the rows of a schedule, and no more: there may be ten thousand of them.
+# The columns of schedules that a tick reads, and no more: there may be ten thousand schedules.
 _READ = (
     "rule",
     "handled_until",
@@ -60,12 +60,12 @@ _READ = (
 log = logging.getLogger(__name__)
 
 Errors = dict[int, Exception]
-"""Why schedules could not be seen to, by their ids."""
+"""Errors of schedules that could not be handled, by schedule id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tick:
-    """One tick of one schedule, and the partitions of one asset that it is about."""
+    """One tick of one schedule, and the partitions of one asset that the tick is about."""
 
     schedule: Schedule
     asset: Asset
@@ -73,15 +73,16 @@ class _Tick:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions are looked at, or written down."""
+        """How many partitions are examined or recorded."""
         ended = self.ended
         return len(ended.due) + len(ended.refreshed) + len(ended.passed_over)
 
 
 def handle_ticks(now: datetime) -> int:
-    """Queue what the ticks up to now make; how many schedules ticked.
+    """Queue the partitions that ticks up to now make due; return the number of schedules that
+    ticked.
 
-    Without a tick it is one look at an index.
+    Without a tick the call costs one look at an index.
     """
     kinds = Schedule.objects.filter(next_at__lte=now).values_list("by_time", flat=True).distinct()
     due = set(kinds)
@@ -90,8 +91,10 @@ def handle_ticks(now: datetime) -> int:
 
 
 def _handle_times(now: datetime) -> int:
-    """Handle the ticks of schedules by time. One at a time: others return at once. Schedules that
-    are being changed are left to the next beat.
+    """Handle the ticks of schedules by time; return the number of schedules that ticked.
+
+    One worker handles ticks at a time: other workers return at once. Schedules that another
+    transaction is changing are left to the next beat.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_TICK_LOCK])
@@ -102,13 +105,14 @@ def _handle_times(now: datetime) -> int:
             .select_related("producer__current_version", "group")
             .only(*_READ)
             .filter(next_at__lte=now, by_time=True)
-            .order_by("next_at", "id")[:_AT_ONCE]
+            .order_by("next_at", "id")[:_BATCH_SIZE]
         )
         ticks, errors = _ticks(schedules, now)
         handled: set[int] = set()
         failed = in_halves(ticks, partial(_queue, now=now, handled=handled))
         errors |= {tick.schedule.pk: error for tick, error in failed}
-        # They keep no other from its ticks, and what ended meanwhile is not lost.
+        # A failed schedule keeps no other schedule from its ticks, and partitions that ended
+        # meanwhile are not lost.
         record_failures(errors, now, is_tick=True)
         forget_failures(tick.schedule for tick in ticks if tick.schedule.pk in handled)
         nudge_dispatch()
@@ -116,17 +120,18 @@ def _handle_times(now: datetime) -> int:
 
 
 def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], Errors]:
-    """Return the ticks of the first schedules, up to the partitions that one transaction has room
-    for, in the order of the slices that they claim; and why others could not be read.
+    """Return (ticks, errors): the ticks of the first schedules, up to the number of partitions that
+    one transaction has room for, in the order of the partitions that the ticks claim; and the
+    errors of schedules that could not be read.
 
-    The schedules that are left tick in the next transaction: they stay due.
+    The other schedules stay due and tick in the next transaction.
     """
-    asked, ended, errors = _asked_of(schedules), EndedPartitions(now), Errors()
-    _stop(asset for asset in asked.values() if asset.paused)
+    assets_by_producer, ended, errors = _assets_to_queue(schedules), EndedPartitions(now), Errors()
+    _stop_paused(asset for asset in assets_by_producer.values() if asset.paused)
     ticks: list[_Tick] = []
     room = settings.MAX_PARTITIONS_PER_TRANSACTION
     for schedule in schedules:
-        asset = asked.get(schedule.producer_id)
+        asset = assets_by_producer.get(schedule.producer_id)
         if asset is not None and asset.paused:
             continue
         try:
@@ -134,7 +139,7 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
         except Error:
             raise
         except Exception as error:
-            # A kind of rule, say, of a package that is not installed here any more.
+            # For example a kind of time from a package that is no longer installed here.
             log.exception(
                 "a schedule could not be read", extra={"producer": schedule.producer.name}
             )
@@ -152,22 +157,23 @@ def _ticks(schedules: Sequence[Schedule], now: datetime) -> tuple[list[_Tick], E
 def _tick(schedule: Schedule, asset: Asset | None, ended: EndedPartitions) -> _Tick | None:
     if asset is None:
         raise LookupError("no asset is declared that it makes")
-    partitions = ended.of(_terms(schedule, asset), asset.definition)
+    partitions = ended.of(_tick_input(schedule, asset), asset.definition)
     if partitions is None:
         return None
     return _Tick(schedule=schedule, asset=asset, ended=partitions)
 
 
-def _stop(paused: Iterable[Asset]) -> None:
-    """They were paused before their schedules were there: without ticks, as all that are paused."""
-    if producers := [asset.producer_id for asset in paused]:
+def _stop_paused(paused_assets: Iterable[Asset]) -> None:
+    """Stop the ticks of paused assets: an asset can be paused before its schedule exists."""
+    if producers := [asset.producer_id for asset in paused_assets]:
         Schedule.objects.filter(producer__in=producers).update(next_at=None)
 
 
-def _asked_of(schedules: Sequence[Schedule]) -> dict[int, Asset]:
-    """The assets that ticks ask for, by their producers: of those that are made together one, with
-    which the others come, a paused one if there is any; of one whose partitions are found at run
-    time a run that finds some.
+def _assets_to_queue(schedules: Sequence[Schedule]) -> dict[int, Asset]:
+    """Return the assets that ticks queue, by producer: one of the assets that are made together,
+    whose run makes the others as well, and a paused one if there is any.
+
+    Of an asset whose partitions are found at run time, ticks queue a run that discovers partitions.
     """
     producers = {schedule.producer_id: schedule.producer for schedule in schedules}
     declared = (
@@ -175,25 +181,31 @@ def _asked_of(schedules: Sequence[Schedule]) -> dict[int, Asset]:
         .only("name", "producer_id", "partition_definition_id", "paused")
         .order_by("producer_id", "-paused", "id")
     )
-    asked: dict[int, Asset] = {}
+    assets_by_producer: dict[int, Asset] = {}
     for asset in declared:
         producer = producers[asset.producer_id or 0]
-        # One that its function makes no more is in force as long as its own file is broken.
+        # An asset stays in force while its own file is broken, even if its function no longer makes
+        # the asset.
         if asset.name in producer.outlet_names:
-            asked.setdefault(producer.pk, asset)
-    # Many assets share one rule, which is read once.
-    rules = PartitionDefinition.objects.in_bulk(
-        {pk for asset in asked.values() if (pk := asset.partition_definition_id) is not None}
+            assets_by_producer.setdefault(producer.pk, asset)
+    # Many assets share one partition definition, which is read once.
+    definitions = PartitionDefinition.objects.in_bulk(
+        {
+            pk
+            for asset in assets_by_producer.values()
+            if (pk := asset.partition_definition_id) is not None
+        }
     )
-    for asset in asked.values():
+    for asset in assets_by_producer.values():
         if asset.partition_definition_id is not None:
-            asset.partition_definition = rules[asset.partition_definition_id]
+            asset.partition_definition = definitions[asset.partition_definition_id]
     return {
-        pk: asset.discovering if asset.finds_partitions else asset for pk, asset in asked.items()
+        pk: asset.discovering if asset.finds_partitions else asset
+        for pk, asset in assets_by_producer.items()
     }
 
 
-def _terms(schedule: Schedule, asset: Asset) -> Terms:
+def _tick_input(schedule: Schedule, asset: Asset) -> Terms:
     options = version_in_force(schedule).definition
     row = None if asset.is_discovering else asset.partition_definition
     return Terms(
@@ -206,7 +218,7 @@ def _terms(schedule: Schedule, asset: Asset) -> Terms:
 
 
 def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
-    """Queue what the ticks make, and add their schedules to those that are handled."""
+    """Queue the partitions of the ticks, and add the schedules that ticked to ``handled``."""
     if not (ticks := _unlocked(ticks, now)):
         return
     facts = slice_facts(
@@ -218,12 +230,12 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         number_ticks(results)
     planned: list[PlannedRun] = []
     for tick, result in zip(ticks, results, strict=True):
-        terms = terms_of(tick.schedule, tick.asset, Trigger.SCHEDULE, tick_id=result.pk)
-        planned += planned_runs(terms, result.wanted)
-    _, held = claim_all(planned)
-    mark_due_again(held)
+        run_terms = terms_of(tick.schedule, tick.asset, Trigger.SCHEDULE, tick_id=result.pk)
+        planned += planned_runs(run_terms, result.wanted)
+    _, held_partitions = claim_all(planned)
+    mark_due_again(held_partitions)
     pass_over([(tick.asset, row) for tick in ticks for row in tick.ended.passed_over])
-    blocked = Counter(partition.terms.asset.pk for partition in held)
+    blocked = Counter(partition.terms.asset.pk for partition in held_partitions)
     for tick, result in zip(ticks, results, strict=True):
         result.in_flight = blocked[tick.asset.pk]
     record_ticks(results)
@@ -231,13 +243,13 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         if tick.ended.left_out is not None:
             queued = len(tick.ended.refreshed)
             record_left_out(tick.asset, tick.ended.left_out, queued=queued, now=now)
-    _go_on(ticks)
+    _advance(ticks)
     handled.update(tick.schedule.pk for tick in ticks)
 
 
 def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
-    """Return the ticks that wait for nobody. Those of which another transaction has locked a slice
-    are put off, and the partitions that have ended stay due.
+    """Return the ticks without locked partitions. A tick with a partition that another transaction
+    has locked is put off, and its partitions stay due.
     """
     locked = locked_assets((tick.asset, tick.ended.keys) for tick in ticks)
     late = [tick.schedule.pk for tick in ticks if tick.asset.pk in locked]
@@ -247,26 +259,26 @@ def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
 
 
 def _result(tick: _Tick, facts: SliceFacts) -> TickResult:
-    """What the tick makes: all that is due and not there, and what is to be refreshed."""
+    """Return the result of a tick: due partitions without data, and partitions to be refreshed."""
     ended = tick.ended
-    lacking = [row for row in ended.due if not _is_there(tick, row, facts)]
-    again = [row for row in ended.refreshed if facts.version(tick.asset, row.key)]
+    missing_rows = [row for row in ended.due if not _is_up_to_date(tick, row, facts)]
+    refreshed_rows = [row for row in ended.refreshed if facts.version(tick.asset, row.key)]
     return TickResult(
         schedule=tick.schedule,
         at=ended.at,
         count=ended.count,
-        wanted=[*again, *lacking],
-        existing=len(ended.due) - len(lacking),
+        wanted=[*refreshed_rows, *missing_rows],
+        existing=len(ended.due) - len(missing_rows),
         passed_over=len(ended.passed_over),
     )
 
 
-def _is_there(tick: _Tick, row: PartitionRow, facts: SliceFacts) -> bool:
-    """Return whether the tick leaves a partition out.
+def _is_up_to_date(tick: _Tick, row: PartitionRow, facts: SliceFacts) -> bool:
+    """Return whether the tick spares a partition.
 
-    A window is made once. For anything else each tick is a new occasion: only a run that no tick
-    asked for, begun since the tick before, spares this one. A run that looks for partitions is
-    never left out: the keys that are known say nothing of new ones.
+    A window is materialized once. For a partition without a window each tick is a new occasion:
+    only a run that no tick requested, begun since the tick before, spares this tick. A run that
+    discovers partitions is never spared: the known keys say nothing of new ones.
     """
     if row.end is not None:
         return facts.version(tick.asset, row.key) > 0
@@ -276,9 +288,12 @@ def _is_there(tick: _Tick, row: PartitionRow, facts: SliceFacts) -> bool:
     return began_at is not None and began_at > tick.schedule.handled_until
 
 
-def _go_on(ticks: Sequence[_Tick]) -> None:
-    """Every schedule's next tick."""
+def _advance(ticks: Sequence[_Tick]) -> None:
+    """Store how far the schedule of each tick is handled, and its next tick."""
     with connection.cursor() as cursor:
         ended = [tick.ended for tick in ticks]
-        columns = [one.until for one in ended], [one.next_at for one in ended]
-        cursor.execute(_GO_ON, [[tick.schedule.pk for tick in ticks], *columns])
+        columns = (
+            [ended_partitions.until for ended_partitions in ended],
+            [ended_partitions.next_at for ended_partitions in ended],
+        )
+        cursor.execute(_ADVANCE, [[tick.schedule.pk for tick in ticks], *columns])

@@ -1,4 +1,4 @@
-"""Schedules in words: what a rule says, and when it ticks next on the clock of its zone."""
+"""Schedules described in English, and moments on the clock of the time zone of a schedule."""
 
 import re
 from collections.abc import Mapping
@@ -29,34 +29,34 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 @dataclass(frozen=True, slots=True)
 class ScheduleWords:
-    """A schedule as pages, commands and the API say it."""
+    """A schedule as pages, commands and the API describe it."""
 
     row: Schedule
     asset: Asset
 
     @property
     def rule(self) -> Mapping[str, Any]:
-        """What the declaration says; a schedule without one is not shown."""
+        """The declaration of the schedule; a schedule without one is not shown."""
         return self.row.rule or {}
 
     @property
     def text(self) -> str:
-        """As people write it: ``@daily``, ``hourly & daily``."""
+        """The schedule as people write it: ``@daily``, ``hourly & daily``."""
         return schedule_text(self.rule["schedule"])
 
     @property
     def has_times(self) -> bool:
-        """Whether it ticks: it is a time, or joins one."""
+        """Whether the schedule ticks: it is a time, or joins a time to assets."""
         return self.row.by_time or self.row.joins_times
 
     @property
     def timezone(self) -> str:
-        """The zone on whose clock its times are read that have none of their own."""
+        """The zone on whose clock times without a zone of their own are read."""
         return self.rule.get("timezone") or "UTC"
 
     @property
     def meaning(self) -> str:
-        """A schedule with times in words; empty where the text has to speak for itself."""
+        """A schedule with times in words; empty where the text is as clear."""
         spec = self.rule["schedule"]
         if self.row.joins_times:
             return expression_in_words(spec, self.timezone)
@@ -66,21 +66,21 @@ class ScheduleWords:
 
     @property
     def start(self) -> str:
-        """The first moment at which it may tick, on its own clock."""
+        """The first moment at which the schedule may tick, on its own clock."""
         return self._bound("start")
 
     @property
     def end(self) -> str:
-        """The last one."""
+        """The last moment at which the schedule may tick, on its own clock."""
         return self._bound("end")
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is by time, goes on, and has no tick any more."""
+        """Whether a schedule by time has no further tick and is not paused."""
         return self.row.by_time and self.row.next_at is None and not self.asset.paused
 
     def local(self, moment: datetime | None) -> str:
-        """Return an instant on the clock of the schedule, without the name of the zone."""
+        """Return a moment on the clock of the schedule, without the name of the zone."""
         return "" if moment is None else local_text(moment, self.timezone)
 
     def _bound(self, name: str) -> str:
@@ -89,7 +89,9 @@ class ScheduleWords:
 
 
 def words_of(asset: Asset) -> ScheduleWords | None:
-    """Describe the schedule of the asset's producer; None for an asset that is made by hand."""
+    """Describe the schedule of the asset's producer; return None for an asset without a
+    schedule.
+    """
     row = None if asset.producer is None else getattr(asset.producer, "schedule", None)
     return None if row is None or row.rule is None else ScheduleWords(row, asset)
 
@@ -101,9 +103,9 @@ def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:
     if is_time(spec):
         return term_in_words(spec, timezone)
     texts = (
-        f"({text})" if "of" in part else text
-        for part in spec["of"]
-        if (text := expression_in_words(part, timezone))
+        f"({text})" if "of" in operand else text
+        for operand in spec["of"]
+        if (text := expression_in_words(operand, timezone))
     )
     return (" or " if spec["kind"] == "any" else " and ").join(texts)
 
@@ -119,16 +121,16 @@ def term_in_words(spec: Mapping[str, Any], timezone: str) -> str:
 
 
 def cron_in_words(expression: str) -> str:
-    """Describe common crons in words; empty for the rest, which are no clearer in words."""
+    """Describe common crons in words; return an empty text for others, no clearer in words."""
     if expression in _PRESETS:
         return _PRESETS[expression]
-    if found := _EVERY_MINUTES.fullmatch(expression):
-        minutes = int(found[1])
+    if match := _EVERY_MINUTES.fullmatch(expression):
+        minutes = int(match[1])
         return _every(60 * minutes) if minutes and 60 % minutes == 0 else ""
-    if found := _HOURLY.fullmatch(expression):
-        return f"every hour at minute {found[1]}"
-    if found := _DAILY.fullmatch(expression):
-        return f"every day at {int(found[2]):02}:{int(found[1]):02}"
+    if match := _HOURLY.fullmatch(expression):
+        return f"every hour at minute {match[1]}"
+    if match := _DAILY.fullmatch(expression):
+        return f"every day at {int(match[2]):02}:{int(match[1]):02}"
     return ""
 
 
