@@ -94,9 +94,8 @@ def retry_failed(
             is_newest_code=retry_code is Code.NEWEST,
             is_canceled_too=canceled,
         )
-        Backfill.objects.filter(pk=locked_backfill.pk).update(
-            error=""
-        )  # of a retry before this one
+        # The error may be left from an earlier retry.
+        Backfill.objects.filter(pk=locked_backfill.pk).update(error="")
         reopen([locked_backfill.pk])
         derive_states([locked_backfill.pk])
         audit.record(user, "retry failed", "backfill", locked_backfill.name, detail)
