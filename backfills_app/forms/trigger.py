@@ -255,7 +255,7 @@ class BackfillForm(ServiceForm):
 
     def with_preset(self, preset: str) -> "BackfillForm":
         """Return the form with the ends of a preset filled in; errors are shown at the fields."""
-        assert isinstance(self.data, QueryDict)  # noqa: S101  (a preset is part of what is sent)
+        assert isinstance(self.data, QueryDict)  # noqa: S101  (a preset is sent with the form)
         data = self.data.copy()
         data["selection"] = ""
         try:

@@ -42,8 +42,8 @@ class _Unfinished(NamedTuple):
 
     @property
     def may_be_unwritten(self) -> bool:
-        """Whether some partitions may still have to be expanded: expansion goes on while the
-        backfill is paused.
+        """Whether some partitions may still have to be expanded: expansion continues during a
+        pause.
         """
         return self.state in (BackfillState.CREATING, BackfillState.PAUSED)
 
@@ -130,7 +130,7 @@ _admissions, _expansions = _Pass(_advance_admission), _Pass(_advance_expansion)
 
 
 def _expand(backfill_id: int) -> bool | None:
-    """Expand the next chunk; return whether there is more, None where it could not be expanded."""
+    """Expand the next chunk; return whether more is left to expand, None where expansion failed."""
     try:
         is_more_left = expand(backfill_id)
     except Exception as error:

@@ -76,14 +76,16 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
         raise InvalidRequest(errors)
     outlets = [outlet for scope in scopes for outlet in scope.outlets]
     policy.require_for_assets(user, policy.Action.BACKFILL, outlets)
-    asked = next((scope for scope in tree.chosen if has_time(scope.definition)), tree.chosen[0])
+    first_chosen = next(
+        (scope for scope in tree.chosen if has_time(scope.definition)), tree.chosen[0]
+    )
     return Checked(
         parts=scopes,
-        asked=asked,
+        asked=first_chosen,
         refused=tree.refused,
         start_date=tree.hull.start,
         end_date=tree.hull.end,
-        code_version=frozen_from or asked.version.bundle_version,
+        code_version=frozen_from or first_chosen.version.bundle_version,
         at=request_time,
     )
 

@@ -42,20 +42,20 @@ def choose(
     partitions that have not ended are left out.
     """
     if request.selection:
-        terms = _selected(request.selection, definition)
+        selection_terms = _selected(request.selection, definition)
     else:
-        terms = (_between(request, definition, until=now if is_alone else None),)
+        selection_terms = (_between(request, definition, until=now if is_alone else None),)
         if is_alone:
-            return Chosen(terms, terms[0])
-    ended_terms = [ended_term for term in terms if (ended_term := ended_by(term, now))]
+            return Chosen(selection_terms, selection_terms[0])
+    ended_terms = [ended_term for term in selection_terms if (ended_term := ended_by(term, now))]
     if not ended_terms:
-        raise _none_ended(request.period_field, terms, now)
-    whole = ended_terms[0]
+        raise _none_ended(request.period_field, selection_terms, now)
+    partitions = ended_terms[0]
     for term in ended_terms[1:]:
-        whole |= term
-    left_out = sum(map(len, terms)) - len(whole)
+        partitions |= term
+    left_out = sum(map(len, selection_terms)) - len(partitions)
     listed = request.order == BackfillOrder.LISTED
-    return Chosen(tuple(ended_terms) if listed else (whole,), whole, left_out)
+    return Chosen(tuple(ended_terms) if listed else (partitions,), partitions, left_out)
 
 
 def refuse_two_periods(request: BackfillRequest) -> None:
@@ -100,9 +100,9 @@ def _selected(
 
 
 def _none_ended(
-    field: str, terms: tuple[slicewise.PartitionSet, ...], now: datetime
+    field: str, selection_terms: tuple[slicewise.PartitionSet, ...], now: datetime
 ) -> InvalidRequest:
-    hulls = [term.hull for term in terms if term.hull]
+    hulls = [term.hull for term in selection_terms if term.hull]
     if not hulls:
         return InvalidRequest({field: "It names no partition."})
     first = min(hulls, key=lambda hull: hull.start)

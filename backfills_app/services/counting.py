@@ -108,8 +108,8 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     if not expanded:
         return BackfillState.CREATING
     if is_unfinished:
-        begun = active or any(asset.succeeded or asset.failed for asset in assets)
-        return BackfillState.RUNNING if begun else BackfillState.SCHEDULED
+        has_begun = active or any(asset.succeeded or asset.failed for asset in assets)
+        return BackfillState.RUNNING if has_begun else BackfillState.SCHEDULED
     return _ended_state_of(backfill, assets)
 
 

@@ -84,7 +84,7 @@ def upstream_drafts(
 ) -> Drafts:
     """Return all assets upstream of the chosen ones, at any distance, without the chosen ones.
 
-    Assets that another program writes, or that the frozen version does not make, are left out.
+    Assets that another program writes, or that ``draft`` refuses, are left out.
     """
     upstream_scopes: list[Part] = []
     refused: list[str] = []

@@ -126,7 +126,7 @@ def _upstream_of(
 
 def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
     upstream = edge.part
-    assert isinstance(upstream, StoredPart)  # noqa: S101  (the parts of one backfill are stored)
+    assert isinstance(upstream, StoredPart)  # noqa: S101  (upstream assets of one backfill are stored)
     needed = edge.of_part(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
@@ -159,7 +159,7 @@ class _Upstream:
         self._known: dict[Edge, tuple[Partitions, dict[str, Partitions]]] = {}
 
     def available(self, edge: Edge, needed: Partitions) -> Partitions:
-        """Return the materialized upstream partitions, without those that this backfill was to
+        """Return the materialized upstream partitions, without partitions that this backfill was to
         materialize and did not.
         """
         data, bad = self._look(edge, needed)

@@ -42,7 +42,7 @@ def follow(
     An asset that is not included still passes on which partitions follow. An asset that is
     materialized anyway, as ``upstream`` of a chosen one, gets the partitions that follow as well.
     Raises InvalidRequest on ``downstream`` for a name that does not follow, or that no function
-    here makes.
+    here writes.
     """
     if request.downstream == NONE:
         return Following((), ())

@@ -17,8 +17,8 @@ def lock(backfill_id: int) -> None:
 
 
 def try_lock(backfill_id: int) -> bool:
-    """Take the lock of a backfill until the transaction ends, if the lock is free; return whether
-    it was.
+    """Take the lock of a backfill until the transaction ends; return False if the lock
+    is not free.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_SPACE, backfill_id % 2**31])

@@ -71,12 +71,10 @@ class Part:
         """The empty set of partitions of this asset."""
         return slicewise.PartitionSet(self.definition, ())
 
-    def add_terms(self, terms: Iterable[slicewise.PartitionSet]) -> None:
-        """Add partitions, in the order of the terms, after the partitions that the backfill already
-        covers.
-        """
-        for term in terms:
-            if new_partitions := term - self.whole:
+    def add_terms(self, selection_terms: Iterable[slicewise.PartitionSet]) -> None:
+        """Add partitions, term by term, after the partitions that the backfill already covers."""
+        for selection_term in selection_terms:
+            if new_partitions := selection_term - self.whole:
                 self.terms = (*self.terms, new_partitions)
                 del self.whole
                 self.__dict__.pop("places", None)

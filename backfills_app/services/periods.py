@@ -55,18 +55,22 @@ class Period:
         reading = self.readings.get(scope)
         if reading is not None:
             return reading
-        terms = self.overlapping(scope)
-        ended_terms = [ended_by(term, self.at) for term in terms]
-        whole = scope.nothing
+        overlapping_terms = self.overlapping(scope)
+        ended_terms = [ended_by(term, self.at) for term in overlapping_terms]
+        partitions = scope.nothing
         for term in ended_terms:
-            whole |= term
-        return Chosen(tuple(ended_terms), whole, sum(map(len, terms)) - sum(map(len, ended_terms)))
+            partitions |= term
+        return Chosen(
+            tuple(ended_terms),
+            partitions,
+            sum(map(len, overlapping_terms)) - sum(map(len, ended_terms)),
+        )
 
     def overlapping(self, scope: Part) -> Terms:
         """Return the partitions of an asset that overlap the partitions read by other assets, each
         partition once, and also partitions that have not ended.
         """
-        terms: Terms = []
+        overlapping_terms: Terms = []
         earlier_partitions = scope.nothing
         for number in range(self.number):
             term = scope.nothing
@@ -75,9 +79,9 @@ class Period:
                     term |= slicewise.upstream_partitions(
                         reader.definition, scope.definition, chosen.terms[number]
                     )
-            terms.append(term - earlier_partitions)
+            overlapping_terms.append(term - earlier_partitions)
             earlier_partitions |= term
-        return terms
+        return overlapping_terms
 
 
 def hull_of(sets: Iterable[slicewise.PartitionSet]) -> Hull | None:
@@ -91,17 +95,20 @@ def hull_of(sets: Iterable[slicewise.PartitionSet]) -> Hull | None:
 
 
 def read_period(
-    request: BackfillRequest, chosen: Sequence[Part], others: Sequence[Part], request_time: datetime
+    request: BackfillRequest,
+    chosen: Sequence[Part],
+    other_scopes: Sequence[Part],
+    request_time: datetime,
 ) -> Period:
-    """Read the period of a request by the chosen assets that have time; where none has, by
-    ``others``.
+    """Read the period of a request by the chosen assets that have time; where none has, by other
+    assets.
 
     Raises InvalidRequest on ``start``, ``end`` or ``selection`` if no asset can read the period,
     and if no asset has time.
     """
     refuse_two_periods(request)
     readers = [scope for scope in chosen if has_time(scope.definition)]
-    readers = readers or [scope for scope in others if has_time(scope.definition)]
+    readers = readers or [scope for scope in other_scopes if has_time(scope.definition)]
     if not readers:
         raise _no_past(request)
     if request.order == BackfillOrder.LISTED and (len(chosen) > 1 or len(readers) > 1):
@@ -127,7 +134,7 @@ def read_period(
 def _read(
     request: BackfillRequest, scope: Part, request_time: datetime, *, is_alone: bool
 ) -> Chosen:
-    assert scope.definition is not None  # noqa: S101  (what has time has a definition)
+    assert scope.definition is not None  # noqa: S101  (an asset with time has a definition)
     return choose(request, scope.definition, request_time, is_alone=is_alone)
 
 

@@ -24,12 +24,12 @@ class _Stretch(NamedTuple):
 class Places:
     """The positions of a set's partitions: by window, then segment, from 0 on."""
 
-    def __init__(self, whole: slicewise.PartitionSet) -> None:
-        self.whole = whole
-        self._space = whole.space
+    def __init__(self, partitions: slicewise.PartitionSet) -> None:
+        self.whole = partitions
+        self._space = partitions.space
         self._stretches: list[_Stretch] = []
         position = 0
-        for slab in whole.slabs:
+        for slab in partitions.slabs:
             self._stretches.append(_Stretch(slab, sorted(slab.segments), position))
             position += self._space.count(slab.first, slab.stop) * len(slab.segments)
         self.count = position

@@ -27,15 +27,15 @@ from partitions_app.rules import UpstreamGap
 class PlannedAsset:
     """The plan of a backfill for one asset. The numbers count partitions, except ``runs``.
 
-    ``total`` is the sum of ``existing`` (left out by the policy), ``in_flight`` (another run
-    materializes them), ``missing_upstream`` (needed upstream partitions are missing and not part of
-    this backfill) and ``to_make``. ``materialized`` and ``failed`` count partitions of that status
-    which no run holds; ``stale`` and ``older_code`` count materialized partitions that are
-    materialized again for that reason. ``nonexistent_upstream`` counts the partitions of
-    ``missing_upstream`` that need nonexistent upstream partitions. ``not_over`` counts partitions
-    outside the total, whose windows have not ended. ``in_flight_by`` names the backfills (number
-    and name) or other runs that hold partitions. ``layer`` is 1 if the asset needs no other asset
-    of the backfill, otherwise one more than the highest layer of the assets that it needs.
+    ``total`` is the sum of ``existing`` (left out by the policy), ``in_flight`` (held by other
+    runs), ``missing_upstream`` (needed upstream partitions are missing and not in this backfill)
+    and ``to_make``. ``materialized`` and ``failed`` count partitions of that status which no run
+    holds; ``stale`` and ``older_code`` count materialized partitions that are materialized again
+    for that reason. ``nonexistent_upstream`` counts the partitions of ``missing_upstream`` that
+    need nonexistent upstream partitions. ``not_over`` counts partitions outside the total, whose
+    windows have not ended. ``in_flight_by`` names the backfills (number and name) or other runs
+    that hold partitions. ``layer`` is 1 if the asset needs no other asset of the backfill,
+    otherwise one more than the highest layer of the assets that it needs.
     """
 
     asset: Asset
@@ -247,7 +247,7 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
 
 
 def runs_of(scope: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
-    """Count the runs that make these partitions, as admission splits them."""
+    """Count the runs that materialize these partitions, split as admission splits partitions."""
     size = partitions_per_run(scope.strategy)
     if size is None:
         return int(bool(to_make))

@@ -58,8 +58,8 @@ WHERE read.attempt_id = ANY(%(attempts)s::bigint[])
 
 
 def stale(scope: Part, within: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Return the partitions within a set that have a newer input than the version they were
-    made from.
+    """Return the partitions within a set that have a newer input than the version that
+    they read.
     """
     dependencies = AssetDependency.objects.filter(downstream=scope.asset)
     edges = list(dependencies.select_related("upstream__partition_definition"))

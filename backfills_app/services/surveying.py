@@ -48,14 +48,14 @@ def standing(scope: Part, within: Partitions, *, own: int | None = None) -> Stan
         condition=_SETTLED,
         own=own,
     )
-    held = by_label.get("held", scope.nothing)
+    held_partitions = by_label.get("held", scope.nothing)
     other_outlets = [asset for asset in scope.outlets if asset != scope.asset]
     if other_outlets:
-        held = held | _held(scope, other_outlets, within)
+        held_partitions = held_partitions | _held(scope, other_outlets, within)
     return Standing(
-        materialized=by_label.get("materialized", scope.nothing) - held,
-        failed=by_label.get("failed", scope.nothing) - held,
-        held=held,
+        materialized=by_label.get("materialized", scope.nothing) - held_partitions,
+        failed=by_label.get("failed", scope.nothing) - held_partitions,
+        held=held_partitions,
     )
 
 
@@ -64,16 +64,16 @@ def _held(scope: Part, assets: Sequence[Any], within: Partitions) -> Partitions:
         scope.definition, assets, within,
         label="slice.asset_id::text", condition="slice.held_by_id IS NOT NULL",
     )  # fmt: skip
-    held = scope.nothing
+    held_partitions = scope.nothing
     for partitions in by_asset.values():
-        held |= partitions
-    return held
+        held_partitions |= partitions
+    return held_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """The partitions that the policy leaves out, and the stale ones and those of older code in the
-    rest.
+    """The partitions that the policy leaves out; of the rest, the stale partitions and the
+    partitions of older code.
     """
 
     existing: Partitions

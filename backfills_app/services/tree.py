@@ -56,11 +56,11 @@ def grow(
     reads = reads_of([*drafts.parts, *above_drafts.parts])
     refuse_circle(request, reads)
     period = read_period(request, drafts.parts, above_drafts.parts, request_time)
-    terms = _chosen_terms(request, drafts.parts, period)
+    terms_by_scope = _chosen_terms(request, drafts.parts, period)
     if request.upstream:
-        terms |= {scope: [scope.nothing] * period.number for scope in above_drafts.parts}
-        _add_needed(terms, reads, period)
-    for scope, scope_terms in terms.items():
+        terms_by_scope |= {scope: [scope.nothing] * period.number for scope in above_drafts.parts}
+        _add_needed(terms_by_scope, reads, period)
+    for scope, scope_terms in terms_by_scope.items():
         scope.terms = tuple(term for term in scope_terms if term)
     chosen = [scope for scope in drafts.parts if scope.terms]
     upstream = [scope for scope in above_drafts.parts if scope.terms]
@@ -72,7 +72,7 @@ def grow(
     scopes = in_order(reads_of([*chosen, *upstream, *following.parts]))
     refuse_too_many(sum(map(_partition_count, scopes)), "downstream")
     join(scopes, request_time)
-    left_out = [_explain_empty(scope) for scope in terms if not scope.terms]
+    left_out = [_explain_empty(scope) for scope in terms_by_scope if not scope.terms]
     refused = [*drafts.refused, *above_drafts.refused, *left_out, *following.refused]
     return Tree(scopes, chosen, refused, hull)
 
@@ -81,12 +81,12 @@ def _chosen_terms(
     request: BackfillRequest, drafts: Sequence[Part], period: Period
 ) -> dict[Part, Terms]:
     """Return the partitions of the chosen assets in the period, term by term."""
-    terms: dict[Part, Terms] = {}
+    terms_by_scope: dict[Part, Terms] = {}
     for scope in drafts:
         chosen = period.of(scope)
         scope.not_over = chosen.not_over
-        terms[scope] = [current_part(scope.asset, term) for term in chosen.terms]
-    number = sum(len(term) for scope_terms in terms.values() for term in scope_terms)
+        terms_by_scope[scope] = [current_part(scope.asset, term) for term in chosen.terms]
+    number = sum(len(term) for scope_terms in terms_by_scope.values() for term in scope_terms)
     if not number:
         message = (
             f"{drafts[0].asset.name} has none of these partitions any more."
@@ -95,18 +95,20 @@ def _chosen_terms(
         )
         raise InvalidRequest({request.period_field: message})
     refuse_too_many(number, request.period_field)
-    return terms
+    return terms_by_scope
 
 
-def _add_needed(terms: dict[Part, Terms], reads: Mapping[Part, set[Part]], period: Period) -> None:
+def _add_needed(
+    terms_by_scope: dict[Part, Terms], reads: Mapping[Part, set[Part]], period: Period
+) -> None:
     """Add to the partitions of each upstream asset the partitions that other assets need."""
     scopes = list(reads)
     for scope in reversed(in_order(reads)):
-        _keep_ended(scope, terms[scope], period.at)
+        _keep_ended(scope, terms_by_scope[scope], period.at)
         for edge in edges_of(scope, scopes, period.at, beginning=period.hull.start):
             if edge.part is None:
                 continue
-            upstream_terms, scope_terms = terms[edge.part], terms[scope]
+            upstream_terms, scope_terms = terms_by_scope[edge.part], terms_by_scope[scope]
             if not edge.reads_whatever_there_is:
                 needed = [edge.needed(term) if term else edge.part.nothing for term in scope_terms]
             else:
@@ -118,16 +120,16 @@ def _add_needed(terms: dict[Part, Terms], reads: Mapping[Part, set[Part]], perio
             ]
 
 
-def _keep_ended(scope: Part, terms: Terms, request_time: datetime) -> None:
-    """Keep in each term the partitions that have ended and that exist, without those of earlier
-    terms.
+def _keep_ended(scope: Part, scope_terms: Terms, request_time: datetime) -> None:
+    """Keep in each term the partitions that have ended and that exist, without partitions of
+    earlier terms.
     """
     earlier_partitions = scope.nothing
-    for number, term in enumerate(terms):
+    for number, term in enumerate(scope_terms):
         ended = ended_by(term, request_time)
         scope.not_over += len(term) - len(ended)
-        terms[number] = current_part(scope.asset, ended) - earlier_partitions
-        earlier_partitions |= terms[number]
+        scope_terms[number] = current_part(scope.asset, ended) - earlier_partitions
+        earlier_partitions |= scope_terms[number]
 
 
 def _partition_count(scope: Part) -> int:

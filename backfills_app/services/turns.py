@@ -31,9 +31,7 @@ class WaitingRow(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A batch of the next waiting partitions, in order; ``is_last`` says that no waiting partition
-    is left.
-
-    ``is_long`` says that more rows would not be read at a time.
+    is left, ``is_long`` that the batch has the most rows that are read at a time.
     """
 
     rows: Sequence[WaitingRow]

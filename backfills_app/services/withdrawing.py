@@ -114,8 +114,8 @@ def _withdraw_of(
 
 
 def _runs_to_keep(run_ids: Collection[int], busy: set[int]) -> set[int]:
-    """Return the ``busy`` runs, which stay, and all runs before the last waiting one of them: an
-    earlier run, made again after that one, would no longer be its input.
+    """Return the ``busy`` runs, which stay, and all runs before the last waiting run among these:
+    an earlier run, executed again after the waiting run, would no longer be its input.
     """
     waiting = Run.objects.filter(pk__in=busy, state=RunState.WAITING) if busy else None
     last = waiting.aggregate(last=Max("pk"))["last"] if waiting is not None else None

@@ -39,7 +39,7 @@ class AssetPlan:
 
     @property
     def warned(self) -> tuple[Line, ...]:
-        """The lines that a person has to see who reads only the heading."""
+        """The lines to show beside the heading, for a person who reads only the heading."""
         return tuple(line for line in self.lines if line.warns)
 
 

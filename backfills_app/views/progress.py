@@ -74,7 +74,9 @@ class Progress:
 
     @property
     def rate(self) -> str:
-        """Partitions per second or minute, with the unit; empty where too few were made."""
+        """The rate in partitions per second or minute, with the unit; empty where too few have
+        ended.
+        """
         if not self.per_second:
             return ""
         if self.per_second >= 1:

@@ -1,4 +1,4 @@
-"""``backfill``: requests to make partitions of the past."""
+"""``backfill``: requests to materialize partitions of the past."""
 
 import argparse
 from collections.abc import Callable, Sequence
