@@ -53,7 +53,7 @@ def derive_states(backfill_ids: Iterable[int]) -> None:
     # The group is read under the lock, not in the locking query: it may have been paused while the
     # query waited for the lock.
     rows = Backfill.objects.filter(pk__in=backfill_ids).order_by("pk")
-    # A lock without key does not block inserts of rows that refer to a backfill.
+    # FOR NO KEY UPDATE does not block inserts of rows that refer to a backfill.
     for backfill in rows.select_for_update(no_key=True):
         _derive(backfill)
 
