@@ -1,4 +1,4 @@
-"""Admin for backfills: to look at, and to control through the services."""
+"""The admin of backfills: read-only pages, and actions that call the services."""
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -16,7 +16,7 @@ _MOST_SAID = 10
 
 
 class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
-    """How each asset of a backfill stands."""
+    """The counts and settings of each asset of a backfill."""
 
     model = BackfillAsset
     fields = readonly_fields = (
@@ -30,7 +30,7 @@ class AssetsInline(ReadOnlyInline[BackfillAsset, Backfill]):
 
 @admin.register(Backfill)
 class BackfillAdmin(ReadOnlyAdmin[Backfill]):
-    """Requests to make partitions of the past."""
+    """The requests to materialize partitions of the past."""
 
     list_display = (
         "name", "asset", "logical_dates", "state", "made", "max_active_runs", "priority", "order",
@@ -50,7 +50,7 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     date_hierarchy = "submitted_at"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Backfill]:
-        # An archive may have megabytes, and nobody reads it here.
+        # An archive may have megabytes, and no page here shows it.
         rows = super().get_queryset(request).prefetch_related("assets")
         return rows.defer("code_version__archive")
 
@@ -61,15 +61,19 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     @admin.display(description="materialized / total")
     def made(self, backfill: Backfill) -> str:
         assets = list(backfill.assets.all())
-        done, total = (sum(getattr(one, name) for one in assets) for name in ("succeeded", "total"))
-        return f"{done:,} / {total:,}"
+        succeeded, total = (
+            sum(getattr(asset, name) for asset in assets) for name in ("succeeded", "total")
+        )
+        return f"{succeeded:,} / {total:,}"
 
     @admin.display(ordering="group__priority")
     def priority(self, backfill: Backfill) -> int:
         return backfill.group.priority
 
     def has_control_permission(self, request: HttpRequest) -> bool:
-        """Whether there may be some that the person controls; the services ask for each."""
+        """Return whether the person may control some backfills; the services check each
+        backfill.
+        """
         return bool(reach(request.user, Action.BACKFILL))
 
     @admin.action(description="Pause", permissions=["control"])
@@ -93,15 +97,15 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
         self._do("delete", request, backfills)
 
     def _do(self, action: str, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
-        wanted = list(backfills.order_by("pk").values_list("pk", flat=True))
+        backfill_ids = list(backfills.order_by("pk").values_list("pk", flat=True))
         try:
-            result = in_bulk(action, wanted, user=acting(request))
-        except (InvalidRequest, PermissionDenied) as refused:
-            messages.error(request, str(refused))
+            result = in_bulk(action, backfill_ids, user=acting(request))
+        except (InvalidRequest, PermissionDenied) as refusal:
+            messages.error(request, str(refusal))
             return
-        for done in Backfill.objects.filter(pk__in=result.done).order_by("pk")[:_MOST_SAID]:
-            state = "deleted" if done.deleted else done.get_state_display().lower()
-            messages.success(request, f"{done.name} is {state}.")
+        for backfill in Backfill.objects.filter(pk__in=result.done).order_by("pk")[:_MOST_SAID]:
+            state = "deleted" if backfill.deleted else backfill.get_state_display().lower()
+            messages.success(request, f"{backfill.name} is {state}.")
         if len(result.done) > _MOST_SAID:
             messages.success(request, f"… and {len(result.done) - _MOST_SAID} more.")
         for sentence in list(result.refused.values())[:_MOST_SAID]:

@@ -6,5 +6,5 @@ class BackfillsConfig(AppConfig):
     verbose_name = "Backfills"
 
     def ready(self) -> None:
-        """Have backfills hear of their runs."""
+        """Connect the receivers of signals about runs."""
         from backfills_app import receivers  # noqa: F401

@@ -1,5 +1,5 @@
-"""Requests to materialize partitions of the past (the backfill table of the source design, and the
-intent per slice).
+"""Backfills: requests to materialize partitions of the past (the backfill table of the source
+design), with a row for each asset and a row for each partition.
 """
 
 from django.conf import settings
@@ -41,7 +41,7 @@ ENDED_STATES = (
 
 
 class ExistingPolicy(models.TextChoices):
-    """Which partitions of the range a backfill makes."""
+    """The partitions of the range that a backfill materializes, by their status."""
 
     MISSING = "missing", "Missing only"
     MISSING_AND_FAILED = "missing_and_failed", "Missing and failed"
@@ -50,7 +50,7 @@ class ExistingPolicy(models.TextChoices):
 
 
 class BackfillOrder(models.TextChoices):
-    """Which partitions of a backfill come first."""
+    """The order in which a backfill materializes its partitions."""
 
     OLDEST = "oldest", "Oldest first"
     NEWEST = "newest", "Newest first"
@@ -58,7 +58,7 @@ class BackfillOrder(models.TextChoices):
 
 
 class AssetRole(models.TextChoices):
-    """Why a backfill makes an asset."""
+    """The reason why a backfill materializes an asset."""
 
     CHOSEN = "chosen", "Chosen"
     UPSTREAM = "upstream", "Upstream"
@@ -71,45 +71,49 @@ def a_run_for_each() -> str:
 
 
 class Backfill(models.Model):
-    """One person's request for a range of partitions.
+    """A person's request to materialize a range of partitions.
 
-    Column names are those of the source design where it has them.
+    Column names are the names of the source design where the source design has the column.
     """
 
     name = models.CharField(max_length=250, unique=True)
-    # The first chosen asset, one with time where there is such a one; all are in BackfillAsset.
+    # The first chosen asset with time, or the first one if none has time; BackfillAsset has all
+    # assets.
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="backfills")
     state = models.CharField(
         max_length=16, choices=BackfillState, default=BackfillState.CREATING, db_collation="C"
     )
     description = models.CharField(max_length=1000, blank=True)
-    # Half-open hull of the windows asked for.
+    # Half-open hull of the requested windows.
     start_date = models.DateTimeField()
     end_date = models.DateTimeField()
-    # Its partitions, as text of the selection grammar.
+    # The partitions, as text of the selection grammar.
     logical_dates = models.TextField()
-    # How assets and partitions were chosen, by the names of the request's fields, where that was
-    # more than partitions of one asset: several assets, a group, a tag, what is upstream.
+    # How assets and partitions were chosen, by the names of the request's fields. Empty for
+    # partitions of one asset; set for several assets, a group, a tag, and for a request with
+    # upstream assets.
     chosen_by = models.JSONField(default=dict)
     params = models.JSONField(default=dict)
     max_active_runs = models.PositiveIntegerField(validators=[MinValueValidator(1)])
-    # As the asset has it at submission, or as the request says: "partition", "range" or a number.
+    # The asset's strategy at submission, or the strategy of the request: "partition", "range" or a
+    # number.
     strategy = models.JSONField()
     order = models.CharField(
         max_length=10, choices=BackfillOrder, default=BackfillOrder.OLDEST, db_default="oldest"
     )
-    # Whether a run of several partitions may reach over some that it does not make.
+    # Whether a run of several partitions may reach over partitions that the run does not
+    # materialize.
     allow_holes = models.BooleanField(default=False, db_default=False)
     existing = models.CharField(
         max_length=20, choices=ExistingPolicy, default=ExistingPolicy.MISSING_AND_FAILED
     )
-    # Its runs may start from then on; null for at once.
+    # The time from which runs may start; null for at once.
     scheduled_date = models.DateTimeField(null=True)
     delete_date = models.DateTimeField(null=True)
     relative_fileloc = models.CharField(max_length=1000, blank=True)
-    # Source text as frozen at submission; what runs is the version in BackfillAsset.
+    # Source text as frozen at submission; runs use the version in BackfillAsset.
     origin_code = models.TextField(blank=True)
-    # The snapshot of the asset's bundle that the code was frozen from.
+    # The bundle version that the code was frozen from.
     code_version = models.ForeignKey(
         BundleVersion, null=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -123,7 +127,8 @@ class Backfill(models.Model):
     run_end_date = models.DateTimeField(null=True)
     group = models.OneToOneField(RunGroup, on_delete=models.PROTECT, related_name="backfill")
     error = models.TextField(blank=True)
-    # Why it does not go on at present, and when that is tried again; it may be given up in the end.
+    # The reason why the backfill does not advance, and the time of the next try; in the end the
+    # backfill may be given up.
     stalled_since = models.DateTimeField(null=True)
     stalled_error = models.TextField(blank=True, default="", db_default="")
     try_again_at = models.DateTimeField(null=True)
@@ -160,7 +165,7 @@ class Backfill(models.Model):
 
     @property
     def title(self) -> str:
-        """The chosen assets in words, as the person chose them: ``group flights``."""
+        """The chosen assets in words, as the person chose the assets: ``group flights``."""
         return chosen_text(self.chosen_by, self.asset.name)
 
     @property
@@ -170,20 +175,23 @@ class Backfill(models.Model):
 
     @property
     def paused(self) -> bool:
-        """Whether a person has paused it; a cancellation pauses its group and does not count."""
+        """Whether a person has paused the backfill. A cancellation pauses the group too, and does
+        not count.
+        """
         return self.group.paused and self.state != BackfillState.CANCELING
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it by itself."""
+        """Whether the backfill has ended, so that nothing more happens without a request."""
         return self.state in ENDED_STATES
 
 
 class BackfillAsset(models.Model):
-    """One asset of a backfill, at the version frozen at submission, and how its partitions stand.
+    """One asset of a backfill, at the version frozen at submission, with the counts of its
+    partitions.
 
-    The counts are kept with every transition, in its transaction; the check makes a backfill that
-    says more than its partitions impossible.
+    Each transition of partitions changes the counts in the same transaction; the check makes counts
+    of more partitions than there are rows impossible.
     """
 
     backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="assets")
@@ -196,17 +204,19 @@ class BackfillAsset(models.Model):
     role = models.CharField(
         max_length=10, choices=AssetRole, default=AssetRole.CHOSEN, db_default="chosen"
     )
-    # Its partitions, as text of the selection grammar (in the order of the request where that is
-    # "listed"); how they are cut into runs; what its function is given.
+    # The partitions, as text of the selection grammar (in the order of the request where the order
+    # is "listed"); the split into runs; the params of the function.
     selection = models.TextField(blank=True, default="")
     strategy = models.JSONField(default=a_run_for_each)
     params = models.JSONField(default=dict)
-    # How it was cut when the request was accepted, as JSON, empty if not at all: what is counted by
-    # places must not move. Null from before this was kept: as the version says.
+    # The partition definition when the request was accepted, as JSON, empty for an asset without
+    # partitions: rows are numbered by it, and positions must not move. Null in rows from before
+    # this column: the definition of the version.
     partition = models.JSONField(null=True)
-    # Of the edge by which it follows; null for overlap, and where it does not follow.
+    # The mapping of the edge by which the asset follows; null for overlap, and if it does not
+    # follow.
     mapping = models.JSONField(null=True)
-    # How many partitions the request names, and how many of these are rows by now.
+    # The number of partitions that the request names, and the number of rows written by now.
     total = models.PositiveIntegerField(default=0)
     expanded = models.PositiveIntegerField(default=0)
     waiting = models.PositiveIntegerField(default=0)
@@ -244,7 +254,7 @@ class BackfillAsset(models.Model):
 
 
 class BackfillPartition(models.Model):
-    """The intent to make one partition: a row from expansion on, a claim and a run only from
+    """The intent to materialize one partition: a row from expansion on, a claim and a run only from
     admission on.
     """
 
@@ -259,11 +269,12 @@ class BackfillPartition(models.Model):
     backfill_asset = models.ForeignKey(
         BackfillAsset, on_delete=models.CASCADE, related_name="partitions", db_index=False
     )
-    # Place in the order of the asset's partitions: by time, then segment.
+    # Position in the order of the asset's partitions: by time, then segment.
     position = models.PositiveIntegerField()
-    # What is made before that: the place of its part of the selection where the order is "listed".
+    # Ordered before the position: the number of the selection term where the order is "listed".
     rank = models.PositiveIntegerField(default=0, db_default=0)
-    # Whether all that it needs of this backfill has come to an end. Nothing else is admitted.
+    # Whether all upstream partitions in this backfill have ended. Only ready partitions are
+    # admitted.
     ready = models.BooleanField(default=True, db_default=True)
     key = models.CharField(max_length=1000, db_collation="C")
     window_start = models.DateTimeField(null=True)
@@ -299,7 +310,7 @@ class BackfillPartition(models.Model):
                 condition=Q(state="waiting"),
                 name="backfill_partition_waiting",
             ),
-            # Why some were skipped is told of a million in no time.
+            # Counts skipped partitions by reason in no time, even of a million.
             models.Index(
                 fields=("backfill_asset", "reason"),
                 condition=Q(state="skipped"),
@@ -315,10 +326,10 @@ class BackfillPartition(models.Model):
 
 
 class PendingControl(models.Model):
-    """A request about a backfill that the bulk worker has still to carry out.
+    """A request about a backfill that the bulk worker has yet to carry out.
 
-    The insert waits for no lock. While there is such a row, no partition of the backfill is
-    admitted. Rows of the same verb are carried out together.
+    The insert waits for no lock. While such a row exists, no partition of the backfill is admitted.
+    Rows of the same verb are carried out together.
     """
 
     class Verb(models.TextChoices):
@@ -328,7 +339,7 @@ class PendingControl(models.Model):
 
     backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="pending")
     verb = models.CharField(max_length=10, choices=Verb)
-    # Of a retry, whether it takes the newest code, and canceled partitions too.
+    # For a retry: whether it takes the newest code, and whether it takes canceled partitions too.
     is_newest_code = models.BooleanField(default=False)
     is_canceled_too = models.BooleanField(default=False)
 
@@ -346,12 +357,13 @@ class PendingControl(models.Model):
 
 
 class EndedRun(models.Model):
-    """A run that has ended, or that a backfill has left partitions to: once it has ended, the next
-    admission sees what follows it there.
+    """A run that has ended, or a run to which a backfill has left partitions. Once the run has
+    ended, the next admission marks partitions ready that follow.
 
-    Written in the transaction that ends the run, since two runs that end at once would each not see
-    that the other one has ended; and in the one that leaves partitions to another's run, since that
-    run may be ending just then. Never unique: an insert waits for nobody.
+    A row is written in the transaction that ends the run, since two runs that end at once would not
+    see each other's end; and in the transaction that leaves partitions to a run of another request,
+    since that run may be ending just then. A row is never unique: an insert waits for no other
+    transaction.
     """
 
     backfill = models.ForeignKey(Backfill, on_delete=models.CASCADE, related_name="ended_runs")

@@ -1,7 +1,6 @@
-"""What backfills hear of runs.
+"""The receivers of signals about runs.
 
-The services are imported when there is something to hear: a command that only reads starts without
-them.
+Services are imported when a signal arrives: a command that only reads starts without the services.
 """
 
 from collections.abc import Sequence

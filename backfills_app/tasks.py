@@ -1,4 +1,4 @@
-"""Tasks of the worker of the queue `bulk`."""
+"""The tasks of the bulk worker."""
 
 from celery import shared_task
 
@@ -6,12 +6,12 @@ from assets_app.execution.coalescing import Coalesced
 from backfills_app.services.advancing import ROUND_SECONDS
 from backfills_app.services.advancing import advance as advance_backfills
 
-# A run of a million partitions is claimed, or canceled, in one step of minutes: other backfills go
-# on meanwhile, and that one is passed over, since the step has its lock.
+# A run of a million partitions is claimed, or canceled, in one step of minutes: meanwhile another
+# round advances other backfills, and passes over the backfill that the step has locked.
 _rounds = Coalesced(advance_backfills, relieved_after=2 * ROUND_SECONDS)
 
 
 @shared_task(name="backfills_app.tasks.advance")
 def advance() -> None:
-    """Move every unfinished backfill on."""
+    """Advance every unfinished backfill."""
     _rounds.request()

@@ -1,4 +1,4 @@
-"""Pages of backfills, and the overview."""
+"""The addresses of the pages of backfills, and of the overview."""
 
 from django.urls import path
 

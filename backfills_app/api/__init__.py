@@ -1,1 +1,1 @@
-"""Backfills through the API."""
+"""The API of backfills."""

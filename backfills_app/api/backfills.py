@@ -1,4 +1,4 @@
-"""Backfills: planning, creating and watching them."""
+"""The API of backfills: preview, create, read, change and delete."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ from backfills_app.services import (
 
 
 class BackfillFilter(django_filters.FilterSet):
-    """What the list of backfills can be narrowed by."""
+    """The filters of the list of backfills."""
 
     asset = django_filters.CharFilter(method="chosen", label="The name of a chosen asset")
     state = django_filters.MultipleChoiceFilter(choices=BackfillState.choices)
@@ -62,22 +62,22 @@ class BackfillFilter(django_filters.FilterSet):
 
     @property
     def qs(self) -> QuerySet[Backfill]:
-        """Without those that were deleted, unless they are asked for."""
-        found: QuerySet[Backfill] = super().qs
-        asked = self.form.cleaned_data.get("deleted") if self.is_bound else ""
-        return found.filter(deleted=False) if asked in ("", None) else found
+        """The filtered backfills, without deleted ones unless the request asks for deleted ones."""
+        rows: QuerySet[Backfill] = super().qs
+        deleted_choice = self.form.cleaned_data.get("deleted") if self.is_bound else ""
+        return rows.filter(deleted=False) if deleted_choice in ("", None) else rows
 
     def chosen(self, rows: Any, name: str, text: str) -> Any:
-        """Backfills for which the asset was chosen."""
+        """Filter by the name of a chosen asset."""
         return rows.choosing(text)
 
     def named_or_described(self, rows: Any, name: str, text: str) -> Any:
-        """Backfills whose name or description holds the text."""
+        """Filter by a text in the name or the description."""
         return rows.filter(Q(name__icontains=text) | Q(description__icontains=text))
 
 
 class BackfillPartitionFilter(django_filters.FilterSet):
-    """What the partitions of a backfill can be narrowed by."""
+    """The filters of the list of a backfill's partitions."""
 
     asset = django_filters.CharFilter(field_name="backfill_asset__asset__name")
     state = django_filters.MultipleChoiceFilter(choices=BackfillPartition.State.choices)
@@ -85,26 +85,26 @@ class BackfillPartitionFilter(django_filters.FilterSet):
 
 
 def read_request(data: Any) -> BackfillRequest:
-    """The request that a JSON body makes. Raises InvalidRequest or DRF's ValidationError."""
-    asked = BackfillRequestSerializer(data=data)
-    asked.is_valid(raise_exception=True)
-    fields = dict(asked.validated_data)
+    """Read the request of a JSON body. Raises InvalidRequest or DRF's ValidationError."""
+    serializer = BackfillRequestSerializer(data=data)
+    serializer.is_valid(raise_exception=True)
+    fields = dict(serializer.validated_data)
     return request_from_text(**fields)
 
 
 def detail_of(pk: int) -> Any:
-    """The backfill as it stands, as JSON."""
+    """Return the present state of a backfill as JSON."""
     return BackfillDetailSerializer(backfill_numbered(pk)).data
 
 
 def created(backfill: Backfill) -> Response:
-    """The answer to a request that made one."""
+    """Return the answer to a request that created a backfill."""
     address = reverse("api:backfill", args=[backfill.pk])
     return Response(detail_of(backfill.pk), status=201, headers={"Location": address})
 
 
 class BackfillsView(ApiList[Backfill]):
-    """All backfills."""
+    """The list of backfills."""
 
     queryset = Backfill.objects.told()
     serializer_class = BackfillSerializer
@@ -116,7 +116,7 @@ class BackfillsView(ApiList[Backfill]):
         responses={200: BackfillSerializer(many=True)} | problems(400, 401),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first."""
+        """List backfills, newest first."""
         return self.list(request, *args, **kwargs)
 
     @extend_schema(
@@ -128,7 +128,9 @@ class BackfillsView(ApiList[Backfill]):
         examples=[REQUEST_EXAMPLE, WITH_DOWNSTREAM_EXAMPLE, SEVERAL_EXAMPLE, UPSTREAM_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        """It is there at once, and expanded into its partitions by a worker."""
+        """Create a backfill at once; a worker expands the backfill into its partitions
+        afterwards.
+        """
 
         user = signed_in(request)
         policy.require_for_some(user, Action.BACKFILL)
@@ -140,7 +142,7 @@ class BackfillsView(ApiList[Backfill]):
 
 
 class BackfillPreviewView(ApiView):
-    """What a backfill would do."""
+    """The preview of a backfill."""
 
     @extend_schema(
         operation_id="backfills_preview",
@@ -150,7 +152,7 @@ class BackfillPreviewView(ApiView):
         examples=[REQUEST_EXAMPLE, PLAN_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        """The same checks as creation; nothing is written."""
+        """Check a request as creation would, and return the plan; nothing is written."""
         user = signed_in(request)
         policy.require_for_some(user, Action.BACKFILL)
         plan = check_backfill(read_request(request.data), user=user)
@@ -167,8 +169,9 @@ class BackfillView(ApiView):
         responses={200: BackfillDetailSerializer, 304: None} | problems(401, 404),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """With its counts, its progress, and the code as it was frozen at submission. One that was
-        deleted is still there to be read."""
+        """Return a backfill with its counts, its progress, and the code as frozen at submission. A
+        deleted backfill can still be read.
+        """
         return conditional(request, detail_of(pk))
 
     @extend_schema(
@@ -179,13 +182,14 @@ class BackfillView(ApiView):
         examples=[CHANGE_EXAMPLE],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        """From now on: what waits is made by the new terms, what runs goes on. Of one that has
-        ended the description alone."""
+        """Change a backfill from now on: waiting partitions follow the new settings, and active
+        runs go on. Of an ended backfill only the description can be changed.
+        """
         backfill, user = backfill_numbered(pk), signed_in(request)
         require_control(backfill, Action.BACKFILL, user)
-        asked = ChangeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        change_backfill(backfill, user=user, **asked.validated_data)
+        serializer = ChangeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        change_backfill(backfill, user=user, **serializer.validated_data)
         return Response(detail_of(pk))
 
     @extend_schema(
@@ -194,13 +198,15 @@ class BackfillView(ApiView):
         responses={204: None} | problems(401, 403, 404, 409),
     )
     def delete(self, request: Request, pk: int) -> Response:
-        """Takes one that has ended off the lists. Its record stays, and what it has made."""
+        """Remove an ended backfill from the lists. Its record and the data that it materialized
+        stay.
+        """
         delete_backfill(backfill_numbered(pk), user=signed_in(request))
         return Response(status=204)
 
 
 class BackfillOutcomeView(ApiView):
-    """Why partitions of a backfill were not made."""
+    """The reasons why partitions of a backfill were not materialized."""
 
     @extend_schema(
         operation_id="backfills_outcome",
@@ -210,8 +216,9 @@ class BackfillOutcomeView(ApiView):
         examples=[OUTCOME_EXAMPLE],
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Failures grouped by what they say, and skips by reason; for what was in flight, the
-        backfills that had it."""
+        """Return failures grouped by error, and skips by reason; for partitions in flight, also the
+        backfills that held these partitions.
+        """
         return conditional(request, outcome_of(backfill_numbered(pk)))
 
 
@@ -237,5 +244,7 @@ class BackfillPartitionsView(ApiList[BackfillPartition]):
         responses={200: BackfillPartitionSerializer(many=True)} | problems(400, 401, 404),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """In the order in which they are made; while it is being created, those that are known."""
+        """List partitions by asset, upstream before downstream, then by time; while the backfill is
+        being created, list the partitions known by now.
+        """
         return self.list(request, *args, **kwargs)

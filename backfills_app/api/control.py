@@ -1,4 +1,6 @@
-"""Backfills: holding them back, stopping them, trying and asking again, several at once."""
+"""The API of control over backfills: pause, resume, cancel, retry, clone, and actions
+on several.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +47,7 @@ _MOST_SAID = 3
 
 
 class _ControlView(ApiView):
-    """One thing that is done to one backfill, once for each ``Idempotency-Key``."""
+    """A base for views that apply one action to one backfill, once for each ``Idempotency-Key``."""
 
     def _done(
         self, request: Request, pk: int, act: Callable[..., Backfill], **how: Any
@@ -60,7 +62,7 @@ class _ControlView(ApiView):
 
 
 class BackfillCancelView(_ControlView):
-    """Stopping a backfill."""
+    """The cancellation of a backfill."""
 
     @extend_schema(
         operation_id="backfills_cancel",
@@ -70,12 +72,14 @@ class BackfillCancelView(_ControlView):
         responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS),
     )
     def post(self, request: Request, pk: int) -> Response:
-        """What is queued ends at once; `canceling` until all that runs has stopped."""
+        """Cancel a backfill: queued runs end at once, and the state is `canceling` until all active
+        runs have stopped.
+        """
         return self._done(request, pk, cancel_backfill)
 
 
 class BackfillPauseView(_ControlView):
-    """Holding a backfill back."""
+    """The pause of a backfill."""
 
     @extend_schema(
         operation_id="backfills_pause",
@@ -85,12 +89,14 @@ class BackfillPauseView(_ControlView):
         responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS),
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Nothing more of it starts, and what runs goes on to its end: `progress.running`."""
+        """Pause a backfill: no more runs start, and active runs go on to their end
+        (`progress.running`).
+        """
         return self._done(request, pk, pause_backfill)
 
 
 class BackfillResumeView(_ControlView):
-    """Letting it go on."""
+    """The end of a pause."""
 
     @extend_schema(
         operation_id="backfills_resume",
@@ -100,12 +106,12 @@ class BackfillResumeView(_ControlView):
         responses={200: BackfillDetailSerializer} | problems(*_PROBLEMS),
     )
     def post(self, request: Request, pk: int) -> Response:
-        """At once."""
+        """Resume a backfill at once."""
         return self._done(request, pk, resume_backfill)
 
 
 class RetryFailedSerializer(CodeSerializer):
-    """The partitions that are retried, and the code that makes them."""
+    """The partitions to retry, and the code for the retry."""
 
     canceled = serializers.BooleanField(
         default=False, help_text="Whether canceled partitions are retried as well."
@@ -113,7 +119,7 @@ class RetryFailedSerializer(CodeSerializer):
 
 
 class BackfillRetryFailedView(_ControlView):
-    """What has failed once more."""
+    """The retry of failed partitions."""
 
     @extend_schema(
         operation_id="backfills_retry_failed",
@@ -124,17 +130,18 @@ class BackfillRetryFailedView(_ControlView):
         examples=[CODE_EXAMPLE],
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Puts partitions that failed, or were skipped for want of something upstream, back to
-        waiting in the same backfill, which is unfinished again; with `canceled` canceled
-        partitions as well."""
+        """Set partitions that failed, or were skipped because of missing upstream partitions, back
+        to waiting in the same backfill, which becomes unfinished again; with `canceled` canceled
+        partitions as well.
+        """
         require_control(backfill_numbered(pk), Action.BACKFILL, signed_in(request))
-        asked = RetryFailedSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        return self._done(request, pk, retry_failed, **asked.validated_data)
+        serializer = RetryFailedSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return self._done(request, pk, retry_failed, **serializer.validated_data)
 
 
 class BackfillCloneView(ApiView):
-    """The same request again."""
+    """The clone of a backfill."""
 
     @extend_schema(
         operation_id="backfills_clone",
@@ -145,41 +152,44 @@ class BackfillCloneView(ApiView):
         examples=[CLONE_EXAMPLE],
     )
     def post(self, request: Request, pk: int) -> Response:
-        """A new backfill as this one was asked for, but for the fields that are given; by the
-        newest code and at once, unless they say otherwise."""
+        """Create a backfill from the same request, except for the fields that are given; with the
+        newest code and at once, unless the fields say otherwise.
+        """
         backfill = backfill_numbered(pk)
         policy.require_for_some(signed_in(request), Action.BACKFILL)
-        asked = BackfillCloneSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        serializer = BackfillCloneSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
 
         def answer() -> Response:
-            return created(clone_backfill(backfill, asked.validated_data, user=signed_in(request)))
+            return created(
+                clone_backfill(backfill, serializer.validated_data, user=signed_in(request))
+            )
 
         return once(request, answer)
 
 
 class RefusedBackfillSerializer(serializers.Serializer[Any]):
-    """A backfill that stays as it is."""
+    """A backfill that refused the action."""
 
     backfill = serializers.IntegerField()
     reason = serializers.CharField()
 
 
 class BulkResultSerializer(serializers.Serializer[Any]):
-    """Those to which it was done, and why not to the others."""
+    """The backfills that took the action, and the refusals of other backfills."""
 
     done = serializers.ListField(child=serializers.IntegerField())
     refused = RefusedBackfillSerializer(many=True)
 
 
 def bulk_detail(result: BulkResult) -> Any:
-    """What came of doing the same to several backfills, as JSON."""
+    """Return the result of an action on several backfills as JSON."""
     refused = [{"backfill": pk, "reason": reason} for pk, reason in result.refused.items()]
     return BulkResultSerializer({"done": result.done, "refused": refused}).data
 
 
 class BackfillsBulkView(ApiView):
-    """The same done to several backfills."""
+    """An action on several backfills."""
 
     @extend_schema(
         operation_id="backfills_bulk",
@@ -190,14 +200,16 @@ class BackfillsBulkView(ApiView):
         examples=[BULK_EXAMPLE, BULK_RESULT_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        """To each that takes it; `refused` says why the others do not. 409 if none does."""
+        """Apply an action to each of several backfills; `refused` has the reasons of backfills that
+        refuse it. 409 if all refuse.
+        """
         policy.require_for_some(signed_in(request), Action.BACKFILL)
-        asked = BulkSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        serializer = BulkSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
 
         def answer() -> Response:
-            given = asked.validated_data
-            result = in_bulk(given["action"], given["backfills"], user=signed_in(request))
+            fields = serializer.validated_data
+            result = in_bulk(fields["action"], fields["backfills"], user=signed_in(request))
             if not result.done:
                 raise ConflictingRequest({"": list(result.refused.values())[:_MOST_SAID]})
             return Response(bulk_detail(result))

@@ -1,4 +1,4 @@
-"""Examples of the API's description."""
+"""The examples in the API's description."""
 
 from drf_spectacular.utils import OpenApiExample
 

@@ -1,4 +1,4 @@
-"""What people type on the pages of backfills. What is right or wrong is said by the services."""
+"""The forms on the pages of backfills. The services decide which values are valid."""
 
 from backfills_app.forms.changing import ChangeForm
 from backfills_app.forms.trigger import BackfillForm

@@ -1,4 +1,4 @@
-"""Changing a backfill while it runs."""
+"""The form that changes a backfill while the backfill is running."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from backfills_app.models import Backfill, BackfillOrder
 
 
 class ChangeForm(ServiceForm):
-    """What can be different from now on."""
+    """The settings that can be changed from now on."""
 
     max_active_runs = forms.CharField(
         label="Max active runs", help_text="Active runs are not affected."
@@ -24,7 +24,7 @@ class ChangeForm(ServiceForm):
     )
 
     def add_fields(self) -> None:
-        """Make browsers show a pad of digits for numbers."""
+        """Make browsers show a number pad for numbers."""
         for name in ("max_active_runs", "priority"):
             self.fields[name].widget.attrs["inputmode"] = "numeric"
 

@@ -1,5 +1,5 @@
-"""Which assets a person may choose for a backfill, and which were chosen: one, several, a group, or
-a tag.
+"""The choice of assets for a backfill: the assets that a person may choose, and the assets that
+were chosen: one, several, a group, or a tag.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ WAYS = (
     ("asset_group", "A group"),
     ("asset_tag", "A tag"),
 )
-# Of more assets the names are typed.
+# With more assets than these, the names are typed.
 MOST_BOXES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Names of the assets that a person may backfill, those with a past to fill among them, and
-    their groups and tags.
+    """The names of the assets that a person may backfill, the assets with time among these, and the
+    groups and tags of these assets.
     """
 
     names: Sequence[str] = ()
@@ -40,21 +40,23 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The field that says which assets, and its value; empty where nothing was chosen yet."""
+    """The field that chooses the assets, and its value; the value is empty before the choice."""
 
     by: str
     value: str | list[str]
 
     @property
     def text(self) -> str:
-        """The choice as text: what depends on it was made for another one, or for this."""
+        """The choice as text, to see whether dependent fields were shown for this choice or another
+        one.
+        """
         if isinstance(self.value, list):
             return f"{self.by}={','.join(self.value)}"
         return self.value if self.by == "asset" else f"{self.by}={self.value}"
 
     @property
     def assets(self) -> tuple[Asset, ...]:
-        """The declared assets that it names; none where it names none."""
+        """The declared assets of the choice; none for an invalid choice."""
         try:
             return named_assets(
                 **dict.fromkeys(("asset", "assets", "asset_group", "asset_tag"), "")
@@ -68,12 +70,12 @@ class NamesField(forms.Field):
     """Names of assets: boxes, or a text with commas between them."""
 
     def to_python(self, value: Any) -> list[str]:
-        """Return the names in the order in which they are given."""
+        """Return the names in the order in which the names are given."""
         return names_in(value)
 
 
 def offered_to(user: User) -> Offered:
-    """Return what this person may choose."""
+    """Return the assets, groups and tags that this person may choose."""
     within = reach(user, Action.BACKFILL)
     if not within:
         return Offered()
@@ -88,14 +90,14 @@ def offered_to(user: User) -> Offered:
 
 
 def choice_in(data: Mapping[str, Any]) -> Choice:
-    """Return what was chosen in a form, or by a link to it."""
-    ways = [way for way, _ in WAYS]
+    """Return the choice in a form, or in a link to the form."""
+    way_names = [way for way, _ in WAYS]
     by = data.get("by")
-    if by not in ways:
-        by = next((way for way in ways if data.get(way)), "asset")
+    if by not in way_names:
+        by = next((way for way in way_names if data.get(way)), "asset")
     if by == "assets":
-        sent = data.getlist(by) if isinstance(data, QueryDict) else data.get(by)
-        return Choice(by, names_in(sent))
+        values = data.getlist(by) if isinstance(data, QueryDict) else data.get(by)
+        return Choice(by, names_in(values))
     return Choice(by, str(data.get(by) or ""))
 
 

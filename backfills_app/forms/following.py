@@ -1,4 +1,4 @@
-"""What a person can choose from, once an asset is chosen: segments, downstream assets, versions."""
+"""The choices that depend on the chosen assets: segments, downstream assets, code versions."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from slicewise import Dimension, PartitionDefinition
 MOST_VERSIONS = 30
 _SEGMENTS_NAMED = 8
 _DIGEST = 12
-# Stands above all that were chosen; no asset has this number.
+# The node above all chosen assets; no asset has this number.
 _START = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """A dimension without time: its name, and the first of its keys."""
+    """A dimension without time: the name, and the first keys."""
 
     name: str
     examples: tuple[str, ...]
@@ -27,14 +27,18 @@ class Segments:
 
     @property
     def hint(self) -> str:
-        """What can be typed."""
-        named = ", ".join(self.examples)
+        """A sentence on the text that can be typed."""
+        key_list = ", ".join(self.examples)
         more = ", …" if self.number is None or self.number > len(self.examples) else ""
-        return f"{named}{more}; patterns such as a*. Empty for all." if named else "Empty for all."
+        return (
+            f"{key_list}{more}; patterns such as a*. Empty for all."
+            if key_list
+            else "Empty for all."
+        )
 
 
 def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
-    """Return the dimensions beside time, which a request may narrow."""
+    """Return the dimensions without time, which a request may narrow."""
     if definition is None or definition.time_dimension is None:
         return []
     return [_segments(dimension) for dimension in definition.segment_dimensions]
@@ -43,41 +47,49 @@ def segments_of(definition: PartitionDefinition | None) -> list[Segments]:
 def followers_of(assets: Sequence[Asset]) -> list[Asset]:
     """Return the downstream assets that can be backfilled together with some assets, in order.
 
-    An asset comes after the assets that it depends on. Two statements, whatever the graph.
+    An asset comes after the assets that it depends on. Two queries, however large the graph.
     """
-    below: dict[int, list[int]] = defaultdict(list)
+    downstream_ids: dict[int, list[int]] = defaultdict(list)
     edges = AssetDependency.objects.filter(downstream__active=True)
     for upstream, downstream in edges.values_list("upstream_id", "downstream_id"):
-        below[upstream].append(downstream)
+        downstream_ids[upstream].append(downstream)
     chosen = [asset.pk for asset in assets]
-    below[_START] = chosen
-    ordered = [pk for pk in _in_order(_START, below) if pk not in chosen]
+    downstream_ids[_START] = chosen
+    ordered = [pk for pk in _in_order(_START, downstream_ids) if pk not in chosen]
     rows = Asset.objects.declared().filter(producer__current_version__isnull=False)
-    found = rows.select_related("producer__current_version").in_bulk(ordered)
-    return [found[pk] for pk in ordered if pk in found and has_time(found[pk].definition)]
+    assets_by_id = rows.select_related("producer__current_version").in_bulk(ordered)
+    return [
+        assets_by_id[pk]
+        for pk in ordered
+        if pk in assets_by_id and has_time(assets_by_id[pk].definition)
+    ]
 
 
 def versions_of(asset: Asset) -> list[tuple[str, datetime]]:
-    """Return versions of the code that makes the asset, newest first: name and time of each."""
+    """Return versions of the code of an asset, newest first: the digest and the time of each
+    version.
+    """
     rows = ProducerVersion.objects.filter(producer=asset.producer_id).order_by("-id")
-    named = rows.values_list("bundle_version__digest", "created_at")[:MOST_VERSIONS]
-    return [(digest[:_DIGEST], created_at) for digest, created_at in named]
+    digests = rows.values_list("bundle_version__digest", "created_at")[:MOST_VERSIONS]
+    return [(digest[:_DIGEST], created_at) for digest, created_at in digests]
 
 
-def _in_order(start: int, below: dict[int, list[int]]) -> list[int]:
-    """What is reached from there without it, each after all that it is reached by."""
+def _in_order(start: int, downstream_ids: dict[int, list[int]]) -> list[int]:
+    """Return the nodes that can be reached from a start, without the start, each after all nodes
+    from which an edge leads to it.
+    """
     ordered: list[int] = []
-    seen = {start}
-    stack = [(start, iter(below[start]))]
+    visited = {start}
+    stack = [(start, iter(downstream_ids[start]))]
     while stack:
-        node, rest = stack[-1]
-        child = next(rest, None)
+        node, children = stack[-1]
+        child = next(children, None)
         if child is None:
             stack.pop()
             ordered.append(node)
-        elif child not in seen:
-            seen.add(child)
-            stack.append((child, iter(below[child])))
+        elif child not in visited:
+            visited.add(child)
+            stack.append((child, iter(downstream_ids[child])))
     return ordered[-2::-1]
 
 

@@ -1,4 +1,4 @@
-"""Fields for the params that an asset declares: each by the type of its default."""
+"""The form fields for the params that an asset declares: each by the type of the default."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -24,27 +24,27 @@ def param_fields(declared: Mapping[str, Any]) -> Iterator[tuple[str, forms.Field
 
 def typed_params(declared: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the typed values that differ from the declared ones."""
-    named = {name: typed[PREFIX + name] for name in declared if PREFIX + name in typed}
-    return params_given(declared, named)
+    typed_by_name = {name: typed[PREFIX + name] for name in declared if PREFIX + name in typed}
+    return params_given(declared, typed_by_name)
 
 
-def shown_params(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values for the fields: the given ones, else the declared ones."""
+def shown_params(declared: Mapping[str, Any], given_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the fields: given values, otherwise the declared ones."""
     return {
-        PREFIX + name: _shown(given.get(name, default), default)
+        PREFIX + name: _shown(given_values.get(name, default), default)
         for name, default in declared.items()
     }
 
 
 class WholeField(forms.CharField):
-    """A whole number of any size; nothing typed is the declared one."""
+    """A whole number of any size; an empty text stands for the declared number."""
 
     def __init__(self, default: int) -> None:
         super().__init__(widget=forms.NumberInput(attrs={"step": "1"}))
         self.default = default
 
     def clean(self, value: Any) -> int:
-        """The number, as Python reads it."""
+        """Return the number, as Python reads the text."""
         text = (super().clean(value) or "").strip()
         if not text:
             return self.default
@@ -55,14 +55,14 @@ class WholeField(forms.CharField):
 
 
 class NumberField(forms.CharField):
-    """A number with a fraction; nothing typed is the declared one."""
+    """A number with a fraction; an empty text stands for the declared number."""
 
     def __init__(self, default: float) -> None:
         super().__init__(widget=forms.NumberInput(attrs={"step": "any"}))
         self.default = default
 
     def clean(self, value: Any) -> float:
-        """The number, if it is one and finite."""
+        """Return the number; raise ValidationError unless the text is a finite number."""
         text = (super().clean(value) or "").strip()
         if not text:
             return self.default
@@ -73,7 +73,7 @@ class NumberField(forms.CharField):
 
 
 class TextField(forms.CharField):
-    """Text as it is typed, blanks included; nothing typed is the empty text."""
+    """Text as typed, blanks included; an empty field is the empty text."""
 
     def __init__(self, default: str) -> None:
         is_long = "\n" in default or len(default) > _LONG_TEXT
@@ -81,13 +81,13 @@ class TextField(forms.CharField):
         super().__init__(widget=widget, strip=False)
 
     def to_python(self, value: Any) -> Any:
-        """With plain line ends: browsers send others."""
+        """Return the text with plain line ends: browsers send others."""
         text: str = super().to_python(value) or ""
         return text.replace("\r\n", "\n")
 
 
 class YesNoField(forms.TypedChoiceField):
-    """True or false: a choice rather than a box, since a box that is empty is not sent."""
+    """True or false, as a choice and not a box, since browsers do not send an empty box."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -96,7 +96,7 @@ class YesNoField(forms.TypedChoiceField):
 
 
 class JsonField(forms.CharField):
-    """Any value as JSON: lists, objects, and what is null by default."""
+    """Any value as JSON: lists, objects, and params that are null by default."""
 
     def __init__(self, default: Any) -> None:
         super().__init__(
@@ -106,7 +106,7 @@ class JsonField(forms.CharField):
         self.default = default
 
     def clean(self, value: Any) -> Any:
-        """The value."""
+        """Return the value of the JSON text, or the declared value for an empty text."""
         text = (super().clean(value) or "").strip()
         try:
             return read_json(text) if text else self.default
@@ -129,7 +129,7 @@ def _field(default: Any) -> forms.Field:
 
 
 def _shown(value: Any, default: Any) -> Any:
-    """As the field of that default shows it."""
+    """Return the value as the field of that default shows a value."""
     match default:
         case bool() if isinstance(value, bool):
             return "true" if value else "false"

@@ -1,4 +1,6 @@
-"""The trigger form. What is right or wrong is said by the services, here as at every door."""
+"""The form for a new backfill. The services decide which values are valid, as for API and command
+line.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -51,10 +53,11 @@ _DOWNSTREAM = (
 
 
 class BackfillForm(ServiceForm):
-    """What to make again or for the first time, from when to when, and how.
+    """The form for a new backfill: the assets, the period, and the settings.
 
-    Fields that depend on the asset are made for the one that is chosen. What was typed into those
-    of another asset, before it was exchanged, is not read: ``shown_for`` tells whose they were.
+    Fields that depend on the asset are made for the chosen asset. Values that were typed for
+    another asset, before the choice changed, are not read: ``shown_for`` tells the choice for which
+    the fields were shown.
     """
 
     by = forms.ChoiceField(
@@ -127,25 +130,25 @@ class BackfillForm(ServiceForm):
         user: User,
         initial: Mapping[str, Any] | None = None,
     ) -> None:
-        asked = dict(initial or {})
+        initial_values = dict(initial or {})
         self.user = user
-        self.choice: Choice = choice_in(asked if data is None else data)
+        self.choice: Choice = choice_in(initial_values if data is None else data)
         self.assets_chosen = [
             asset for asset in self.choice.assets if self.choice.by != "asset" or _is_timed(asset)
         ]
-        is_one = self.choice.by == "asset" and bool(self.assets_chosen)
-        # Fields for params and segments are those of one asset.
-        self.asset_chosen = self.assets_chosen[0] if is_one else None
+        is_single_asset = self.choice.by == "asset" and bool(self.assets_chosen)
+        # Only a single asset has fields for params and segments.
+        self.asset_chosen = self.assets_chosen[0] if is_single_asset else None
         self.declared = _declared_params(self.asset_chosen)
-        given = _given((asked if data is None else data).get("params"))
+        given_params = _readable_params((initial_values if data is None else data).get("params"))
         shown_for = self.choice.text
-        dependent = shown_params(self.declared, given) | {"shown_for": shown_for}
+        dependent = shown_params(self.declared, given_params) | {"shown_for": shown_for}
         if data is not None and data.get("shown_for") != shown_for:
             data = _for_another_asset(data, dependent)
-        super().__init__(data, initial=asked | dependent | self._chosen_initially())
+        super().__init__(data, initial=initial_values | dependent | self._chosen_initially())
 
     def add_fields(self) -> None:
-        """Add the fields of the asset, and the choices that the asset leaves."""
+        """Add the fields of the asset, and the choices that the asset allows."""
         asset = self.asset_chosen
         self._offer_assets()
         self.param_names = []
@@ -153,17 +156,20 @@ class BackfillForm(ServiceForm):
             self.fields[name] = field
             self.param_names.append(name)
         self.segments: list[Segments] = segments_of(asset.definition) if asset else []
-        for one in self.segments:
-            self.fields[SEGMENT + one.name] = forms.CharField(
-                required=False, label=one.name, help_text=one.hint
+        for dimension in self.segments:
+            self.fields[SEGMENT + dimension.name] = forms.CharField(
+                required=False, label=dimension.name, help_text=dimension.hint
             )
         chosen = self.assets_chosen
         self.followers: list[Asset] = followers_of(chosen) if chosen else []
-        names = [(one.name, one.name) for one in self.followers]
+        names = [(follower.name, follower.name) for follower in self.followers]
         self.fields["downstream_assets"].choices = names  # type: ignore[attr-defined]
         versions = versions_of(asset) if asset else []
-        named = [(digest, f"{digest} of {at:%Y-%m-%d %H:%M} UTC") for digest, at in versions]
-        self._choose("code_version", [_NEWEST, *named])
+        labeled_digests = [
+            (digest, f"{digest} of {created_at:%Y-%m-%d %H:%M} UTC")
+            for digest, created_at in versions
+        ]
+        self._choose("code_version", [_NEWEST, *labeled_digests])
         for name in ("start", "end"):
             self.fields[name].widget.attrs |= {"placeholder": "2013-01-01"}
         for name in ("max_active_runs", "per_run"):
@@ -196,7 +202,9 @@ class BackfillForm(ServiceForm):
         return self.choice.value if isinstance(self.choice.value, list) else []
 
     def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
-        """Offer these, and what is there already: what is wrong with it is said by the service."""
+        """Offer the choices and the present value, which the service refuses if the
+        value is wrong.
+        """
         present = str(self.data.get(name, "") if self.is_bound else self.initial.get(name) or "")
         if present and present not in dict(choices):
             choices = [*choices, (present, present)]
@@ -209,8 +217,8 @@ class BackfillForm(ServiceForm):
 
     @property
     def segment_fields(self) -> list[forms.BoundField]:
-        """The fields of the dimensions beside time."""
-        return [self[SEGMENT + one.name] for one in self.segments]
+        """The fields of the dimensions without time."""
+        return [self[SEGMENT + dimension.name] for dimension in self.segments]
 
     @property
     def timed(self) -> Asset | None:
@@ -224,36 +232,38 @@ class BackfillForm(ServiceForm):
 
     @property
     def opened(self) -> bool:
-        """Whether something is said in what lies folded away at first."""
+        """Whether a field of the section that is folded at first has a value or an error."""
         names = ("code_version", "start_at", "allow_holes")
         return any(self[name].value() or self[name].errors for name in names)
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is enough to say what it comes to, or what is wrong with it."""
+        """Whether enough is filled in for a preview or an error."""
         typed = any(self.data.get(name) for name in ("start", "end", "selection"))
         return bool(self.choice.value) and typed
 
-    def refuse_once(self, refused: InvalidRequest) -> None:
-        """Show what was refused; what the fields have said already is not said twice."""
-        said = {name: set(map(str, found)) for name, found in self.errors.items()}
-        fresh = {
-            name: [one for one in found if one not in said.get(name, ())]
-            for name, found in refused.errors.items()
+    def refuse_once(self, refusal: InvalidRequest) -> None:
+        """Show the errors of a refusal, without errors that fields have shown already."""
+        shown_errors = {name: set(map(str, messages)) for name, messages in self.errors.items()}
+        new_errors = {
+            name: [message for message in messages if message not in shown_errors.get(name, ())]
+            for name, messages in refusal.errors.items()
         }
-        self.refuse(InvalidRequest({name: found for name, found in fresh.items() if found}))
+        self.refuse(
+            InvalidRequest({name: messages for name, messages in new_errors.items() if messages})
+        )
 
     def with_preset(self, preset: str) -> "BackfillForm":
-        """Return the form with the ends of a preset filled in; errors are at fields."""
-        assert isinstance(self.data, QueryDict)  # noqa: S101  (a preset is part of what is sent)
+        """Return the form with the ends of a preset filled in; errors are shown at the fields."""
+        assert isinstance(self.data, QueryDict)  # noqa: S101  (a preset is sent with the form)
         data = self.data.copy()
         data["selection"] = ""
         try:
             if self.timed is None:
                 raise InvalidRequest({self.choice.by: "Select an asset first."})
             data["start"], data["end"] = preset_ends(self.timed, preset, timezone.now())
-        except InvalidRequest as refused:
-            self.refuse(refused)
+        except InvalidRequest as refusal:
+            self.refuse(refusal)
             return self
         return BackfillForm(data, user=self.user)
 
@@ -261,7 +271,10 @@ class BackfillForm(ServiceForm):
         """Return the typed values as a request; raise InvalidRequest for unreadable values."""
         if not self.is_valid():
             raise InvalidRequest(
-                {field: [str(said) for said in found] for field, found in self.errors.items()}
+                {
+                    field: [str(message) for message in messages]
+                    for field, messages in self.errors.items()
+                }
             )
         typed = self.cleaned_data
         by = self.choice.by
@@ -284,10 +297,14 @@ class BackfillForm(ServiceForm):
         )
 
     def _period(self, typed: dict[str, Any]) -> dict[str, str]:
-        """First and last, or a selection: of all segments, or of those that are named."""
+        """Return the first and the last partition, or a selection: of all segments, or of the named
+        ones.
+        """
         start, end, selection = (typed[name].strip() for name in ("start", "end", "selection"))
-        named = {one.name: typed[SEGMENT + one.name].strip() for one in self.segments}
-        narrowed = {name: text for name, text in named.items() if text}
+        segment_texts = {
+            dimension.name: typed[SEGMENT + dimension.name].strip() for dimension in self.segments
+        }
+        narrowed = {name: text for name, text in segment_texts.items() if text}
         if selection and (start or end):
             raise InvalidRequest(
                 {"selection": "Use From and To, or a partition selection, not both."}
@@ -303,9 +320,14 @@ class BackfillForm(ServiceForm):
             return {"start": start, "end": end, "selection": selection}
         definition = self.asset_chosen.definition
         time = definition.time_dimension
-        axis = next(one.name for one in definition.dimensions if one.definition is time)
-        parts = [f"{axis}={start}..{end}", *(f"{name}={text}" for name, text in narrowed.items())]
-        return {"selection": " ".join(parts)}
+        axis = next(
+            dimension.name for dimension in definition.dimensions if dimension.definition is time
+        )
+        selection_parts = [
+            f"{axis}={start}..{end}",
+            *(f"{name}={text}" for name, text in narrowed.items()),
+        ]
+        return {"selection": " ".join(selection_parts)}
 
 
 def _is_timed(asset: Asset) -> bool:
@@ -317,8 +339,8 @@ def _declared_params(asset: Asset | None) -> dict[str, Any]:
     return (version.definition.get("params") or {}) if version else {}
 
 
-def _given(params: object) -> dict[str, Any]:
-    """Params as they were linked or typed as JSON; none where that cannot be read."""
+def _readable_params(params: object) -> dict[str, Any]:
+    """Return the params of a link, or typed as JSON; empty where unreadable."""
     if isinstance(params, Mapping):
         return dict(params)
     try:
@@ -328,16 +350,16 @@ def _given(params: object) -> dict[str, Any]:
 
 
 def _for_another_asset(data: QueryDict, dependent: Mapping[str, Any]) -> QueryDict:
-    """What was typed, without what was typed for the asset that was chosen before."""
-    kept = data.copy()
+    """Return the typed values, without values typed for the asset that was chosen before."""
+    remaining = data.copy()
     for name in data:
         if name.startswith((PREFIX, SEGMENT)) or name in ("downstream_assets", "code_version"):
-            del kept[name]
-    if kept.get("downstream") != "all":
-        kept["downstream"] = "none"
+            del remaining[name]
+    if remaining.get("downstream") != "all":
+        remaining["downstream"] = "none"
     for name, value in dependent.items():
-        kept[name] = value
-    return kept
+        remaining[name] = value
+    return remaining
 
 
 def _strategy(typed: dict[str, Any]) -> str | None:

@@ -1,4 +1,6 @@
-"""What a person chose for a backfill, in words: the same in its name, on pages and for programs."""
+"""The choice of a backfill's assets in words: the same text in its name, on pages and
+for programs.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +11,9 @@ _LONGEST = 150
 
 
 def chosen_text(chosen_by: Mapping[str, Any], asset: str) -> str:
-    """Return ``group G``, ``tag T``, ``a, b and 3 more``, or the name of the one asset.
+    """Return ``group G``, ``tag T``, ``a, b and 3 more``, or the name of the only asset.
 
-    ``chosen_by`` is as a backfill keeps it: empty for partitions of one asset.
+    ``chosen_by`` is the field of a backfill: empty for partitions of one asset.
     """
     if group := chosen_by.get("asset_group"):
         text = f"group {group}"

@@ -1,5 +1,5 @@
-"""The counts of a backfill, or of one of its assets, and the sentence that pages, programs and
-commands tell of them.
+"""The counts of a backfill, or of one of its assets, and the summary for pages, programs and
+commands.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Phrase(NamedTuple):
-    """One phrase of the sentence, such as `2 failed`, and the state that it counts."""
+    """A phrase of the summary, such as `2 failed`, and the state that the phrase counts."""
 
     state: str
     text: str
@@ -19,7 +19,7 @@ class Phrase(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Partitions by state. Those of ``total`` that are no rows yet are counted as waiting."""
+    """The number of partitions by state. Partitions without a row yet are counted as waiting."""
 
     total: int
     succeeded: int
@@ -31,31 +31,36 @@ class Counts:
 
     @property
     def ended(self) -> int:
-        """Partitions that were made, failed, were canceled or skipped."""
+        """The number of partitions that succeeded, failed, were canceled or were skipped."""
         return self.succeeded + self.failed + self.canceled + self.skipped
 
     @property
     def left(self) -> int:
-        """Partitions that have not ended."""
+        """The number of partitions that have not ended."""
         return self.total - self.ended
 
     @property
     def percent_made(self) -> int:
-        """Rounded down, so that 100 means all."""
+        """The percentage of partitions that succeeded, rounded down, so that 100 means all."""
         return 100 * self.succeeded // self.total if self.total else 0
 
     @property
     def percent_done(self) -> int:
-        """The same of those that have ended in any way."""
+        """The percentage of partitions that have ended, rounded down, so that 100 means all."""
         return 100 * self.ended // self.total if self.total else 0
 
     @property
     def phrases(self) -> tuple[Phrase, ...]:
-        """How many were made, and how many ended otherwise."""
-        made = Phrase("succeeded", f"{self.succeeded:,} of {self.total:,} materialized")
-        others = {"failed": self.failed, "canceled": self.canceled, "skipped": self.skipped}
-        counted = (Phrase(state, f"{number:,} {state}") for state, number in others.items())
-        return (made, *(phrase for phrase in counted if others[phrase.state]))
+        """A phrase for succeeded partitions, and phrases for partitions that ended otherwise."""
+        succeeded_phrase = Phrase("succeeded", f"{self.succeeded:,} of {self.total:,} materialized")
+        other_counts = {"failed": self.failed, "canceled": self.canceled, "skipped": self.skipped}
+        other_phrases = (
+            Phrase(state, f"{number:,} {state}") for state, number in other_counts.items()
+        )
+        return (
+            succeeded_phrase,
+            *(phrase for phrase in other_phrases if other_counts[phrase.state]),
+        )
 
     @property
     def text(self) -> str:

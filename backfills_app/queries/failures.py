@@ -1,4 +1,4 @@
-"""What failed in a backfill, by what it says."""
+"""The failed runs of a backfill, grouped by their error."""
 
 import re
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from backfills_app.models import Backfill
 
 
-# What differs between two reports of the same failure.
+# Text that differs between two reports of the same failure.
 _VARIABLE = re.compile(r"[0-9][0-9a-fTZ:.+-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failed runs that say the same, apart from numbers and dates.
+    """Failed runs with the same error, apart from numbers and dates.
 
-    ``examples`` are the latest, each with its number and its selection.
+    ``examples`` are the latest runs, each with its number and its selection.
     """
 
     error: str
@@ -25,11 +25,11 @@ class Failure:
 
 
 def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
-    """Return the latest failed runs of a backfill, grouped by what they say: one statement.
+    """Return the latest failed runs of a backfill, grouped by error: one query.
 
-    A run of which everything was put back into the queue is history, and no failure any more.
+    A run whose partitions were all put back into the queue is history, and no failure any more.
     """
-    # By the name of the relation: models import this module.
+    # The relation is used by name, since models import this module.
     failed = (
         backfill.group.runs.filter(state="failed", backfill_partitions__state="failed")
         .distinct()
@@ -38,8 +38,8 @@ def failures_of(backfill: "Backfill", most_runs: int = 1000) -> list[Failure]:
     groups: dict[str, list[tuple[int, str, str]]] = {}
     for pk, selection, error in failed.values_list("pk", "selection", "error")[:most_runs]:
         groups.setdefault(_VARIABLE.sub("#", error), []).append((pk, selection, error))
-    found = [
+    failures = [
         Failure(runs[0][2], tuple((pk, selection) for pk, selection, _ in runs[:5]), len(runs))
         for runs in groups.values()
     ]
-    return sorted(found, key=lambda failure: -failure.number)
+    return sorted(failures, key=lambda failure: -failure.number)

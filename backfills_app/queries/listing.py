@@ -1,4 +1,4 @@
-"""Backfills as lists, pages and programs read them."""
+"""Querysets of backfills for lists, pages and programs."""
 
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,16 @@ if TYPE_CHECKING:
 
 
 class BackfillQuerySet(models.QuerySet["Backfill"]):
-    """Backfills, with what lists and pages show of them."""
+    """A queryset of backfills with the related rows that lists and pages show."""
 
     def listed(self) -> "BackfillQuerySet":
-        """Select backfills that are not deleted, with the rows of a list's line: two statements."""
+        """Select backfills that are not deleted, with the related rows of a line in a list: two
+        queries.
+        """
         return self.recorded().filter(deleted=False)
 
     def recorded(self) -> "BackfillQuerySet":
-        """Select all backfills, deleted ones too, with their assets and counts: two statements."""
+        """Select all backfills, deleted ones too, with their assets and counts: two queries."""
         return (
             self.select_related("asset__partition_definition", "submitted_by", "group")
             .defer("asset__partition_definition__spec")
@@ -28,12 +30,12 @@ class BackfillQuerySet(models.QuerySet["Backfill"]):
 
     def choosing(self, name: str) -> "BackfillQuerySet":
         """Select backfills for which the asset was chosen, alone or among several."""
-        # By the name of the relation: models import this module.
+        # The relation is used by name, since models import this module.
         chosen = self.model.objects.filter(assets__asset__name=name, assets__role="chosen")
         return self.filter(pk__in=chosen.values("pk"))
 
     def told(self) -> "BackfillQuerySet":
-        """Select backfills with their assets, counts and versions of the code: three statements."""
+        """Select backfills with their assets, counts and versions of the code: three queries."""
         version = Prefetch(
             "assets__producer_version", ProducerVersion.objects.only("digest", "producer")
         )

@@ -1,4 +1,4 @@
-"""Backfills by number, for all doors."""
+"""Lookups of backfills by number, for pages, API and command line."""
 
 from django.http import Http404
 
@@ -6,7 +6,9 @@ from backfills_app.models import Backfill
 
 
 def backfill_numbered(pk: int) -> Backfill:
-    """Return the backfill of this number, deleted or not; raise Http404 with a sentence without."""
+    """Return the backfill with this number, deleted or not; raise Http404 with a sentence if none
+    has it.
+    """
     backfill = Backfill.objects.told().filter(pk=pk).first()
     if backfill is None:
         raise Http404(f"There is no backfill {pk}.")

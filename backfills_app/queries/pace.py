@@ -1,4 +1,4 @@
-"""How fast backfills go, and when their runs ended."""
+"""The pace of backfills, and the times at which their runs ended."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from backfills_app.models import Backfill
 
 
-# The runs of a group are bounded from both sides rather than equal to it: else the planner takes
-# the latest of all runs to be near, and looks through those of every other backfill.
+# The group is compared by >= and <= instead of =: otherwise the planner takes the latest of all
+# runs to be near, and reads through the runs of every other backfill.
 _PACES = """
 SELECT groups.id, recent.partitions, recent.first, recent.last,
     unfinished.running, unfinished.number - unfinished.running
@@ -38,8 +38,8 @@ _FEWEST_FOR_A_RATE = 3
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a backfill went of late: partitions that its latest runs made or failed to make, in
-    how many seconds; how many of its runs take a slot, and how many are queued.
+    """The recent pace of a backfill: the number of partitions that its latest runs materialized or
+    failed, in how many seconds; the number of runs that take a slot, and the number of queued runs.
     """
 
     partitions: int = 0
@@ -49,15 +49,15 @@ class Pace:
 
     @property
     def per_second(self) -> float | None:
-        """Partitions a second; None where too few were made to tell."""
+        """Partitions per second; None where too few have ended to tell."""
         return self.partitions / self.seconds if self.partitions >= _FEWEST_FOR_A_RATE else None
 
 
 def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
-    """Return the pace of each backfill by its number: one statement for all of them.
+    """Return the pace of each backfill by its number: one query for all backfills.
 
-    For a backfill that goes on, the time since the end of its last run counts too, so that the pace
-    of a stuck backfill sinks.
+    For a backfill with active runs, the time since the end of its last run counts too, so that the
+    pace of a stuck backfill sinks.
     """
     by_group = {backfill.group_id: backfill for backfill in backfills}
     with connection.cursor() as cursor:
@@ -73,7 +73,7 @@ def paces_of(backfills: Iterable["Backfill"], now: datetime) -> dict[int, Pace]:
 
 
 MOST_RUNS_DRAWN = 10_000
-"""Of more runs the latest are drawn: a million must not keep a page waiting."""
+"""The number of latest runs that are drawn: a million runs must not keep a page waiting."""
 
 _ENDED_BY_TIME = """
 WITH latest AS MATERIALIZED (
@@ -97,7 +97,7 @@ GROUP BY 1, 2, 3, 4, 6 ORDER BY 6
 
 @dataclass(frozen=True, slots=True)
 class EndedRuns:
-    """How many runs ended, by piece of time and state; ``drawn`` is of how many runs that tells."""
+    """The number of ended runs by interval of time and state, among the latest ``drawn`` runs."""
 
     first: datetime
     last: datetime
@@ -106,20 +106,21 @@ class EndedRuns:
 
 
 def ended_by_time(backfill: "Backfill", pieces: int, now: datetime) -> EndedRuns | None:
-    """Return when the runs of a backfill ended, in so many intervals of the time that they took:
-    one statement, and one that reads no more than the latest MOST_RUNS_DRAWN runs. None before the
-    first run has ended.
+    """Return the ended runs of a backfill, in so many intervals of the time from the first run to
+    the last; None before the first run has ended.
+
+    One query, which reads no more than the latest MOST_RUNS_DRAWN runs.
     """
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "group": backfill.group_id, "pieces": pieces, "now": now, "most": MOST_RUNS_DRAWN,
     }  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute(_ENDED_BY_TIME, asked)
+        cursor.execute(_ENDED_BY_TIME, parameters)
         rows = cursor.fetchall()
     if not rows:
         return None
-    by_piece: dict[int, dict[str, int]] = {}
-    for _, _, _, state, number, piece in rows:
-        by_piece.setdefault(piece, {})[state] = number
+    by_interval: dict[int, dict[str, int]] = {}
+    for _, _, _, state, number, interval in rows:
+        by_interval.setdefault(interval, {})[state] = number
     first, last, drawn = rows[0][:3]
-    return EndedRuns(first, last, drawn, by_piece)
+    return EndedRuns(first, last, drawn, by_interval)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition of a backfill, the state of its run if it has one, and why it was skipped, in
-    words, if it was.
+    """One partition of a backfill, the state of its run if it has one, and the reason in words if
+    it was skipped.
     """
 
     key: str
@@ -23,23 +23,28 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsPage:
-    """A stretch of partitions in their order, and where those before and after it begin."""
+    """The rows of a page in order, and the positions at which the previous and the next
+    page begin.
+    """
 
     rows: tuple[PartitionRow, ...]
     previous: int | None
     following: int | None
 
 
-def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsPage:
-    """Return the next partitions from that position on; positions leave gaps. Two stretches of one
-    index are read, however many partitions there are, and the runs of one page.
+def partitions_from(asset_row: "BackfillAsset", first: int, size: int) -> PartitionsPage:
+    """Return the page of partitions from a position on; positions may have gaps.
+
+    The queries read two ranges of one index, however many partitions there are, and the runs of one
+    page.
     """
-    named = part.partitions.values_list("position", "key", "state", "run_id", "reason")
-    rows = list(named.filter(position__gte=first).order_by("position")[: size + 1])
-    # Joined, all of a million are read first: the planner knows nothing of what was just written.
+    columns = asset_row.partitions.values_list("position", "key", "state", "run_id", "reason")
+    rows = list(columns.filter(position__gte=first).order_by("position")[: size + 1])
+    # A join would read all of a million runs first: the planner has no statistics of rows just
+    # written.
     runs = Run.objects.filter(pk__in={row[3] for row in rows if row[3] is not None})
     run_states = dict(runs.values_list("pk", "state"))
-    earlier = part.partitions.filter(position__lt=first).order_by("-position")
+    earlier = asset_row.partitions.filter(position__lt=first).order_by("-position")
     before = list(earlier.values_list("position", flat=True)[:size])
     reasons = dict(SkipReason.choices)
     return PartitionsPage(
@@ -52,9 +57,11 @@ def partitions_from(part: "BackfillAsset", first: int, size: int) -> PartitionsP
     )
 
 
-def interesting_position(part: "BackfillAsset", order: str) -> int:
-    """Return the position of the next waiting partition in admission's order; else the first."""
-    waiting = part.partitions.filter(state="waiting", ready=True)
+def interesting_position(asset_row: "BackfillAsset", order: str) -> int:
+    """Return the position of the next waiting partition in admission's order; 0 if no partition
+    waits.
+    """
+    waiting = asset_row.partitions.filter(state="waiting", ready=True)
     newest_first = order == "newest"
     order_by = ("-rank", "-position") if newest_first else ("rank", "position")
     first = waiting.order_by(*order_by).values_list("position", flat=True).first()

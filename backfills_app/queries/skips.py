@@ -1,4 +1,4 @@
-"""What a backfill skipped, and why."""
+"""The skipped partitions of a backfill, and the reasons."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """How many partitions of an asset were skipped for one reason; ``others`` are the backfills
-    that make or have made some of them instead, by number and name. ``gaps`` say of what they need
-    which partitions do not exist, where that is the reason and somebody has looked.
+    """The number of an asset's partitions that were skipped for one reason.
+
+    ``others`` are the backfills that materialize or have materialized some of these partitions, by
+    number and name. ``gaps`` are the needed upstream partitions that do not exist, if that is the
+    reason and the caller has looked for gaps.
     """
 
     asset: str
@@ -34,7 +36,7 @@ class Skipped:
 
     @property
     def hint(self) -> str:
-        """What helps, in words: empty where upstream definitions are those that were frozen."""
+        """The remedy in words; empty where upstream definitions are still the frozen ones."""
         names = [gap.asset for gap in self.gaps if gap.is_outdated]
         if not names:
             return ""
@@ -64,66 +66,71 @@ ORDER BY 1, 2 LIMIT 20
 _MOST_LOOKED_UP = 200
 
 
-def skipped_by_reason(parts: Iterable["BackfillAsset"]) -> list[Skipped]:
-    """Return the skipped partitions by reason and asset: two statements.
+def skipped_by_reason(asset_rows: Iterable["BackfillAsset"]) -> list[Skipped]:
+    """Return the skipped partitions by reason and asset: two queries.
 
-    A million may be skipped since they exist; their number is the rest of the stored count, and is
-    not counted again. The runs that had `in_flight` partitions are looked up for some of these.
+    A million partitions may be skipped because they exist; their number is the rest of the stored
+    count, and no query counts it. The runs that had `in_flight` partitions are looked up for some
+    of these partitions.
     """
-    skipped = {part.pk: part for part in parts if part.skipped}
+    skipped = {asset_row.pk: asset_row for asset_row in asset_rows if asset_row.skipped}
     if not skipped:
         return []
-    named = {pk: part.asset.name for pk, part in skipped.items()}
-    found = _counted(skipped)
-    others: dict[int, list[tuple[int, str]]] = {}
-    if any(reason == SkipReason.IN_FLIGHT for _, reason, _ in found):
+    asset_names = {pk: asset_row.asset.name for pk, asset_row in skipped.items()}
+    counted_rows = _count_by_reason(skipped)
+    other_backfills: dict[int, list[tuple[int, str]]] = {}
+    if any(reason == SkipReason.IN_FLIGHT for _, reason, _ in counted_rows):
         with connection.cursor() as cursor:
-            cursor.execute(_OTHERS, {"parts": list(named), "most": _MOST_LOOKED_UP})
-            for part, other, name in cursor.fetchall():
-                others.setdefault(part, []).append((other, name))
+            cursor.execute(_OTHERS, {"parts": list(asset_names), "most": _MOST_LOOKED_UP})
+            for asset_row_id, other_id, name in cursor.fetchall():
+                other_backfills.setdefault(asset_row_id, []).append((other_id, name))
     return [
         Skipped(
-            named[part],
+            asset_names[asset_row_id],
             reason,
             number,
-            tuple(others.get(part, ())) if reason == SkipReason.IN_FLIGHT else (),
+            tuple(other_backfills.get(asset_row_id, ())) if reason == SkipReason.IN_FLIGHT else (),
         )
-        for part, reason, number in found
+        for asset_row_id, reason, number in counted_rows
     ]
 
 
-def _counted(parts: Mapping[int, "BackfillAsset"]) -> list[tuple[int, str, int]]:
-    """Asset, reason and number, the most first for each asset."""
-    rare = [reason for reason in SkipReason if reason != SkipReason.EXISTS]
-    counted = _skipped_for(parts, rare).values_list("backfill_asset", "reason")
-    found = list(counted.annotate(number=Count("pk")).order_by())
-    for pk, part in parts.items():
-        rest = part.skipped - sum(number for of, _, number in found if of == pk)
-        if rest > 0:
-            found.append((pk, SkipReason.EXISTS.value, rest))
-    places = list(parts)
-    return sorted(found, key=lambda row: (places.index(row[0]), -row[2], row[1]))
-
-
-def lacks_upstream(parts: Iterable["BackfillAsset"]) -> bool:
-    """Return whether partitions were skipped for a missing upstream or earlier partition, which may
-    be there by now.
+def _count_by_reason(asset_rows: Mapping[int, "BackfillAsset"]) -> list[tuple[int, str, int]]:
+    """Return asset, reason and number of skipped partitions, the largest number of each asset
+    first.
     """
-    skipped = [part.pk for part in parts if part.skipped]
-    wanting = [
+    counted_reasons = [reason for reason in SkipReason if reason != SkipReason.EXISTS]
+    skipped_rows = _skipped_for(asset_rows, counted_reasons).values_list("backfill_asset", "reason")
+    rows = list(skipped_rows.annotate(number=Count("pk")).order_by())
+    for pk, asset_row in asset_rows.items():
+        existing_count = asset_row.skipped - sum(
+            number for asset_row_id, _, number in rows if asset_row_id == pk
+        )
+        if existing_count > 0:
+            rows.append((pk, SkipReason.EXISTS.value, existing_count))
+    asset_order = list(asset_rows)
+    return sorted(rows, key=lambda row: (asset_order.index(row[0]), -row[2], row[1]))
+
+
+def lacks_upstream(asset_rows: Iterable["BackfillAsset"]) -> bool:
+    """Return whether partitions were skipped because an upstream partition or an earlier partition
+    was missing, which may be materialized by now.
+    """
+    skipped = [asset_row.pk for asset_row in asset_rows if asset_row.skipped]
+    upstream_reasons = [
         SkipReason.UPSTREAM_FAILED,
         SkipReason.UPSTREAM_MISSING,
         SkipReason.UPSTREAM_NONEXISTENT,
         SkipReason.WAIT_TIMEOUT,
     ]
-    return bool(skipped) and _skipped_for(skipped, wanting).exists()
+    return bool(skipped) and _skipped_for(skipped, upstream_reasons).exists()
 
 
 def _skipped_for(
-    parts: Iterable[int], reasons: Iterable[str]
+    asset_row_ids: Iterable[int], reasons: Iterable[str]
 ) -> models.QuerySet["BackfillPartition"]:
     from backfills_app.models import BackfillPartition
 
     return BackfillPartition.objects.filter(
-        backfill_asset__in=list(parts), state="skipped", reason__in=list(reasons)
+        backfill_asset__in=list(asset_row_ids), state="skipped", reason__in=list(reasons)
     )

@@ -1,4 +1,4 @@
-"""Backfills as they stand, their partitions, and what came of them."""
+"""Backfills as JSON: their status, their partitions, and their outcome."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canc
 
 
 class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
-    """How one asset of a backfill stands, and by which code and terms it is made."""
+    """One asset of a backfill: its status, its code and its settings."""
 
     asset = serializers.CharField(source="asset.name")
     version = serializers.CharField(source="producer_version.digest")
@@ -43,7 +43,7 @@ class BackfillAssetSerializer(serializers.ModelSerializer[BackfillAsset]):
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
-    """How far it has come, and how fast it went of late."""
+    """The progress of a backfill, and its recent rate."""
 
     summary = serializers.CharField(
         help_text="How many partitions were made, and how many failed, were canceled or skipped."
@@ -71,7 +71,7 @@ class ProgressSerializer(serializers.Serializer[Any]):
 
 
 class CountsSerializer(serializers.Serializer[Any]):
-    """Partitions by state."""
+    """The number of partitions by state."""
 
     total = serializers.IntegerField()
     expanded = serializers.IntegerField(help_text="Partitions that are listed by now.")
@@ -86,7 +86,7 @@ class CountsSerializer(serializers.Serializer[Any]):
 
 
 class ChosenBySerializer(serializers.Serializer[Any]):
-    """How the assets and the partitions of a backfill were chosen, as the request said it."""
+    """How the assets and the partitions of a backfill were chosen, as in the request."""
 
     assets = serializers.ListField(child=serializers.CharField(), required=False)
     asset_group = serializers.CharField(required=False)
@@ -99,7 +99,7 @@ class ChosenBySerializer(serializers.Serializer[Any]):
 
 
 class BackfillSerializer(serializers.ModelSerializer[Backfill]):
-    """A backfill, its counts summed over its assets and apart."""
+    """A backfill, with the counts summed over its assets and for each asset."""
 
     asset = serializers.CharField(
         source="asset.name", help_text="The first chosen asset; all are in `assets`."
@@ -158,8 +158,8 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
     def get_progress(self, backfill: Backfill) -> Any:
         counts = counts_of(backfill.assets.all())
         pace = self._pace(backfill)
-        stands_still = backfill.ended or (backfill.group.paused and not pace.running)
-        known = pace.per_second and not stands_still
+        is_idle = backfill.ended or (backfill.group.paused and not pace.running)
+        has_time_left = pace.per_second and not is_idle
         return ProgressSerializer(
             {
                 "summary": counts.text,
@@ -171,13 +171,13 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
                 "queued": pace.queued,
                 "per_second": pace.per_second,
                 "seconds_left": counts.left / pace.per_second
-                if known and pace.per_second
+                if has_time_left and pace.per_second
                 else None,
             }
         ).data
 
     def _pace(self, backfill: Backfill) -> Pace:
-        """Of a list, all are read at once."""
+        """Return the pace of a backfill; the paces of a list are read at once."""
         paces: dict[int, Pace] = self.__dict__.setdefault("_paces", {})
         if backfill.pk not in paces:
             shown = self.instance if self.parent is None else self.parent.instance
@@ -187,11 +187,11 @@ class BackfillSerializer(serializers.ModelSerializer[Backfill]):
 
 
 def _names_of(backfill: Backfill, role: AssetRole) -> list[str]:
-    return [each.asset.name for each in backfill.assets.all() if each.role == role]
+    return [asset_row.asset.name for asset_row in backfill.assets.all() if asset_row.role == role]
 
 
 class BackfillDetailSerializer(BackfillSerializer):
-    """With the code as it was frozen at submission, but for passwords in it."""
+    """A backfill with the code as frozen at submission, without passwords."""
 
     origin_code = serializers.SerializerMethodField()
 
@@ -204,14 +204,14 @@ class BackfillDetailSerializer(BackfillSerializer):
 
 
 class FailedRunSerializer(serializers.Serializer[Any]):
-    """One of the runs that say the same."""
+    """One of the failed runs with the same error."""
 
     run = serializers.IntegerField()
     selection = serializers.CharField()
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """Failed runs that say the same, apart from numbers and dates."""
+    """Failed runs with the same error, apart from numbers and dates."""
 
     error = serializers.CharField()
     runs = serializers.IntegerField()
@@ -219,7 +219,7 @@ class FailureSerializer(serializers.Serializer[Any]):
 
 
 class OtherBackfillSerializer(serializers.Serializer[Any]):
-    """A backfill that makes, or has made, what this one skipped."""
+    """A backfill that materializes, or has materialized, partitions that this backfill skipped."""
 
     backfill = serializers.IntegerField()
     name = serializers.CharField()
@@ -241,14 +241,14 @@ class SkippedSerializer(serializers.Serializer[Any]):
 
 
 class OutcomeSerializer(serializers.Serializer[Any]):
-    """Why partitions of a backfill were not made."""
+    """The reasons why partitions of a backfill were not materialized."""
 
     failures = FailureSerializer(many=True)
     skipped = SkippedSerializer(many=True)
 
 
 def outcome_of(backfill: Backfill) -> dict[str, Any]:
-    """Return failures grouped by what they say, and skips by their reason, as JSON."""
+    """Return the failures grouped by error, and the skips by reason, as JSON."""
     failures = [
         {
             "error": masked_text(failure.error),
@@ -257,8 +257,8 @@ def outcome_of(backfill: Backfill) -> dict[str, Any]:
         }
         for failure in failures_of(backfill)
     ]
-    told = OutcomeSerializer({"failures": failures, "skipped": _skips(backfill)})
-    return dict(told.data)
+    outcome = OutcomeSerializer({"failures": failures, "skipped": _skips(backfill)})
+    return dict(outcome.data)
 
 
 def _skips(backfill: Backfill) -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def _skips(backfill: Backfill) -> list[dict[str, Any]]:
 
 
 class BackfillPartitionSerializer(serializers.ModelSerializer[BackfillPartition]):
-    """One partition of a backfill: what became of it, and the run that makes it."""
+    """One partition of a backfill: its outcome, and the run that materializes the partition."""
 
     asset = serializers.CharField(source="backfill_asset.asset.name")
     label = serializers.SerializerMethodField()  # type: ignore[assignment]

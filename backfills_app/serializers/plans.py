@@ -1,4 +1,4 @@
-"""What a backfill would do, of each of its assets."""
+"""The plan of a backfill as JSON, with the plan of each asset."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from partitions_app.rules import nonexistent_json
 
 
 class CodeVersionSerializer(serializers.ModelSerializer[BundleVersion]):
-    """A version of a bundle: what was frozen."""
+    """The version of a bundle that is frozen."""
 
     class Meta:
         model = BundleVersion
@@ -21,7 +21,7 @@ class CodeVersionSerializer(serializers.ModelSerializer[BundleVersion]):
 
 
 class EstimateSerializer(serializers.Serializer[Any]):
-    """How long it would take, by past runs."""
+    """The estimated duration, by past runs."""
 
     seconds = serializers.FloatField()
     low = serializers.FloatField(help_text="By the lower quartile of past runs.")
@@ -30,7 +30,7 @@ class EstimateSerializer(serializers.Serializer[Any]):
 
 
 class HeldBySerializer(serializers.Serializer[Any]):
-    """Who makes partitions of it at this moment."""
+    """A backfill, or another run, that materializes partitions of the asset at this moment."""
 
     backfill = serializers.IntegerField(allow_null=True, help_text="Null for another run.")
     name = serializers.CharField()
@@ -46,7 +46,7 @@ class NonexistentSerializer(serializers.Serializer[Any]):
 
 
 class RemovedPartitionsSerializer(serializers.Serializer[Any]):
-    """The number of partitions that a definition has lost, with the first and the last."""
+    """The number of partitions that a definition no longer has, with the first and the last."""
 
     partitions = serializers.IntegerField()
     first = serializers.CharField(help_text="Key of the first one.")
@@ -54,7 +54,7 @@ class RemovedPartitionsSerializer(serializers.Serializer[Any]):
 
 
 class UpstreamGapSerializer(serializers.Serializer[Any]):
-    """The partitions of an upstream asset that do not exist, or that it excludes."""
+    """The partitions of an upstream asset that do not exist, or that the asset excludes."""
 
     asset = serializers.CharField()
     nonexistent = serializers.SerializerMethodField(
@@ -77,7 +77,7 @@ class UpstreamGapSerializer(serializers.Serializer[Any]):
 
 
 class PlannedAssetSerializer(serializers.Serializer[Any]):
-    """What it would do with one asset. Numbers are of partitions, but for `runs`."""
+    """The plan of a backfill for one asset. Numbers count partitions, except `runs`."""
 
     asset = serializers.CharField(source="asset.name")
     version = serializers.CharField(
@@ -124,15 +124,15 @@ class PlannedAssetSerializer(serializers.Serializer[Any]):
     )
 
     def get_in_flight_by(self, planned: Any) -> list[dict[str, Any]]:
-        held = [
+        holders = [
             {"backfill": backfill, "name": name, "partitions": number}
             for backfill, name, number in planned.in_flight_by
         ]
-        return list(HeldBySerializer(held, many=True).data)
+        return list(HeldBySerializer(holders, many=True).data)
 
 
 class BackfillPlanSerializer(serializers.Serializer[Any]):
-    """What a backfill would do."""
+    """The plan of a backfill."""
 
     total = serializers.IntegerField(help_text="Partitions of all assets.")
     to_make = serializers.IntegerField(help_text="Of these, those that it would make.")

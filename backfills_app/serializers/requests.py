@@ -1,4 +1,4 @@
-"""What is asked of backfills: to make one, to change one, to do the same to several."""
+"""Requests about backfills as JSON: to create one, to change one, to apply an action to several."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,15 +16,15 @@ _MOST_NAMES = 1000
 _LONGEST_SELECTION = 100_000
 
 
-def _word(choices: Sequence[tuple[str, str]], **options: Any) -> serializers.ChoiceField:
-    """One of several words; a refusal names them all."""
+def _choice_field(choices: Sequence[tuple[str, str]], **options: Any) -> serializers.ChoiceField:
+    """Return a field for one of several words; the error of the field names all words."""
     words = ", ".join(word for word, _ in choices)
-    said: dict[str, Any] = {"invalid_choice": f"{{input!r}} is none of {words}."}
-    return serializers.ChoiceField(choices=choices, error_messages=said, **options)
+    messages: dict[str, Any] = {"invalid_choice": f"{{input!r}} is none of {words}."}
+    return serializers.ChoiceField(choices=choices, error_messages=messages, **options)
 
 
 class YesNo(serializers.BooleanField):
-    """True or false; neither a word nor a number is taken for one."""
+    """True or false; words and numbers are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -36,7 +36,7 @@ class YesNo(serializers.BooleanField):
     {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": _MOST_NAMES}
 )
 class NamesField(serializers.Field[Any, Any, Any, Any]):
-    """Names of assets; what is wrong with one of them is said of all."""
+    """Names of assets; an error in one name is an error of the whole field."""
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, list):
@@ -73,7 +73,7 @@ class DownstreamField(serializers.Field[Any, Any, Any, Any]):
         if len(data) > _MOST_NAMES:
             raise serializers.ValidationError(f"At most {_MOST_NAMES:,} names, not {len(data):,}.")
         name = Text(max_length=250)
-        return [name.run_validation(each) for each in data]
+        return [name.run_validation(item) for item in data]
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -83,12 +83,12 @@ def _names(data: list[Any]) -> list[str]:
     if len(data) > _MOST_NAMES:
         raise serializers.ValidationError(f"At most {_MOST_NAMES:,} names, not {len(data):,}.")
     name = Text(max_length=250)
-    return [name.run_validation(each) for each in data]
+    return [name.run_validation(item) for item in data]
 
 
 class BackfillTermsSerializer(StrictSerializer):
-    """Which partitions, and how to make them: ``start`` and ``end``, both included, or a
-    ``selection``.
+    """The partitions, and how to materialize the partitions: ``start`` and ``end``, both included,
+    or a ``selection``.
     """
 
     start = Text(required=False, allow_blank=True, max_length=1000)
@@ -102,12 +102,12 @@ class BackfillTermsSerializer(StrictSerializer):
     description = Text(required=False, allow_blank=True)
     params = JSONObject(required=False)
     max_active_runs = Whole(required=False, help_text="How many of its runs may run at once.")
-    order = _word(BackfillOrder.choices, required=False)
+    order = _choice_field(BackfillOrder.choices, required=False)
     strategy = StrategyField(required=False, allow_null=True)
     allow_holes = YesNo(
         required=False, help_text="Whether a run may reach over partitions that it does not make."
     )
-    existing = _word(ExistingPolicy.choices, required=False)
+    existing = _choice_field(ExistingPolicy.choices, required=False)
     upstream = YesNo(
         required=False,
         help_text="Whether all that the chosen assets are made from is made as well.",
@@ -130,7 +130,7 @@ class BackfillTermsSerializer(StrictSerializer):
 
 
 class BackfillRequestSerializer(BackfillTermsSerializer):
-    """What to backfill: one of ``asset``, ``assets``, ``asset_group`` and ``asset_tag``."""
+    """The assets to backfill: one of ``asset``, ``assets``, ``asset_group`` and ``asset_tag``."""
 
     asset = Text(required=False, max_length=250)
     assets = NamesField(
@@ -146,22 +146,22 @@ class BackfillRequestSerializer(BackfillTermsSerializer):
 
 
 class BackfillCloneSerializer(BackfillTermsSerializer):
-    """What is to be different from the backfill that is cloned."""
+    """The fields that differ from the backfill that is cloned."""
 
 
 class ChangeSerializer(StrictSerializer):
-    """What is to be different from now on."""
+    """The settings to change from now on."""
 
     max_active_runs = Whole(required=False)
     priority = Whole(required=False, help_text="Higher goes first; 0 unless it was changed.")
-    order = _word(BackfillOrder.choices, required=False)
+    order = _choice_field(BackfillOrder.choices, required=False)
     description = Text(required=False, allow_blank=True)
 
 
 class BulkSerializer(StrictSerializer):
-    """What to do to which backfills."""
+    """An action, and the backfills to which the action is applied."""
 
-    action = _word([(word, word) for word in ACTIONS])
+    action = _choice_field([(word, word) for word in ACTIONS])
     backfills = serializers.ListField(
         child=Whole(min_value=1, max_value=LARGEST_ID), allow_empty=False
     )

@@ -1,4 +1,6 @@
-"""What can be done with backfills: check, create, hold back, stop, retry, change, put away."""
+"""Operations on backfills: check, create, pause, resume, cancel, retry, change, clone
+and delete.
+"""
 
 from backfills_app.services.bulk import BulkResult, in_bulk
 from backfills_app.services.changing import change_backfill

@@ -1,5 +1,5 @@
-"""Turns waiting partitions into runs, a little ahead of what may be active: a million never stands
-in the queue.
+"""Admission: waiting partitions become runs, only a little ahead of the runs that may be active, so
+that a million runs never stand in the queue.
 """
 
 import logging
@@ -28,18 +28,18 @@ from backfills_app.services.waiting import let_go_after, let_go_all, take_notes,
 log = logging.getLogger(__name__)
 
 State = BackfillPartition.State
-# Runs in the queue or at work, per run that may be active: enough that a slot never waits for
-# admission.
+# Unfinished runs per run that may be active: enough that a slot never waits for admission.
 AHEAD = 3
-# Partitions that one admission deals with, where it has to skip many.
+# The number of partitions that one admission processes, where many are skipped.
 _MOST_AT_ONCE = 50_000
-# A backfill that waits for runs of others is looked at again even if nobody says that they ended.
+# A backfill that waits for runs of other backfills is checked again after so many seconds, even
+# without a note that these runs have ended.
 _LOOK_AGAIN_AFTER = 5.0
-# A run that records a million partitions has their rows for a minute: others go on meanwhile. But
-# to claim a million takes as long, and all of it is undone where one row is locked for longer than
-# that: a backfill waits twice as long each time.
+# A run that records a million partitions locks the rows for a minute; other backfills go on
+# meanwhile. But to claim a million partitions takes as long, and the whole claim is undone if one
+# row stays locked for longer than the limit: the limit doubles with each try of a backfill.
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 200, 10_000
-# Turns in a row that end at locked partitions until people are told: some 12 s of waiting.
+# Admissions in a row that end at locked partitions until people are told: some 12 s of waiting.
 _SAID_AFTER = 6
 _refused: dict[int, int] = {}
 _looked: dict[int, float] = {}
@@ -47,12 +47,14 @@ _ADMITTED = (BackfillState.SCHEDULED, BackfillState.RUNNING)
 
 
 class PartitionsLocked(Exception):
-    """Turn after turn, other transactions had locked partitions that a backfill was to claim."""
+    """In several admissions in a row, other transactions had locked partitions that a backfill was
+    to claim.
+    """
 
 
 @dataclass(slots=True)
-class _Dealt:
-    """What one look at an asset has come to."""
+class _StepResult:
+    """The runs and partitions of one step of admission."""
 
     runs: int = 0
     partitions: int = 0
@@ -61,30 +63,31 @@ class _Dealt:
 
 
 def admit(backfill_id: int) -> int | None:
-    """Make runs of the next waiting partitions of one backfill.
+    """Create runs for the next waiting partitions of one backfill; return the number of partitions
+    processed.
 
-    How many partitions were dealt with; None where it had no turn, since another thread gives it
-    one, or others have locked partitions that it was to claim: the next admission tries again, and
-    waits for longer. Raises PartitionsLocked where that happens several times in a row.
+    Returns None for a backfill without a turn, because another thread has its lock, or because
+    other transactions have locked partitions to claim: the next admission tries again, and waits
+    for longer. Raises PartitionsLocked where that happens several times in a row.
     """
-    refused = _refused.get(backfill_id, 0)
-    longest_wait = min(_FIRST_WAIT_MS * 2**refused, _LONGEST_WAIT_MS)
+    tries = _refused.get(backfill_id, 0)
+    longest_wait = min(_FIRST_WAIT_MS * 2**tries, _LONGEST_WAIT_MS)
     try:
-        dealt = _admit_next(backfill_id, longest_wait)
+        partition_count = _admit_next(backfill_id, longest_wait)
     except OperationalError as error:
         if not is_lock_timeout(error):
             raise
-        _refused[backfill_id] = refused = refused + 1
-        log.info("partitions are locked", extra={"backfill": backfill_id, "turns": refused})
-        if refused >= _SAID_AFTER:
+        _refused[backfill_id] = tries = tries + 1
+        log.info("partitions are locked", extra={"backfill": backfill_id, "turns": tries})
+        if tries >= _SAID_AFTER:
             raise PartitionsLocked(
-                f"Other transactions had locked partitions whose turn it is, {refused} times in a"
+                f"Other transactions had locked partitions whose turn it is, {tries} times in a"
                 f" row; the last time it waited {longest_wait / 1000:g} s for them."
             ) from error
         return None
-    if dealt is not None:
+    if partition_count is not None:
         _refused.pop(backfill_id, None)
-    return dealt
+    return partition_count
 
 
 def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
@@ -100,30 +103,30 @@ def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
         if backfill is None or backfill.group.paused or _is_early(backfill):
             return 0
         if backfill.pending.exists():
-            # Whatever was asked of it comes first.
+            # Pending requests about the backfill come first.
             return 0
         unfinished = _unfinished(backfill)
         room = AHEAD * backfill.max_active_runs - unfinished
         if room < backfill.max_active_runs:
-            # Enough is in the queue: refilled by the handful, not run by run.
+            # Enough runs are in the queue: it is refilled by several runs, not run by run.
             return 0
-        parts = stored_parts(backfill)
-        let_go_after(parts, take_notes(backfill, parts))
-        before = {part: _counts(part) for part in parts}
-        dealt = _fill(backfill, parts, room)
-        check_references(dealt)
-        # Once for each, in one order: whoever ends runs at the same time takes these rows too.
-        for part in sorted(parts, key=lambda each: each.row.pk):
-            now = _counts(part)
-            shift_counts(part.row.pk, {name: now[name] - before[part][name] for name in now})
-        if not dealt and not unfinished:
-            _look_again(backfill, parts)
+        scopes = stored_parts(backfill)
+        let_go_after(scopes, take_notes(backfill, scopes))
+        before = {scope: _counts(scope) for scope in scopes}
+        partition_count = _fill(backfill, scopes, room)
+        check_references(partition_count)
+        # Each row once, in one order: transactions that end runs lock these rows too.
+        for scope in sorted(scopes, key=lambda member: member.row.pk):
+            now = _counts(scope)
+            shift_counts(scope.row.pk, {name: now[name] - before[scope][name] for name in now})
+        if not partition_count and not unfinished:
+            _recheck_waiting(backfill, scopes)
         derive_states([backfill_id])
-        return dealt
+        return partition_count
 
 
-def _counts(part: StoredPart) -> dict[str, int]:
-    row = part.row
+def _counts(scope: StoredPart) -> dict[str, int]:
+    row = scope.row
     return {"waiting": row.waiting, "active": row.active, "skipped": row.skipped}
 
 
@@ -135,103 +138,106 @@ def _unfinished(backfill: Backfill) -> int:
     return Run.objects.filter(group=backfill.group).exclude(state__in=TERMINAL_STATES).count()
 
 
-def _look_again(backfill: Backfill, parts: Sequence[StoredPart]) -> None:
-    waiting = any(part.row.waiting for part in parts)
+def _recheck_waiting(backfill: Backfill, scopes: Sequence[StoredPart]) -> None:
+    waiting = any(scope.row.waiting for scope in scopes)
     if waiting and monotonic() - _looked.get(backfill.pk, 0.0) > _LOOK_AGAIN_AFTER:
         _looked[backfill.pk] = monotonic()
-        let_go_all(parts)
+        let_go_all(scopes)
 
 
-def _fill(backfill: Backfill, parts: Sequence[StoredPart], room: int) -> int:
-    """Fill the room; how many partitions were dealt with.
+def _fill(backfill: Backfill, scopes: Sequence[StoredPart], room: int) -> int:
+    """Create runs until the room is filled; return the number of partitions processed.
 
-    What is downstream comes first: a partition that all is there for is not left behind while more
-    and more is made upstream.
+    Downstream assets come first: a partition with all its upstream data is not left behind while
+    more and more upstream partitions are materialized.
     """
     total = 0
-    for _ in parts:
-        settled: dict[StoredPart, slicewise.PartitionSet] = {}
-        for part in reversed(parts):
-            dealt = _admit(backfill, part, room) if room > 0 and part.row.waiting else _Dealt()
-            watch(backfill, parts, dealt.left_to)
-            room -= dealt.runs
-            total += dealt.partitions
-            if dealt.skipped:
-                settled[part] = part.places.at(ranges_of(dealt.skipped))
-        if not settled:
+    for _ in scopes:
+        ended_by_scope: dict[StoredPart, slicewise.PartitionSet] = {}
+        for scope in reversed(scopes):
+            result = (
+                _admit(backfill, scope, room) if room > 0 and scope.row.waiting else _StepResult()
+            )
+            watch(backfill, scopes, result.left_to)
+            room -= result.runs
+            total += result.partitions
+            if result.skipped:
+                ended_by_scope[scope] = scope.places.at(ranges_of(result.skipped))
+        if not ended_by_scope:
             break
-        let_go_after(parts, settled)
+        let_go_after(scopes, ended_by_scope)
     else:
-        if len(parts) > 1:
-            # What was skipped last may let others go.
+        if len(scopes) > 1:
+            # The partitions that were skipped last may make others ready.
             nudge_advance()
     return total
 
 
-def _admit(backfill: Backfill, part: StoredPart, room: int) -> _Dealt:
-    """Look at the asset's next partitions, further where these come to no run."""
-    dealt, most = _Dealt(), 1
-    while dealt.runs < room:
-        left = room - dealt.runs
-        turn = next_turn(part, backfill.order, runs=left * most)
-        step = _deal_with(backfill, part, turn, left) if turn.ready else _Dealt()
-        dealt.runs += step.runs
-        dealt.partitions += step.partitions
-        dealt.skipped += step.skipped
-        dealt.left_to |= step.left_to
-        if turn.is_last or (not step.partitions and turn.is_long):
+def _admit(backfill: Backfill, scope: StoredPart, room: int) -> _StepResult:
+    """Process the next partitions of an asset; read further where these give no run."""
+    result, read_factor = _StepResult(), 1
+    while result.runs < room:
+        room_left = room - result.runs
+        batch = next_turn(scope, backfill.order, runs=room_left * read_factor)
+        step = _admit_batch(backfill, scope, batch, room_left) if batch.ready else _StepResult()
+        result.runs += step.runs
+        result.partitions += step.partitions
+        result.skipped += step.skipped
+        result.left_to |= step.left_to
+        if batch.is_last or (not step.partitions and batch.is_long):
             break
-        # Nothing but skips, or no full run among them: look at more at a time.
-        most = 1 if step.runs else most * 4
-        if dealt.partitions >= _MOST_AT_ONCE:
+        # Only skips, or no full run among them: read more at a time.
+        read_factor = 1 if step.runs else read_factor * 4
+        if result.partitions >= _MOST_AT_ONCE:
             nudge_advance()
             break
-    return dealt
+    return result
 
 
-def _deal_with(backfill: Backfill, part: StoredPart, turn: Turn, room: int) -> _Dealt:
-    by_position = {row.position: row for row in turn.ready}
-    verdict = judge(backfill, part, part.places.at(ranges_of(by_position)))
+def _admit_batch(backfill: Backfill, scope: StoredPart, batch: Turn, room: int) -> _StepResult:
+    by_position = {row.position: row for row in batch.ready}
+    verdict = judge(backfill, scope, scope.places.at(ranges_of(by_position)))
     reasons = {
-        place: reason
-        for reason, some in verdict.skipped.items()
-        for first, stop in part.places.ranges(some)
-        for place in range(first, stop)
+        position: reason
+        for reason, partitions in verdict.skipped.items()
+        for first, stop in scope.places.ranges(partitions)
+        for position in range(first, stop)
     }
     planned = list(
-        chunks(part, turn, set(reasons), order=backfill.order, allow_holes=backfill.allow_holes)
+        chunks(scope, batch, set(reasons), order=backfill.order, allow_holes=backfill.allow_holes)
     )[:room]
-    terms = RunTerms(
-        asset=part.asset,
-        producer_version=part.version,
+    run_terms = RunTerms(
+        asset=scope.asset,
+        producer_version=scope.version,
         group=backfill.group,
         trigger=Trigger.BACKFILL,
-        params=part.params,
+        params=scope.params,
         requested_by=backfill.submitted_by,
     )
-    claimed, held = (
-        claim(terms, [[row.partition for row in chunk] for chunk in planned])
+    claimed, held_partitions = (
+        claim(run_terms, [[row.partition for row in chunk] for chunk in planned])
         if planned
         else ([], [])
     )
-    by_key = {row.partition.key: row for row in turn.ready}
-    reasons |= {by_key[row.key].position: SkipReason.IN_FLIGHT for row in held}
+    by_key = {row.partition.key: row for row in batch.ready}
+    reasons |= {by_key[row.key].position: SkipReason.IN_FLIGHT for row in held_partitions}
     _mark_active({key: row.pk for key, row in by_key.items()}, claimed)
-    holders = _holders(part, by_position, reasons)
-    # Left to nobody, it would be made by nobody: what was let go meanwhile waits for its next turn.
+    holders = _holders(scope, by_position, reasons)
+    # A partition is skipped as in flight only if a run holds it, otherwise no run would materialize
+    # it: a partition that was released meanwhile waits for its next turn.
     reasons = {
-        place: reason
-        for place, reason in reasons.items()
-        if reason != SkipReason.IN_FLIGHT or place in holders
+        position: reason
+        for position, reason in reasons.items()
+        if reason != SkipReason.IN_FLIGHT or position in holders
     }
     _skip(by_position, reasons, holders)
-    part.row.waiting -= len(claimed) + len(reasons)
-    part.row.active += len(claimed)
-    part.row.skipped += len(reasons)
+    scope.row.waiting -= len(claimed) + len(reasons)
+    scope.row.active += len(claimed)
+    scope.row.skipped += len(reasons)
     if claimed:
         nudge_dispatch()
-    runs = len({one.run_id for one in claimed})
-    return _Dealt(runs, len(claimed) + len(reasons), list(reasons), set(holders.values()))
+    runs = len({claimed_partition.run_id for claimed_partition in claimed})
+    return _StepResult(runs, len(claimed) + len(reasons), list(reasons), set(holders.values()))
 
 
 def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) -> None:
@@ -244,29 +250,33 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
             WHERE wanted.id = taken.id
             """,
             [
-                [by_key[piece.row.key] for piece in claimed],
-                [piece.slice_id for piece in claimed],
-                [piece.run_id for piece in claimed],
+                [by_key[partition.row.key] for partition in claimed],
+                [partition.slice_id for partition in claimed],
+                [partition.run_id for partition in claimed],
             ],
         )
 
 
 def _holders(
-    part: StoredPart, rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason]
+    scope: StoredPart, rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason]
 ) -> dict[int, int]:
-    """The runs that make what is in flight, by the places of the partitions."""
+    """Return the runs that materialize the partitions in flight, by the positions of the
+    partitions.
+    """
     in_flight = {
-        rows[place].partition.key: place
-        for place, reason in reasons.items()
+        rows[position].partition.key: position
+        for position, reason in reasons.items()
         if reason == SkipReason.IN_FLIGHT
     }
-    return {in_flight[key]: run_id for key, run_id in runs_holding(part, list(in_flight)).items()}
+    return {in_flight[key]: run_id for key, run_id in runs_holding(scope, list(in_flight)).items()}
 
 
 def _skip(
     rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason], holders: Mapping[int, int]
 ) -> None:
-    """With the run that makes those that are in flight: its end is waited for."""
+    """Mark partitions as skipped; a partition in flight with the run that materializes it, since
+    downstream partitions wait for the end of that run.
+    """
     if not reasons:
         return
     with connection.cursor() as cursor:
@@ -278,8 +288,8 @@ def _skip(
             WHERE wanted.id = passed.id
             """,
             [
-                [rows[place].pk for place in reasons],
+                [rows[position].pk for position in reasons],
                 [reason.value for reason in reasons.values()],
-                [holders.get(place) for place in reasons],
+                [holders.get(position) for position in reasons],
             ],
         )

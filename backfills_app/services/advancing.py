@@ -1,5 +1,5 @@
-"""Moves every unfinished backfill on: expands it, carries out requests about it, admits partitions
-that wait.
+"""Rounds over all unfinished backfills: each backfill is expanded, requests about it are carried
+out, and its waiting partitions are admitted.
 """
 
 import logging
@@ -23,28 +23,34 @@ from backfills_app.services.messages import nudge_advance
 
 log = logging.getLogger(__name__)
 
-# A backfill that could not go on for so long is given up. The pauses grow with the time since then.
+# A backfill that could not advance for so long is given up. The pauses between tries grow with the
+# time since the first failure.
 PATIENCE = timedelta(hours=24)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=5)
-# A round looks at the backfills that there are when it begins: a short one sees a new one soon.
+# A round covers the backfills that exist when the round begins: after a short round a new backfill
+# is seen soon.
 ROUND_SECONDS = 1.0
 _MAY_HAVE_BEGUN = (BackfillState.RUNNING, BackfillState.PAUSED, BackfillState.CANCELING)
 
 
 class _Unfinished(NamedTuple):
+    """The columns of an unfinished backfill that decide on its turns in a round."""
+
     id: int
     state: str
     has_begun: bool
 
     @property
     def may_be_unwritten(self) -> bool:
-        """Whether some of it may still have to be expanded: that goes on while it is paused."""
+        """Whether some partitions may still have to be expanded: expansion continues during a
+        pause.
+        """
         return self.state in (BackfillState.CREATING, BackfillState.PAUSED)
 
 
 class _Pass:
-    """Gives unfinished backfills their turns at one kind of work. Each round begins behind the
-    backfill that had the last turn in the round before.
+    """The turns of unfinished backfills at one kind of work. Each round begins after the backfill
+    that had the last turn in the round before.
     """
 
     def __init__(self, work: Callable[[_Unfinished], bool]) -> None:
@@ -52,7 +58,9 @@ class _Pass:
         self._last = 0
 
     def run(self, backfills: Sequence[_Unfinished], deadline: float) -> bool:
-        """Give a backfill its turn, and others until the deadline; return whether work is left."""
+        """Give the first backfill a turn, and further backfills until the deadline; return whether
+        work is left.
+        """
         is_work_left = False
         in_turn = sorted(backfills, key=lambda row: (row.id <= self._last, row.id))
         for number, backfill in enumerate(in_turn):
@@ -61,18 +69,18 @@ class _Pass:
             self._last = backfill.id
             try:
                 is_work_left = self._work(backfill) or is_work_left
-            except Exception:  # whatever is wrong with one keeps no other waiting
+            except Exception:  # an error of one backfill stops no other
                 log.exception("backfill not moved on", extra={"backfill": backfill.id})
         return is_work_left
 
 
 def advance() -> None:
-    """Make one round over all unfinished backfills: an admission or a chunk for each, as many as
-    find time in a second. Admissions come first: a slot does not wait for what is being expanded.
+    """Make one round over all unfinished backfills: an admission or a chunk for each, for as many
+    as a second allows. Admissions come first, so that slots do not wait for an expansion.
     """
     deadline = monotonic() + ROUND_SECONDS
     is_due = Q(try_again_at=None) | Q(try_again_at__lte=database_now())
-    # A cancellation needs nothing that may be lacking, and no request waits for the next try of a
+    # A cancellation needs nothing that may be missing, and no request waits for the next try of a
     # stalled backfill.
     is_asked_for = Exists(PendingControl.objects.filter(backfill=OuterRef("pk")))
     rows = (
@@ -84,7 +92,7 @@ def advance() -> None:
         _Unfinished(pk, state, began is not None)
         for pk, state, began in rows.values_list("pk", "state", "run_start_date")
     ]
-    # A pause is carried out as soon as a cancel.
+    # Paused backfills are included, so that a pause is carried out as soon as a cancellation.
     is_work_left = _admissions.run(
         [row for row in unfinished if row.state != BackfillState.CREATING], deadline
     )
@@ -94,16 +102,17 @@ def advance() -> None:
         nudge_advance()
 
 
-def _go_on(backfill: _Unfinished) -> bool:
+def _advance_admission(backfill: _Unfinished) -> bool:
     _note_start(backfill)
     is_work_left = carry_out(backfill.id)
-    # Of what is paused only that is due here: whether it stalls is for its expansion to say.
+    # For a paused backfill only its requests are carried out here: its expansion decides whether
+    # the backfill is stalled.
     if backfill.state != BackfillState.PAUSED:
         _admit(backfill.id)
     return is_work_left
 
 
-def _write_down(backfill: _Unfinished) -> bool:
+def _advance_expansion(backfill: _Unfinished) -> bool:
     _note_start(backfill)
     is_work_left = carry_out(backfill.id)
     is_more_left = _expand(backfill.id)
@@ -117,54 +126,57 @@ def _note_start(backfill: _Unfinished) -> None:
         note_start(backfill.id)
 
 
-_admissions, _expansions = _Pass(_go_on), _Pass(_write_down)
+_admissions, _expansions = _Pass(_advance_admission), _Pass(_advance_expansion)
 
 
 def _expand(backfill_id: int) -> bool | None:
-    """Expand the next chunk; return whether there is more, None where it could not be expanded."""
+    """Expand the next chunk; return whether more is left to expand, None where expansion failed."""
     try:
         is_more_left = expand(backfill_id)
     except Exception as error:
-        if _is_of_database(error):
+        if _is_database_error(error):
             raise
         _stall(backfill_id, "It could not be expanded", error)
         return None
     if is_more_left:
-        _go_on_again(backfill_id)
+        _clear_stall(backfill_id)
     return is_more_left
 
 
 def _admit(backfill_id: int) -> None:
     try:
-        dealt = admit(backfill_id)
+        partition_count = admit(backfill_id)
     except Exception as error:
-        if _is_of_database(error):
+        if _is_database_error(error):
             raise
         _stall(backfill_id, "It could not go on", error)
     else:
-        if dealt is not None:
-            _go_on_again(backfill_id)
+        if partition_count is not None:
+            _clear_stall(backfill_id)
 
 
-def _is_of_database(error: Exception) -> bool:
-    """Whether an error says nothing of the backfill: the database was away, or busy.
+def _is_database_error(error: Exception) -> bool:
+    """Return whether the database was away or busy, so that the error says nothing about the
+    backfill.
 
-    Any other most likely lies in what the backfill asks for; a plug-in may raise whatever it likes.
-    But a worker may merely lack a plug-in, in the middle of a rolling deployment: it is tried
-    again, after pauses. COPY raises the driver's own errors.
+    Any other error most likely comes from the request of the backfill; a plug-in may raise any
+    exception. But a worker may lack a plug-in only during a rolling deployment: the backfill is
+    tried again, after pauses. COPY raises errors of the driver itself.
     """
     is_of_driver = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return is_of_driver or is_passing(error)
 
 
 def _stall(backfill_id: int, failed_step: str, error: Exception) -> None:
-    """Note why a backfill does not go on, and when to try again; give it up in the end."""
+    """Record why a backfill does not advance, and when to try again; give the backfill up after
+    PATIENCE.
+    """
     message = f"{failed_step}: {type(error).__name__}: {error}"
     now, backfill = database_now(), Backfill.objects.get(pk=backfill_id)
     since = backfill.stalled_since or now
     if now - since >= PATIENCE:
         log.exception("backfill given up", extra={"backfill": backfill_id})
-        _go_on_again(backfill_id)
+        _clear_stall(backfill_id)
         give_up(backfill_id, message)
         return
     log.exception("backfill stalled", extra={"backfill": backfill_id})
@@ -174,6 +186,6 @@ def _stall(backfill_id: int, failed_step: str, error: Exception) -> None:
     )
 
 
-def _go_on_again(backfill_id: int) -> None:
+def _clear_stall(backfill_id: int) -> None:
     stalled = Backfill.objects.filter(pk=backfill_id, stalled_since__isnull=False)
     stalled.update(stalled_since=None, stalled_error="", try_again_at=None)

@@ -1,4 +1,4 @@
-"""The same done to several backfills: to each that takes it, with a sentence for each other."""
+"""One action on several backfills, with a sentence for each backfill that refuses the action."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -28,17 +28,20 @@ MOST_AT_ONCE = 200
 
 @dataclass(slots=True)
 class BulkResult:
-    """Those to which it was done, and why not to the others, by number."""
+    """The numbers of the backfills that took the action, and the refusals of other backfills by
+    number.
+    """
 
     done: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
 
 
 def in_bulk(action: str, ids: Collection[int], *, user: User) -> BulkResult:
-    """Do it to each of the backfills, each in a transaction of its own, in the order given.
+    """Apply an action to each of the backfills, each in a transaction of its own, in the order
+    given.
 
-    Raises InvalidRequest on ``action`` or ``backfills``, and PermissionDenied where that is why
-    all of them are refused.
+    Raises InvalidRequest on ``action`` or ``backfills``, and PermissionDenied if a missing
+    permission is the reason of all refusals.
     """
     act = ACTIONS.get(action)
     if act is None:

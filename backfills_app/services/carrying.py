@@ -1,5 +1,5 @@
-"""Carries out what was asked of backfills, in steps that are each a transaction: in the bulk
-worker, or in the request itself where that is little and nobody is in the way.
+"""Steps that carry out requests about backfills, each in a transaction: in the bulk worker, or
+within the request itself if few partitions are concerned and no other transaction is in the way.
 """
 
 import logging
@@ -31,35 +31,40 @@ log = logging.getLogger(__name__)
 
 State = BackfillPartition.State
 Verb = PendingControl.Verb
-# How the error of a backfill begins of which a retry has changed nothing: another one may.
+# The beginning of a backfill's error after a retry that changed nothing; another retry may work.
 COULD_NOT_BE_RETRIED = "It could not be retried: "
-# Partitions that one step deals with.
+# The number of partitions per step.
 AT_A_TIME = 50_000
-# A request does more than write down what is asked only where no more partitions are concerned,
-# and gives up as soon as it has waited so long for a row.
+# A request carries itself out only up to so many partitions, and otherwise only records its row. It
+# gives up after waiting so long for a locked row.
 MOST_AT_ONCE = 5_000
 _LONGEST_WAIT = "200ms"
 
 
 def leave(backfill: Backfill, verb: PendingControl.Verb, **how: bool) -> None:
-    """Have something carried out: the row is the truth, the message a nudge."""
+    """Record a request about a backfill for the bulk worker: the row is the truth, the message a
+    nudge.
+    """
     PendingControl.objects.create(backfill=backfill, verb=verb, **how)
     nudge_advance()
 
 
 def carry_out_now(backfill_id: int) -> None:
-    """Carry out what was asked, where that is little; the bulk worker does the rest."""
+    """Carry out the pending requests about a backfill if few partitions are concerned; the bulk
+    worker does the rest.
+    """
     try:
         if _partitions_concerned(backfill_id) <= MOST_AT_ONCE:
             carry_out(backfill_id, longest_wait=_LONGEST_WAIT)
     except (OperationalError, InterfaceError) as error:
-        # Somebody has a row that is needed, or the database has gone. What was asked is written
-        # down, and the nudge is on its way.
+        # Another transaction has locked a needed row, or the database is gone. The request is
+        # recorded, and the message to the bulk worker is on its way.
         log.info("left to the bulk worker", extra={"backfill": backfill_id, "error": str(error)})
 
 
 def carry_out(backfill_id: int, *, longest_wait: str | None = None) -> bool:
-    """Take the next steps of what was asked of a backfill; whether there is more to do at once.
+    """Take the next steps of pending requests about a backfill; return whether more can be done at
+    once.
 
     Raises OperationalError where a step would wait for a row longer than ``longest_wait``, an
     interval as PostgreSQL reads it.
@@ -68,38 +73,38 @@ def carry_out(backfill_id: int, *, longest_wait: str | None = None) -> bool:
     if backfill is None:
         return False
     if backfill.state == BackfillState.CANCELING:
-        steps: Sequence[Callable[[Backfill], bool]] = (_cancel_runs, _cancel_waiting_ones)
+        steps: Sequence[Callable[[Backfill], bool]] = (_cancel_runs, _cancel_partitions)
     elif backfill.pending.exists():
-        steps = (_retry, _look_again, _withdraw)
+        steps = (_retry, _recheck_waiting, _withdraw)
     else:
         return False
-    more = [_in_a_step(backfill_id, step, longest_wait) for step in steps]
-    return any(more)
+    results = [_run_step(backfill_id, step, longest_wait) for step in steps]
+    return any(results)
 
 
-def _in_a_step(
-    backfill_id: int, step: Callable[[Backfill], bool], longest_wait: str | None
-) -> bool:
-    """One transaction, in which nobody else changes what the backfill intends."""
+def _run_step(backfill_id: int, step: Callable[[Backfill], bool], longest_wait: str | None) -> bool:
+    """Run one step in a transaction that holds the backfill's lock; return whether more is left to
+    do.
+    """
     with transaction.atomic():
         if longest_wait is not None:
             limit_lock_waits(longest_wait)
         if not try_lock(backfill_id):
             return False
-        more = step(Backfill.objects.select_related("group").get(pk=backfill_id))
+        is_more_left = step(Backfill.objects.select_related("group").get(pk=backfill_id))
         derive_states([backfill_id])
-        return more
+        return is_more_left
 
 
 def _cancel_runs(backfill: Backfill) -> bool:
-    # Of its own: the end of runs takes the rows of assets before that of the backfill, and what
-    # waits is canceled in the same order.
+    # This is a step of its own: the end of runs locks the rows of assets before the row of the
+    # backfill, and waiting partitions are canceled in the same order.
     if backfill.state != BackfillState.CANCELING:
         return False
     return cancel_some_runs_of(backfill.group, AT_A_TIME) > 0
 
 
-def _cancel_waiting_ones(backfill: Backfill) -> bool:
+def _cancel_partitions(backfill: Backfill) -> bool:
     if backfill.state != BackfillState.CANCELING:
         return False
     backfill.pending.all().delete()
@@ -108,52 +113,52 @@ def _cancel_waiting_ones(backfill: Backfill) -> bool:
 
 
 def _retry(backfill: Backfill) -> bool:
-    asked = list(backfill.pending.filter(verb=Verb.RETRY))
-    if asked:
+    requests = list(backfill.pending.filter(verb=Verb.RETRY))
+    if requests:
         try:
             with transaction.atomic():
-                retry_pending(backfill, asked)
+                retry_pending(backfill, requests)
         except Exception as error:
             if is_passing(error):
                 raise
-            # Looked at when it was asked for, and otherwise by now; or this worker lacks a plug-in.
+            # The retry was checked at the request, and has become impossible since; or this worker
+            # lacks a plug-in.
             log.exception("backfill not retried", extra={"backfill": backfill.pk})
-            backfill.pending.filter(pk__in=[row.pk for row in asked]).delete()
-            said = f"{COULD_NOT_BE_RETRIED}{type(error).__name__}: {error}"
-            Backfill.objects.filter(pk=backfill.pk).update(error=storable(said))
+            backfill.pending.filter(pk__in=[row.pk for row in requests]).delete()
+            message = f"{COULD_NOT_BE_RETRIED}{type(error).__name__}: {error}"
+            Backfill.objects.filter(pk=backfill.pk).update(error=storable(message))
     return False
 
 
-def _look_again(backfill: Backfill) -> bool:
-    asked = backfill.pending.filter(verb=Verb.LOOK_AGAIN)
-    if asked.exists():
+def _recheck_waiting(backfill: Backfill) -> bool:
+    requests = backfill.pending.filter(verb=Verb.LOOK_AGAIN)
+    if requests.exists():
         try:
             with transaction.atomic():
                 look_again(backfill)
         except Exception as error:
             if is_passing(error):
                 raise
-            # The next admission meets the same, and gives the backfill up.
+            # The next admission meets the same error, and the backfill is given up in the end.
             log.exception("backfill not looked at again", extra={"backfill": backfill.pk})
-        asked.delete()
+        requests.delete()
     return False
 
 
 def _withdraw(backfill: Backfill) -> bool:
-    asked = backfill.pending.filter(verb=Verb.WITHDRAW)
-    if not asked.exists():
+    requests = backfill.pending.filter(verb=Verb.WITHDRAW)
+    if not requests.exists():
         return False
-    untried = Run.objects.filter(group=backfill.group).count
-    before = untried()
+    run_count = Run.objects.filter(group=backfill.group).count
+    count_before = run_count()
     if take_back(backfill, AT_A_TIME):
-        # What others are just changing is looked at by the beat.
-        return untried() < before
+        # Runs that other transactions are changing are left to the next beat.
+        return run_count() < count_before
     if backfill.order != BackfillOrder.LISTED:
-        # By their ranks they would still come in the order of the selection, if that has several
-        # terms.
-        for piece in backfill.assets.filter(selection__contains=";").order_by("pk"):
-            piece.partitions.filter(rank__gt=0).update(rank=0)
-    asked.delete()
+        # With ranks the partitions would keep the order of the selection, if it has several terms.
+        for asset_row in backfill.assets.filter(selection__contains=";").order_by("pk"):
+            asset_row.partitions.filter(rank__gt=0).update(rank=0)
+    requests.delete()
     return True
 
 
@@ -163,46 +168,50 @@ def _partitions_concerned(backfill_id: int) -> int:
     number = unfinished.aggregate(number=Sum("partition_count"))["number"] or 0
     verbs = set(backfill.pending.values_list("verb", flat=True))
     if backfill.state == BackfillState.CANCELING or verbs - {Verb.WITHDRAW}:
-        number += sum(piece.expanded - piece.succeeded for piece in backfill.assets.all())
+        number += sum(
+            asset_row.expanded - asset_row.succeeded for asset_row in backfill.assets.all()
+        )
     return int(number)
 
 
 def give_up(backfill_id: int, error: str) -> None:
-    """End a backfill that cannot go on as failed: what waits is canceled, what runs goes on to its
-    end. Where nothing is left to give up, it stays as it is.
+    """End a backfill that cannot advance as failed: waiting partitions are canceled, active runs go
+    on to their end. A backfill without partitions left to cancel stays unchanged.
     """
     with transaction.atomic():
         lock(backfill_id)
         still_to_come = Q(assets__expanded__lt=F("assets__total")) | Q(assets__waiting__gt=0)
-        going_on = Backfill.objects.exclude(state=BackfillState.CANCELING)
-        if not going_on.filter(still_to_come, pk=backfill_id).exists():
+        not_canceling = Backfill.objects.exclude(state=BackfillState.CANCELING)
+        if not not_canceling.filter(still_to_come, pk=backfill_id).exists():
             return
-        # Its assets before itself, each in turn: as the end of a run takes them.
+        # Assets before the backfill, each in turn: the end of a run locks rows in this order.
         _forget_unwritten(backfill_id)
-        for piece in BackfillAsset.objects.filter(backfill=backfill_id).order_by("pk"):
-            _cancel_waiting(piece, piece.expanded)
+        for asset_row in BackfillAsset.objects.filter(backfill=backfill_id).order_by("pk"):
+            _cancel_waiting(asset_row, asset_row.expanded)
         Backfill.objects.filter(pk=backfill_id).update(error=storable(error))
         derive_states([backfill_id])
 
 
 def _forget_unwritten(backfill_id: int) -> None:
-    """What was not even written down yet is not going to be: the request ends with what it has."""
-    for piece in BackfillAsset.objects.filter(backfill=backfill_id).order_by("pk"):
-        unwritten = BackfillAsset.objects.filter(pk=piece.pk, expanded__lt=F("total"))
+    """Reduce the totals of assets to the rows that are written: the rest will not be expanded."""
+    for asset_row in BackfillAsset.objects.filter(backfill=backfill_id).order_by("pk"):
+        unwritten = BackfillAsset.objects.filter(pk=asset_row.pk, expanded__lt=F("total"))
         unwritten.update(total=F("expanded"))
 
 
-def _cancel_some(pieces: Iterable[BackfillAsset]) -> bool:
-    """Cancel what waits of these assets, AT_A_TIME at most; whether some may be left."""
+def _cancel_some(asset_rows: Iterable[BackfillAsset]) -> bool:
+    """Cancel waiting partitions of these assets, AT_A_TIME at most; return whether some may be
+    left.
+    """
     room = AT_A_TIME
-    for piece in pieces:
-        room -= _cancel_waiting(piece, room)
+    for asset_row in asset_rows:
+        room -= _cancel_waiting(asset_row, room)
     return room == 0
 
 
-def _cancel_waiting(piece: BackfillAsset, most: int) -> int:
-    waiting = BackfillPartition.objects.filter(backfill_asset=piece, state=State.WAITING)
+def _cancel_waiting(asset_row: BackfillAsset, most: int) -> int:
+    waiting = BackfillPartition.objects.filter(backfill_asset=asset_row, state=State.WAITING)
     some = BackfillPartition.objects.filter(pk__in=waiting.values("pk")[:most])
     canceled = some.update(state=State.CANCELED)
-    shift_counts(piece.pk, {"waiting": -canceled, "canceled": canceled})
+    shift_counts(asset_row.pk, {"waiting": -canceled, "canceled": canceled})
     return canceled

@@ -1,4 +1,4 @@
-"""Changes the terms of a backfill while it is on its way."""
+"""Changes of a backfill's settings, also while the backfill is running."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -26,7 +26,7 @@ HIGHEST_PRIORITY = PRIORITY_LIMIT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What is to be different; None leaves it as it is."""
+    """The settings to change; None leaves a setting unchanged."""
 
     max_active_runs: int | None = None
     priority: int | None = None
@@ -43,92 +43,109 @@ def change_backfill(
     order: str | None = None,
     description: str | None = None,
 ) -> Backfill:
-    """Change what is given, from now on: how many of its runs may run at once, its priority among
-    backfills (higher goes first), the order of what waits, its description.
+    """Change the settings that are given: the limit of active runs, the priority among backfills
+    (higher goes first), the order of waiting partitions, the description.
 
-    What runs goes on. Raises InvalidRequest per field, and ConflictingRequest where anything but
-    the description is changed of one that has ended.
+    Runs that have begun go on. Raises InvalidRequest per field, and ConflictingRequest if the
+    backfill has ended and more than the description is to be changed.
     """
-    asked = Changes(
+    changes = Changes(
         max_active_runs=max_active_runs, priority=priority, order=order, description=description
     )
-    _check(asked)
-    with asked_of(backfill, Action.BACKFILL, user) as present:
-        changed = _differences(present, asked)
-        if set(changed) - {"description"}:
-            require_unfinished(present, "change but its description")
-        _check_order(present, changed)
-        if changed:
-            _apply(present, changed)
-            detail = {name: {"from": was, "to": now} for name, (was, now) in changed.items()}
-            audit.record(user, "change", "backfill", present.name, detail)
+    _check(changes)
+    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+        differences = _differences(locked_backfill, changes)
+        if set(differences) - {"description"}:
+            require_unfinished(locked_backfill, "change but its description")
+        _check_order(locked_backfill, differences)
+        if differences:
+            _apply(locked_backfill, differences)
+            detail = {name: {"from": old, "to": new} for name, (old, new) in differences.items()}
+            audit.record(user, "change", "backfill", locked_backfill.name, detail)
     carry_out_now(backfill.pk)
     backfill.refresh_from_db()
     return backfill
 
 
-def _check(asked: Changes) -> None:
-    given = {name: value for name, value in asdict(asked).items() if value is not None}
+def _check(changes: Changes) -> None:
+    given_values = {name: value for name, value in asdict(changes).items() if value is not None}
     errors: dict[str, str] = {}
-    if not given:
-        errors[""] = f"Nothing is to be changed: name one or more of {', '.join(asdict(asked))}."
-    most, first = asked.max_active_runs, asked.priority
-    if most is not None and not 1 <= most <= MOST_ACTIVE_RUNS:
-        errors["max_active_runs"] = f"Between 1 and {MOST_ACTIVE_RUNS}, not {most}."
-    if first is not None and not -HIGHEST_PRIORITY <= first <= HIGHEST_PRIORITY:
-        errors["priority"] = f"Between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}, not {first}."
-    if asked.order is not None and asked.order not in BackfillOrder.values:
-        errors["order"] = f"{asked.order!r} is none of {', '.join(BackfillOrder.values)}."
-    if asked.description is not None and len(asked.description) > LONGEST_DESCRIPTION:
-        errors["description"] = (
-            f"At most {LONGEST_DESCRIPTION} characters, not {len(asked.description)}."
+    if not given_values:
+        errors[""] = f"Nothing is to be changed: name one or more of {', '.join(asdict(changes))}."
+    limit, requested_priority = changes.max_active_runs, changes.priority
+    if limit is not None and not 1 <= limit <= MOST_ACTIVE_RUNS:
+        errors["max_active_runs"] = f"Between 1 and {MOST_ACTIVE_RUNS}, not {limit}."
+    if (
+        requested_priority is not None
+        and not -HIGHEST_PRIORITY <= requested_priority <= HIGHEST_PRIORITY
+    ):
+        errors["priority"] = (
+            f"Between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}, not {requested_priority}."
         )
-    elif asked.description is not None and not is_storable(asked.description):
+    if changes.order is not None and changes.order not in BackfillOrder.values:
+        errors["order"] = f"{changes.order!r} is none of {', '.join(BackfillOrder.values)}."
+    if changes.description is not None and len(changes.description) > LONGEST_DESCRIPTION:
+        errors["description"] = (
+            f"At most {LONGEST_DESCRIPTION} characters, not {len(changes.description)}."
+        )
+    elif changes.description is not None and not is_storable(changes.description):
         errors["description"] = "Text may not hold NUL or surrogate characters."
     if errors:
         raise InvalidRequest(errors)
 
 
-def _differences(present: Backfill, asked: Changes) -> dict[str, tuple[Any, Any]]:
-    was = {
-        "max_active_runs": present.max_active_runs,
-        "priority": present.group.priority,
-        "order": present.order,
-        "description": present.description,
+def _differences(backfill: Backfill, changes: Changes) -> dict[str, tuple[Any, Any]]:
+    present_values = {
+        "max_active_runs": backfill.max_active_runs,
+        "priority": backfill.group.priority,
+        "order": backfill.order,
+        "description": backfill.description,
     }
-    given = asdict(asked)
+    requested_values = asdict(changes)
     return {
-        name: (was[name], given[name])
-        for name in was
-        if given[name] is not None and given[name] != was[name]
+        name: (present_values[name], requested_values[name])
+        for name in present_values
+        if requested_values[name] is not None and requested_values[name] != present_values[name]
     }
 
 
-def _check_order(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None:
-    """The places that a selection gives are written down at creation, and only where it asked."""
-    if "order" not in changed:
+def _check_order(backfill: Backfill, differences: dict[str, tuple[Any, Any]]) -> None:
+    """Refuse an order that the backfill cannot take: the positions of a selection are stored at
+    creation, and only if the request asked for that order.
+    """
+    if "order" not in differences:
         return
-    wanted = changed["order"][1]
-    pieces = present.assets.select_related("asset", "producer_version")
-    require_order(wanted, [(piece.asset, piece.producer_version) for piece in pieces])
-    if wanted == BackfillOrder.LISTED:
-        # Where it was listed once, its places went when that was changed.
+    new_order = differences["order"][1]
+    asset_rows = backfill.assets.select_related("asset", "producer_version")
+    require_order(
+        new_order, [(asset_row.asset, asset_row.producer_version) for asset_row in asset_rows]
+    )
+    if new_order == BackfillOrder.LISTED:
+        # A backfill that was created with this order lost the positions when its order was changed.
         raise ConflictingRequest(
-            {"order": f"{present.name} keeps no order of its selection: oldest or newest."}
+            {"order": f"{backfill.name} keeps no order of its selection: oldest or newest."}
         )
 
 
-def _apply(present: Backfill, changed: dict[str, tuple[Any, Any]]) -> None:
-    new = {name: now for name, (_, now) in changed.items()}
-    lowered = new.get("max_active_runs", present.max_active_runs) < present.max_active_runs
-    if lowered or "order" in new:
-        # What stands in the queue was chosen by the former terms.
-        leave(present, PendingControl.Verb.WITHDRAW)
-    own = {name: new[name] for name in ("max_active_runs", "order", "description") if name in new}
-    Backfill.objects.filter(pk=present.pk).update(updated_at=timezone.now(), **own)
-    of_group = {name: new[name] for name in ("max_active_runs", "priority") if name in new}
-    if of_group:
-        RunGroup.objects.filter(pk=present.group_id).update(**of_group)
-    derive_states([present.pk])
+def _apply(backfill: Backfill, differences: dict[str, tuple[Any, Any]]) -> None:
+    new_values = {name: new_value for name, (_, new_value) in differences.items()}
+    is_limit_lowered = (
+        new_values.get("max_active_runs", backfill.max_active_runs) < backfill.max_active_runs
+    )
+    if is_limit_lowered or "order" in new_values:
+        # The queued runs were chosen by the former settings.
+        leave(backfill, PendingControl.Verb.WITHDRAW)
+    backfill_values = {
+        name: new_values[name]
+        for name in ("max_active_runs", "order", "description")
+        if name in new_values
+    }
+    Backfill.objects.filter(pk=backfill.pk).update(updated_at=timezone.now(), **backfill_values)
+    group_values = {
+        name: new_values[name] for name in ("max_active_runs", "priority") if name in new_values
+    }
+    if group_values:
+        RunGroup.objects.filter(pk=backfill.group_id).update(**group_values)
+    derive_states([backfill.pk])
     nudge_advance()
     nudge_dispatch()

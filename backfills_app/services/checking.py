@@ -1,5 +1,5 @@
-"""Checks a request: what is wrong with it, and which partitions of which assets it names. The same
-for the preview and for the creation, and without a look at any partition.
+"""The check of a request: its errors, and the assets and partitions that it names. Preview and
+creation use the same check, which reads no partitions.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,12 @@ LONGEST_DESCRIPTION = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A request without fault: its assets, upstream before downstream, and the hull of the time of
-    the chosen ones.
+    """A request without errors: its assets, upstream before downstream, and the time span of the
+    chosen assets.
 
-    ``asked`` is the first chosen asset, one with time where there is such a one. ``refused`` are
-    sentences on what it will not do, which keep nobody from asking for the rest.
+    ``asked`` is the first chosen asset with time, or the first chosen asset if none has time.
+    ``refused`` are sentences on assets and partitions that the backfill leaves out; the rest can be
+    requested all the same.
     """
 
     parts: Sequence[Part]
@@ -40,13 +41,13 @@ class Checked:
     start_date: datetime
     end_date: datetime
     code_version: BundleVersion
-    # What is not over then, is not made.
+    # Partitions that have not ended by this time are left out.
     at: datetime
 
     @property
     def timed(self) -> Part:
-        """The asset asked for, or another one that has time."""
-        return next(part for part in (self.asked, *self.parts) if has_time(part.definition))
+        """The asset ``asked``, or another asset that has time."""
+        return next(scope for scope in (self.asked, *self.parts) if has_time(scope.definition))
 
 
 def checked(request: BackfillRequest, *, user: User) -> Checked:
@@ -54,40 +55,42 @@ def checked(request: BackfillRequest, *, user: User) -> Checked:
 
     Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
-    # What something else writes is left out of a group.
+    # Assets of a group that another program writes are left out.
     makeable = [asset for asset in request.assets if request.is_named or asset.producer_id]
     policy.require_for_assets(user, policy.Action.BACKFILL, makeable or request.assets)
-    at = database_now()
+    request_time = database_now()
     errors: dict[str, list[str]] = {}
     frozen_from = gather(errors, lambda: code_version(request.assets, request.code_version))
-    _check_words(request, errors)
+    _check_settings(request, errors)
     if gather(errors, lambda: checked_strategy(request.strategy, default="partition")) is None:
         request = replace(request, strategy=None)
     drafts = gather(errors, lambda: chosen_drafts(request, frozen_from))
     if drafts is None:
         raise InvalidRequest(errors)
     gather(errors, lambda: refuse_params(request, drafts.parts))
-    tree = gather(errors, lambda: grow(request, drafts, frozen_from, at))
-    parts = drafts.parts if tree is None else tree.parts
-    versions = [(part.asset, part.version) for part in parts]
+    tree = gather(errors, lambda: grow(request, drafts, frozen_from, request_time))
+    scopes = drafts.parts if tree is None else tree.parts
+    versions = [(scope.asset, scope.version) for scope in scopes]
     gather(errors, lambda: require_order(request.order, versions))
     if errors or tree is None:
         raise InvalidRequest(errors)
-    made = [outlet for part in parts for outlet in part.outlets]
-    policy.require_for_assets(user, policy.Action.BACKFILL, made)
-    asked = next((part for part in tree.chosen if has_time(part.definition)), tree.chosen[0])
+    outlets = [outlet for scope in scopes for outlet in scope.outlets]
+    policy.require_for_assets(user, policy.Action.BACKFILL, outlets)
+    first_chosen = next(
+        (scope for scope in tree.chosen if has_time(scope.definition)), tree.chosen[0]
+    )
     return Checked(
-        parts=parts,
-        asked=asked,
+        parts=scopes,
+        asked=first_chosen,
         refused=tree.refused,
         start_date=tree.hull.start,
         end_date=tree.hull.end,
-        code_version=frozen_from or asked.version.bundle_version,
-        at=at,
+        code_version=frozen_from or first_chosen.version.bundle_version,
+        at=request_time,
     )
 
 
-def _check_words(request: BackfillRequest, errors: dict[str, list[str]]) -> None:
+def _check_settings(request: BackfillRequest, errors: dict[str, list[str]]) -> None:
     if not 1 <= request.max_active_runs <= MOST_ACTIVE_RUNS:
         errors["max_active_runs"] = [
             f"Between 1 and {MOST_ACTIVE_RUNS}, not {request.max_active_runs}."

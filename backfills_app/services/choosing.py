@@ -1,5 +1,5 @@
-"""The partitions that a request asks for, as one asset reads them by its own keys: those that are
-over.
+"""The partitions that a request names, as one asset reads the request by its own keys: partitions
+that have ended.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from slicewise.zones import to_instant
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Partitions of one asset, in the terms in which they come: one, unless they are listed.
+    """Partitions of one asset, by selection term: a single term, unless the order is "listed".
 
-    ``not_over`` are left out, since their windows have not ended.
+    ``not_over`` counts partitions left out because their windows have not ended.
     """
 
     terms: tuple[slicewise.PartitionSet, ...]
@@ -35,26 +35,27 @@ def choose(
     *,
     is_alone: bool = True,
 ) -> Chosen:
-    """Return what the request names of a definition with time.
+    """Return the partitions of a definition with time that a request names.
 
-    InvalidRequest on ``start``, ``end`` or ``selection``. Of an asset that ``is_alone`` the last
-    partition has to be over where it was named as such; of others what is not over is left out.
+    Raises InvalidRequest on ``start``, ``end`` or ``selection``. Of an asset that ``is_alone`` the
+    last partition must have ended where the request names the last partition; of other assets,
+    partitions that have not ended are left out.
     """
     if request.selection:
-        terms = _selected(request.selection, definition)
+        selection_terms = _selected(request.selection, definition)
     else:
-        terms = (_between(request, definition, until=now if is_alone else None),)
+        selection_terms = (_between(request, definition, until=now if is_alone else None),)
         if is_alone:
-            return Chosen(terms, terms[0])
-    over = [each for term in terms if (each := ended_by(term, now))]
-    if not over:
-        raise _nothing_over(request.period_field, terms, now)
-    whole = over[0]
-    for term in over[1:]:
-        whole |= term
-    left_out = sum(map(len, terms)) - len(whole)
+            return Chosen(selection_terms, selection_terms[0])
+    ended_terms = [ended_term for term in selection_terms if (ended_term := ended_by(term, now))]
+    if not ended_terms:
+        raise _none_ended(request.period_field, selection_terms, now)
+    partitions = ended_terms[0]
+    for term in ended_terms[1:]:
+        partitions |= term
+    left_out = sum(map(len, selection_terms)) - len(partitions)
     listed = request.order == BackfillOrder.LISTED
-    return Chosen(tuple(over) if listed else (whole,), whole, left_out)
+    return Chosen(tuple(ended_terms) if listed else (partitions,), partitions, left_out)
 
 
 def refuse_two_periods(request: BackfillRequest) -> None:
@@ -71,7 +72,9 @@ def refuse_too_many(number: int, field: str) -> None:
 
 
 def ended_by(chosen: slicewise.PartitionSet, now: datetime) -> slicewise.PartitionSet:
-    """Return the partitions whose window has ended; all of a definition without windows."""
+    """Return the partitions whose windows have ended; all partitions of a definition without
+    windows.
+    """
     windows = chosen.space.windows
     if windows is None or not chosen:
         return chosen
@@ -96,10 +99,10 @@ def _selected(
         raise InvalidRequest({"selection": str(error)}) from error
 
 
-def _nothing_over(
-    field: str, terms: tuple[slicewise.PartitionSet, ...], now: datetime
+def _none_ended(
+    field: str, selection_terms: tuple[slicewise.PartitionSet, ...], now: datetime
 ) -> InvalidRequest:
-    hulls = [term.hull for term in terms if term.hull]
+    hulls = [term.hull for term in selection_terms if term.hull]
     if not hulls:
         return InvalidRequest({field: "It names no partition."})
     first = min(hulls, key=lambda hull: hull.start)
@@ -115,7 +118,7 @@ def _between(
     request: BackfillRequest, definition: slicewise.PartitionDefinition, *, until: datetime | None
 ) -> slicewise.PartitionSet:
     """Return the partitions from the first to the last, with all segments; where ``until`` is
-    given, the last has to be over by then.
+    given, the last partition must have ended by then.
     """
     time = definition.time_dimension
     assert time is not None  # noqa: S101  (checked by the caller)
@@ -133,7 +136,9 @@ def _between(
                 " Only the past can be backfilled."
             }
         )
-    axis = next(each.name for each in definition.dimensions if each.definition is time)
+    axis = next(
+        dimension.name for dimension in definition.dimensions if dimension.definition is time
+    )
     chosen: slicewise.PartitionSet = definition.select(f"{axis}={first}..{last}")
     return chosen
 
@@ -141,14 +146,16 @@ def _between(
 def _window_named(
     time: slicewise.PartitionByTime, field: str, text: str, *, first: bool
 ) -> slicewise.Interval:
-    """The first or the last window of what the text names: a key, or a month or a year of them."""
+    """Return the first or the last window that the text names: the text is a key, or a month or a
+    year.
+    """
     if not text:
         raise InvalidRequest({field: "Name a partition, for example a date."})
     try:
-        named = time.select(text)
+        windows = time.select(text)
     except ValueError as error:
         raise InvalidRequest({field: str(error)}) from error
-    if not len(named):
+    if not len(windows):
         raise InvalidRequest({field: f"There is no partition {text}."})
-    window: slicewise.Interval = named[0 if first else -1]
+    window: slicewise.Interval = windows[0 if first else -1]
     return window

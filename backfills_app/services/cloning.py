@@ -1,4 +1,4 @@
-"""The request that made a backfill, to be made again."""
+"""Clones of backfills: the request of a backfill, sent once more."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,36 +16,47 @@ _BY_PERIOD = ("start", "end", "selection")
 
 
 def clone_fields(backfill: Backfill) -> dict[str, Any]:
-    """Return the fields of the request, by the names that JSON bodies and forms have for them, to
-    be asked for by the newest code and at once: without those that are empty.
+    """Return the request fields that create the same backfill again, under the names that JSON
+    bodies and forms use, without empty fields.
 
-    A group or a tag stands for the assets that are in it by now.
+    Code version and start time are left out: a clone uses the newest code and starts at once. A
+    group or a tag stands for the assets that are in the group or have the tag by now.
     """
-    pieces = list(backfill.assets.select_related("asset", "producer_version"))
-    # A strategy holds for all assets where the request named one, else each has its own.
-    named = any(piece.strategy != piece.producer_version.strategy for piece in pieces)
-    followers = [piece.asset.name for piece in pieces if piece.role == AssetRole.DOWNSTREAM]
-    plain = {"asset": backfill.asset.name, "selection": backfill.logical_dates}
+    asset_rows = list(backfill.assets.select_related("asset", "producer_version"))
+    # A strategy in the request holds for all assets; otherwise each asset has its declared
+    # strategy.
+    is_strategy_requested = any(
+        asset_row.strategy != asset_row.producer_version.strategy for asset_row in asset_rows
+    )
+    followers = [
+        asset_row.asset.name for asset_row in asset_rows if asset_row.role == AssetRole.DOWNSTREAM
+    ]
+    single_asset_fields = {"asset": backfill.asset.name, "selection": backfill.logical_dates}
     fields: dict[str, Any] = {
         "description": backfill.description,
-        # What was left to each asset stays so: another may declare the same name differently.
-        "params": {name: value for piece in pieces for name, value in given_to(piece).items()},
+        # Only params that the request set: another asset may declare the same name with another
+        # value.
+        "params": {
+            name: value for asset_row in asset_rows for name, value in given_to(asset_row).items()
+        },
         "max_active_runs": backfill.max_active_runs,
         "order": backfill.order,
-        "strategy": backfill.strategy if named else None,
+        "strategy": backfill.strategy if is_strategy_requested else None,
         "allow_holes": backfill.allow_holes,
         "existing": backfill.existing,
         "downstream": followers or NONE,
-        # What follows may be upstream of a chosen asset as well, and is no mere follower then.
-        **(backfill.chosen_by or plain),
+        # This overrides "downstream" above: an asset that follows may also be upstream of a chosen
+        # asset, and has the role of an upstream asset then.
+        **(backfill.chosen_by or single_asset_fields),
     }
     return {name: value for name, value in fields.items() if value not in ("", None, {})}
 
 
 def clone_backfill(backfill: Backfill, changes: Mapping[str, Any], *, user: User) -> Backfill:
-    """Ask for the same again, but for the fields that are given, as request_from_text takes them.
+    """Create a backfill from the same request, with some fields replaced; ``changes`` are fields as
+    request_from_text takes fields.
 
-    Raises what creation raises.
+    Raises the errors of create_backfill.
     """
     fields = clone_fields(backfill)
     if set(_BY_PERIOD) & set(changes):

@@ -1,6 +1,6 @@
-"""Pausing, resuming, canceling and deleting a backfill.
+"""Pause, resume, cancel and delete of a backfill.
 
-A request is recorded and waits for nothing that takes long; `carrying` carries it out.
+A request is recorded without long waits; `carrying` carries it out.
 """
 
 from collections.abc import Iterator
@@ -25,54 +25,55 @@ Verb = PendingControl.Verb
 
 
 def require_control(backfill: Backfill, action: Action, user: User) -> None:
-    """Raise PermissionDenied unless the user may do this to all that the backfill makes."""
+    """Raise PermissionDenied unless the user may do this to all assets that the backfill writes."""
     policy.require_for_assets(user, action, assets_made(backfill))
 
 
 @contextmanager
 def asked_of(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
-    """Open a short transaction for a request about a backfill, and lock and yield its present row.
-    All that count its partitions lock that row last, so that none keeps it for long.
+    """Open a short transaction for a request about a backfill; lock and yield the backfill's row.
 
-    Raises PermissionDenied unless the user may do this to all that it makes, and
-    ConflictingRequest if it was deleted.
+    Transactions that count partitions lock that row last, so that none of them keeps the lock for
+    long. Raises PermissionDenied unless the user may do this to all assets that the backfill
+    writes, and ConflictingRequest if the backfill was deleted.
     """
     require_control(backfill, action, user)
     with transaction.atomic():
         rows = Backfill.objects.select_related("group", "asset", "submitted_by")
-        present = rows.select_for_update(of=("self",), no_key=True).get(pk=backfill.pk)
-        if present.deleted:
-            raise ConflictingRequest({"": f"{present.name} was deleted."})
-        yield present
+        locked_backfill = rows.select_for_update(of=("self",), no_key=True).get(pk=backfill.pk)
+        if locked_backfill.deleted:
+            raise ConflictingRequest({"": f"{locked_backfill.name} was deleted."})
+        yield locked_backfill
 
 
 def pause_backfill(backfill: Backfill, *, user: User) -> Backfill:
-    """Start nothing more of it; what runs goes on to its end, and it goes on being written down.
+    """Pause a backfill: no more runs start, active runs go on to their end, and expansion
+    continues.
 
-    Runs that have not begun give their partitions back, so that others can make them.
-    Raises ConflictingRequest unless it is on its way.
+    Runs that have not begun are withdrawn, so that other runs can claim their partitions. Raises
+    ConflictingRequest unless the backfill is unfinished.
     """
-    with asked_of(backfill, Action.BACKFILL, user) as present:
-        require_unfinished(present, "pause")
-        if present.group.paused:
-            raise ConflictingRequest({"": f"{present.name} is paused already."})
-        _set_paused(present, True)
-        leave(present, Verb.WITHDRAW)
-        audit.record(user, "pause", "backfill", present.name)
+    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+        require_unfinished(locked_backfill, "pause")
+        if locked_backfill.group.paused:
+            raise ConflictingRequest({"": f"{locked_backfill.name} is paused already."})
+        _set_paused(locked_backfill, True)
+        leave(locked_backfill, Verb.WITHDRAW)
+        audit.record(user, "pause", "backfill", locked_backfill.name)
     carry_out_now(backfill.pk)
-    return _fresh(backfill)
+    return _refreshed(backfill)
 
 
 def resume_backfill(backfill: Backfill, *, user: User) -> Backfill:
-    """Let it go on, at once. Raises ConflictingRequest if it is not paused."""
-    with asked_of(backfill, Action.BACKFILL, user) as present:
-        if present.ended or not present.paused:
-            raise ConflictingRequest({"": _why_not_resumed(present)})
-        _set_paused(present, False)
-        audit.record(user, "resume", "backfill", present.name)
+    """Resume a backfill at once. Raises ConflictingRequest if the backfill is not paused."""
+    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+        if locked_backfill.ended or not locked_backfill.paused:
+            raise ConflictingRequest({"": _why_not_resumed(locked_backfill)})
+        _set_paused(locked_backfill, False)
+        audit.record(user, "resume", "backfill", locked_backfill.name)
         nudge_advance()
         nudge_dispatch()
-    return _fresh(backfill)
+    return _refreshed(backfill)
 
 
 def _why_not_resumed(backfill: Backfill) -> str:
@@ -83,41 +84,45 @@ def _why_not_resumed(backfill: Backfill) -> str:
 
 
 def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
-    """End what waits or is queued, and stop what runs: it is canceled only when all has ended.
+    """Cancel a backfill: end waiting and queued partitions, and stop active runs.
 
-    Nothing of it starts from now on. Raises ConflictingRequest if it has ended or is being canceled
-    already.
+    No run starts from now on, and the state is canceled only when all runs have ended. Raises
+    ConflictingRequest if the backfill has ended or is being canceled already.
     """
-    with asked_of(backfill, Action.CANCEL, user) as present:
-        require_unfinished(present, "cancel")
-        Backfill.objects.filter(pk=present.pk).update(
+    with asked_of(backfill, Action.CANCEL, user) as locked_backfill:
+        require_unfinished(locked_backfill, "cancel")
+        Backfill.objects.filter(pk=locked_backfill.pk).update(
             state=BackfillState.CANCELING, updated_at=timezone.now()
         )
-        RunGroup.objects.filter(pk=present.group_id).update(paused=True)
+        RunGroup.objects.filter(pk=locked_backfill.group_id).update(paused=True)
         nudge_advance()
-        audit.record(user, "cancel", "backfill", present.name)
+        audit.record(user, "cancel", "backfill", locked_backfill.name)
     carry_out_now(backfill.pk)
-    return _fresh(backfill)
+    return _refreshed(backfill)
 
 
 def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
-    """Take it off the lists; its record stays. Raises ConflictingRequest unless it has ended."""
-    with asked_of(backfill, Action.BACKFILL, user) as present:
-        if not present.ended:
-            only = "Only a backfill that has ended can be deleted: cancel it first."
-            raise ConflictingRequest({"": f"{standing(present)} {only}"})
+    """Remove a backfill from the lists; its record stays. Raises ConflictingRequest unless it has
+    ended.
+    """
+    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+        if not locked_backfill.ended:
+            hint = "Only a backfill that has ended can be deleted: cancel it first."
+            raise ConflictingRequest({"": f"{standing(locked_backfill)} {hint}"})
         now = timezone.now()
-        Backfill.objects.filter(pk=present.pk).update(deleted=True, delete_date=now, updated_at=now)
-        audit.record(user, "delete", "backfill", present.name)
-    return _fresh(backfill)
+        Backfill.objects.filter(pk=locked_backfill.pk).update(
+            deleted=True, delete_date=now, updated_at=now
+        )
+        audit.record(user, "delete", "backfill", locked_backfill.name)
+    return _refreshed(backfill)
 
 
 def require_unfinished(backfill: Backfill, verb: str) -> None:
-    """Raise ConflictingRequest unless something of it is still to come."""
+    """Raise ConflictingRequest if the backfill has ended or is being canceled."""
     if backfill.ended or backfill.state == BackfillState.CANCELING:
         state = backfill.get_state_display().lower()
-        more = "" if verb == "cancel" else f" There is nothing left to {verb}."
-        raise ConflictingRequest({"": f"{backfill.name} is {state} already.{more}"})
+        hint = "" if verb == "cancel" else f" There is nothing left to {verb}."
+        raise ConflictingRequest({"": f"{backfill.name} is {state} already.{hint}"})
 
 
 def standing(backfill: Backfill) -> str:
@@ -126,11 +131,11 @@ def standing(backfill: Backfill) -> str:
 
 
 def _set_paused(backfill: Backfill, paused: bool) -> None:
-    # Its row is locked before its group's, as at the end of its last run.
+    # The backfill's row is locked before its group's row, as at the end of the last run.
     RunGroup.objects.filter(pk=backfill.group_id).update(paused=paused)
     derive_states([backfill.pk])
 
 
-def _fresh(backfill: Backfill) -> Backfill:
+def _refreshed(backfill: Backfill) -> Backfill:
     backfill.refresh_from_db()
     return backfill

@@ -1,6 +1,6 @@
-"""Keeps the counts of a backfill's partitions, and derives its state from them.
+"""The counts of a backfill's partitions, and the state that is derived from the counts.
 
-Nothing else sets the state.
+No other code sets the state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,16 +20,16 @@ from backfills_app.models import (
 )
 
 State = BackfillPartition.State
-# Of fewer partitions the commit takes no time that anybody would notice.
+# With fewer partitions the commit takes no noticeable time.
 _MANY = 1_000
 
 
 def check_references(partitions: int) -> None:
-    """Have the foreign keys of what a transaction has written for so many partitions checked now.
+    """Check the foreign keys of rows written for so many partitions now instead of at commit.
 
-    Else the commit checks them, row by row, for a minute where a run has a million partitions, and
-    keeps the rows of assets and backfills meanwhile, which requests and the ends of other runs
-    need: it comes before these are taken.
+    The commit would check row by row, for a minute if a run has a million partitions, and would
+    keep the rows of assets and backfills locked meanwhile, which requests and the ends of other
+    runs need. So the check comes before these rows are locked.
     """
     if partitions >= _MANY:
         with connection.cursor() as cursor:
@@ -38,33 +38,37 @@ def check_references(partitions: int) -> None:
 
 
 def shift_counts(backfill_asset_id: int, changes: Mapping[str, int]) -> None:
-    """Add to the counts per state; the same transaction has moved the partitions."""
-    moved = {state: by for state, by in changes.items() if by}
-    if moved:
+    """Add changes to an asset's counts per state; the same transaction has changed the
+    partitions.
+    """
+    differences = {state: difference for state, difference in changes.items() if difference}
+    if differences:
         BackfillAsset.objects.filter(pk=backfill_asset_id).update(
-            **{state: F(state) + by for state, by in moved.items()}
+            **{state: F(state) + difference for state, difference in differences.items()}
         )
 
 
 def derive_states(backfill_ids: Iterable[int]) -> None:
-    """Bring the states of these backfills in line with their counts, under their row locks."""
-    # Its group is read under the lock, not with it: it may have been paused while that was awaited.
+    """Set the states of these backfills from the counts, under row locks."""
+    # The group is read under the lock, not in the locking query: it may have been paused while the
+    # query waited for the lock.
     rows = Backfill.objects.filter(pk__in=backfill_ids).order_by("pk")
-    # Not against whoever inserts a row that refers to one of them.
+    # FOR NO KEY UPDATE does not block inserts of rows that refer to a backfill.
     for backfill in rows.select_for_update(no_key=True):
         _derive(backfill)
 
 
 def note_start(backfill_id: int) -> None:
-    """Say when the first run of a backfill began, if one has: that moves no count."""
+    """Record when the first run of a backfill began, if a run has begun: no count changes then."""
     with transaction.atomic():
         derive_states([backfill_id])
 
 
 def reopen(backfill_ids: Iterable[int]) -> None:
-    """Take the end back of those that have ended: something of them is to be made again.
+    """Remove the end of backfills that have ended, since some partitions are to be materialized
+    again.
 
-    The caller derives their states once the counts say so.
+    The caller derives the states after changing the counts.
     """
     ended = Backfill.objects.filter(pk__in=sorted(backfill_ids), state__in=ENDED_STATES)
     ended.update(state=BackfillState.SCHEDULED, run_end_date=None, updated_at=timezone.now())
@@ -86,7 +90,7 @@ def _derive(backfill: Backfill) -> None:
     if state in ENDED_STATES:
         backfill.run_end_date = timezone.now()
         changed.append("run_end_date")
-        # Nothing is left to hold back: what is retried later starts at once.
+        # An ended backfill is no longer paused: partitions that are retried later start at once.
         RunGroup.objects.filter(pk=backfill.group_id, paused=True).update(paused=False)
     if changed:
         backfill.save(update_fields=[*changed, "updated_at"])
@@ -96,16 +100,16 @@ def _state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     waiting = sum(asset.waiting for asset in assets)
     active = sum(asset.active for asset in assets)
     expanded = all(asset.expanded == asset.total for asset in assets)
-    going_on = waiting or active or not expanded or _is_retry_pending(backfill)
+    is_unfinished = waiting or active or not expanded or _is_retry_pending(backfill)
     if backfill.state == BackfillState.CANCELING:
-        return BackfillState.CANCELING if going_on else BackfillState.CANCELED
-    if going_on and backfill.group.paused:
+        return BackfillState.CANCELING if is_unfinished else BackfillState.CANCELED
+    if is_unfinished and backfill.group.paused:
         return BackfillState.PAUSED
     if not expanded:
         return BackfillState.CREATING
-    if going_on:
-        begun = active or any(asset.succeeded or asset.failed for asset in assets)
-        return BackfillState.RUNNING if begun else BackfillState.SCHEDULED
+    if is_unfinished:
+        has_begun = active or any(asset.succeeded or asset.failed for asset in assets)
+        return BackfillState.RUNNING if has_begun else BackfillState.SCHEDULED
     return _ended_state_of(backfill, assets)
 
 
@@ -117,7 +121,7 @@ def _is_retry_pending(backfill: Backfill) -> bool:
 
 def _ended_state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     succeeded = any(asset.succeeded for asset in assets)
-    failed = any(asset.failed for asset in assets) or _lacks(assets)
+    failed = any(asset.failed for asset in assets) or _has_missing_data(assets)
     canceled = any(asset.canceled for asset in assets)
     if backfill.error:
         return BackfillState.FAILED
@@ -128,10 +132,11 @@ def _ended_state_of(backfill: Backfill, assets: list[BackfillAsset]) -> str:
     return BackfillState.SUCCEEDED
 
 
-def _lacks(assets: list[BackfillAsset]) -> bool:
-    """Whether something was skipped that is not there: for want of what it needs, or of itself.
+def _has_missing_data(assets: list[BackfillAsset]) -> bool:
+    """Return whether a partition without data was skipped: because upstream data was missing, or
+    because the partition does not exist.
 
-    Looked for once, when all has ended.
+    The query runs once, after all partitions have ended.
     """
     skipping = [asset.pk for asset in assets if asset.skipped]
     skipped = BackfillPartition.objects.filter(backfill_asset__in=skipping, state=State.SKIPPED)

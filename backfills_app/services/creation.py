@@ -1,6 +1,6 @@
-"""Accepts a backfill: one insert, whatever its size.
+"""Creation of backfills: one insert, however many partitions the request has.
 
-The bulk worker expands it.
+The bulk worker expands the backfill later.
 """
 
 from typing import Any
@@ -20,58 +20,59 @@ from backfills_app.services.requests import NONE, BackfillRequest, Downstream
 
 
 def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
-    """Accept the request, or refuse it whole: see check_backfill for what it raises.
+    """Create a backfill from the request, or refuse the whole request: see check_backfill for the
+    errors.
 
-    The assets' code and the partition definitions of all upstream assets are frozen: every run of
-    the backfill uses those that are in force now.
+    The code of the assets and the partition definitions of all upstream assets are frozen: every
+    run of the backfill uses the versions in force now.
     """
-    found = checked(request, user=user)
+    checked_request = checked(request, user=user)
     with transaction.atomic():
-        backfill = _insert(request, found, user)
-        pieces = BackfillAsset.objects.bulk_create(
+        backfill = _insert(request, checked_request, user)
+        asset_rows = BackfillAsset.objects.bulk_create(
             BackfillAsset(
                 backfill=backfill,
-                asset=part.asset,
-                producer_version=part.version,
+                asset=scope.asset,
+                producer_version=scope.version,
                 position=position,
-                role=part.role,
-                selection=part.selection,
-                strategy=part.strategy,
-                params=part.params,
-                mapping=part.mapping,
-                partition=part.version.partition_of(part.asset.name) or {},
-                total=len(part.whole),
+                role=scope.role,
+                selection=scope.selection,
+                strategy=scope.strategy,
+                params=scope.params,
+                mapping=scope.mapping,
+                partition=scope.version.partition_of(scope.asset.name) or {},
+                total=len(scope.whole),
             )
-            for position, part in enumerate(found.parts)
+            for position, scope in enumerate(checked_request.parts)
         )
-        freeze_cuts(backfill.group, pieces)
+        freeze_cuts(backfill.group, asset_rows)
         audit.record(
             user,
             "create",
             "backfill",
             backfill.name,
             {
-                "selection": found.asked.selection,
-                "partitions": sum(len(part.whole) for part in found.parts),
+                "selection": checked_request.asked.selection,
+                "partitions": sum(len(scope.whole) for scope in checked_request.parts),
                 **chosen_by(request),
-                **_others(found),
+                **_other_assets(checked_request),
             },
         )
         nudge_advance()
     return backfill
 
 
-def _others(found: Checked) -> dict[str, list[str]]:
+def _other_assets(checked_request: Checked) -> dict[str, list[str]]:
     names = {
-        role.value: [part.asset.name for part in found.parts if part.role == role]
+        role.value: [scope.asset.name for scope in checked_request.parts if scope.role == role]
         for role in (AssetRole.UPSTREAM, AssetRole.DOWNSTREAM)
     }
-    return {role: some for role, some in names.items() if some}
+    return {role: asset_names for role, asset_names in names.items() if asset_names}
 
 
 def chosen_by(request: BackfillRequest) -> dict[str, Any]:
-    """Return how assets and partitions were chosen, by the names of the request's fields; nothing
-    for partitions of one asset.
+    """Return how assets and partitions were chosen, by the names of the request's fields; return an
+    empty dictionary for partitions of one asset.
     """
     if len(request.assets) == 1 and request.is_named and not request.upstream:
         return {}
@@ -92,11 +93,11 @@ def _names(downstream: Downstream) -> str | list[str]:
     return downstream if isinstance(downstream, str) else list(downstream)
 
 
-def _insert(request: BackfillRequest, found: Checked, user: User) -> Backfill:
-    asset = found.asked.asset
+def _insert(request: BackfillRequest, checked_request: Checked, user: User) -> Backfill:
+    asset = checked_request.asked.asset
     chosen = chosen_by(request)
     base = settings.BACKFILL_NAME_PATTERN.format(
-        asset=chosen_text(chosen, asset.name), timestamp=found.at
+        asset=chosen_text(chosen, asset.name), timestamp=checked_request.at
     )[:240]
     group = RunGroup.objects.create(
         kind=GroupKind.BACKFILL,
@@ -113,21 +114,21 @@ def _insert(request: BackfillRequest, found: Checked, user: User) -> Backfill:
                     name=name,
                     asset=asset,
                     description=request.description,
-                    start_date=found.start_date,
-                    end_date=found.end_date,
-                    logical_dates=found.asked.selection,
+                    start_date=checked_request.start_date,
+                    end_date=checked_request.end_date,
+                    logical_dates=checked_request.asked.selection,
                     chosen_by=chosen,
-                    params=found.asked.params,
+                    params=checked_request.asked.params,
                     max_active_runs=request.max_active_runs,
-                    strategy=found.asked.strategy,
+                    strategy=checked_request.asked.strategy,
                     order=request.order,
                     allow_holes=request.allow_holes,
                     existing=request.existing,
                     scheduled_date=request.start_at,
-                    code_version=found.code_version,
-                    relative_fileloc=found.asked.version.file,
-                    origin_code=found.asked.version.source,
-                    submitted_at=found.at,
+                    code_version=checked_request.code_version,
+                    relative_fileloc=checked_request.asked.version.file,
+                    origin_code=checked_request.asked.version.source,
+                    submitted_at=checked_request.at,
                     submitted_by=user,
                     group=group,
                 )

@@ -1,4 +1,4 @@
-"""The assets of a request before it is known which of their partitions it comes to."""
+"""The assets of a request, before the partitions of each asset are known."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from backfills_app.services.requests import BackfillRequest
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """Parts without partitions, and sentences on the assets that are left out."""
+    """Assets without partitions, and sentences on the assets that are left out."""
 
     parts: Sequence[Part]
     refused: Sequence[str]
@@ -28,14 +28,15 @@ class Drafts:
 def draft(
     request: BackfillRequest, asset: Asset, bundle_version: BundleVersion | None, role: AssetRole
 ) -> Part:
-    """Return an asset as the code makes it that is frozen for the request.
+    """Return an asset with the code that is frozen for the request.
 
-    InvalidRequest where nothing here makes it, or another version cuts it otherwise.
+    Raises InvalidRequest if no function here writes the asset, or if the frozen version partitions
+    the asset differently.
     """
     version = frozen_version(asset, bundle_version)
     require_same_cut(asset, version)
     declared: dict[str, Any] = version.definition.get("params") or {}
-    given = {name: value for name, value in request.params.items() if name in declared}
+    given_params = {name: value for name, value in request.params.items() if name in declared}
     return Part(
         asset=asset,
         version=version,
@@ -43,103 +44,107 @@ def draft(
         terms=(),
         outlets=outlets_of(asset, version),
         strategy=checked_strategy(request.strategy, default=version.strategy),
-        params={**declared, **given},
+        params={**declared, **given_params},
         role=role,
     )
 
 
 def chosen_drafts(request: BackfillRequest, bundle_version: BundleVersion | None) -> Drafts:
-    """Return the chosen assets, of those that one function makes the first.
+    """Return the chosen assets; of several assets that one function writes, the first.
 
-    Those of a group or with a tag that nothing here makes are left out; InvalidRequest where one
-    was named, or none is left.
+    Assets of a group or with a tag that no function here writes are left out. Raises InvalidRequest
+    if such an asset was named, or if no asset is left.
     """
-    parts: list[Part] = []
+    scopes: list[Part] = []
     refused: list[str] = []
     errors: dict[str, list[str]] = {}
-    seen: set[str] = set()
+    outlet_names: set[str] = set()
     for asset in request.assets:
-        if asset.name in seen:
+        if asset.name in outlet_names:
             continue
         try:
-            part = draft(request, asset, bundle_version, AssetRole.CHOSEN)
+            scope = draft(request, asset, bundle_version, AssetRole.CHOSEN)
         except InvalidRequest as error:
             if len(request.assets) == 1:
                 raise
             refused.append(f"{asset.name} is skipped: {error}")
-            for name, said in error.errors.items():
+            for name, messages in error.errors.items():
                 field = request.chosen_field if name == "asset" else name
-                errors.setdefault(field, []).extend(said)
+                errors.setdefault(field, []).extend(messages)
             continue
-        parts.append(part)
-        seen |= {outlet.name for outlet in part.outlets}
-    if errors and (request.is_named or not parts):
+        scopes.append(scope)
+        outlet_names |= {outlet.name for outlet in scope.outlets}
+    if errors and (request.is_named or not scopes):
         raise InvalidRequest(errors)
-    return Drafts(parts, refused)
+    return Drafts(scopes, refused)
 
 
 def upstream_drafts(
     request: BackfillRequest, chosen: Sequence[Part], bundle_version: BundleVersion | None
 ) -> Drafts:
-    """Return all assets that the chosen ones are made from, however far up, without them.
+    """Return all assets upstream of the chosen ones, at any distance, without the chosen ones.
 
-    What something else writes, or the frozen version does not make, is left out.
+    Assets that another program writes, or that ``draft`` refuses, are left out.
     """
-    found: list[Part] = []
+    upstream_scopes: list[Part] = []
     refused: list[str] = []
-    outside: list[Asset] = []
-    made = set(by_outlet(chosen))
-    seen = set(made)
+    external_assets: list[Asset] = []
+    outlet_names = set(by_outlet(chosen))
+    visited_names = set(outlet_names)
     frontier = list(chosen)
     while frontier:
-        names = {name for part in frontier for name in upstream_names(part.version)} - seen
-        seen |= names
+        names = {
+            name for scope in frontier for name in upstream_names(scope.version)
+        } - visited_names
+        visited_names |= names
         rows = Asset.objects.select_related("partition_definition", "producer__current_version")
         frontier = []
         for asset in rows.filter(name__in=names).order_by("name"):
-            if asset.name in made:
+            if asset.name in outlet_names:
                 continue
             if asset.active and asset.producer is None:
-                outside.append(asset)
+                external_assets.append(asset)
                 continue
             try:
-                part = draft(request, asset, bundle_version, AssetRole.UPSTREAM)
+                scope = draft(request, asset, bundle_version, AssetRole.UPSTREAM)
             except InvalidRequest as error:
                 refused.append(f"{asset.name} is skipped: {error}")
                 continue
-            frontier.append(part)
-            made |= {outlet.name for outlet in part.outlets}
-        seen |= made
-        found += frontier
-        refuse_too_many_assets(len(chosen) + len(found), "upstream")
-    if outside:
-        are, them = ("is", "it") if len(outside) == 1 else ("are", "them")
-        refused.append(f"{names_of(outside)} {are} skipped: something else writes {them}.")
-    return Drafts(found, refused)
+            frontier.append(scope)
+            outlet_names |= {outlet.name for outlet in scope.outlets}
+        visited_names |= outlet_names
+        upstream_scopes += frontier
+        refuse_too_many_assets(len(chosen) + len(upstream_scopes), "upstream")
+    if external_assets:
+        verb, pronoun = ("is", "it") if len(external_assets) == 1 else ("are", "them")
+        refused.append(
+            f"{names_of(external_assets)} {verb} skipped: something else writes {pronoun}."
+        )
+    return Drafts(upstream_scopes, refused)
 
 
-def by_outlet(parts: Iterable[Part]) -> dict[str, Part]:
-    """Return the parts by the names of all that their functions make."""
-    return {outlet.name: part for part in parts for outlet in part.outlets}
+def by_outlet(scopes: Iterable[Part]) -> dict[str, Part]:
+    """Return the assets by the names of all outlets of their functions."""
+    return {outlet.name: scope for scope in scopes for outlet in scope.outlets}
 
 
-def reads_of(parts: Sequence[Part]) -> dict[Part, set[Part]]:
-    """Return for each of the parts those among them that it reads, or that schedule it."""
-    makers = by_outlet(parts)
+def reads_of(scopes: Sequence[Part]) -> dict[Part, set[Part]]:
+    """Return, for each asset, the other assets among these that it reads, or that schedule it."""
+    makers = by_outlet(scopes)
     return {
-        part: {makers[name] for name in upstream_names(part.version) if name in makers} - {part}
-        for part in parts
+        scope: {makers[name] for name in upstream_names(scope.version) if name in makers} - {scope}
+        for scope in scopes
     }
 
 
 def refuse_circle(request: BackfillRequest, reads: Mapping[Part, Iterable[Part]]) -> None:
-    """Refuse assets that read each other: none of them can be made before the others."""
-    circle = circle_of({part: list(others) for part, others in reads.items()})
+    """Refuse assets that read each other: no order materializes all of them."""
+    circle = circle_of({scope: list(upstream_scopes) for scope, upstream_scopes in reads.items()})
     if not circle:
         return
-    is_of_chosen = all(part.role == AssetRole.CHOSEN for part in circle)
+    is_of_chosen = all(scope.role == AssetRole.CHOSEN for scope in circle)
     field = request.chosen_field if is_of_chosen else "upstream"
-    names = " -> ".join(part.asset.name for part in circle)
+    names = " -> ".join(scope.asset.name for scope in circle)
     raise InvalidRequest(
         {
             field: f"{names}: these read each other, so that no order makes all of them."
@@ -150,5 +155,5 @@ def refuse_circle(request: BackfillRequest, reads: Mapping[Part, Iterable[Part]]
 
 def refuse_params(request: BackfillRequest, chosen: Sequence[Part]) -> None:
     """Refuse params that none of the chosen assets declares."""
-    declared = {name for part in chosen for name in part.version.definition.get("params") or {}}
+    declared = {name for scope in chosen for name in scope.version.definition.get("params") or {}}
     refuse_unknown_params(declared, request.params)

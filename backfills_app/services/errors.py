@@ -1,4 +1,6 @@
-"""What is wrong with a request: of several fields at once, and what is too much."""
+"""Helpers that collect the errors of several request fields, and that refuse requests
+over a limit.
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,22 +13,26 @@ T = TypeVar("T")
 
 
 def refuse_above(setting: str, number: int, noun: str, field: str) -> None:
-    """Refuse more of something than a setting lets one backfill have."""
-    most = getattr(settings, setting)
-    if number > most:
+    """Raise InvalidRequest on a field if a number exceeds the limit that a setting has for one
+    backfill.
+    """
+    limit = getattr(settings, setting)
+    if number > limit:
         raise InvalidRequest(
             {
                 field: f"{number:,} {noun} are more than one backfill may have"
-                f" ({most:,}, setting {setting})."
+                f" ({limit:,}, setting {setting})."
             }
         )
 
 
 def gather(errors: dict[str, list[str]], work: Callable[[], T]) -> T | None:
-    """Return the result of the work, or None with what is wrong added to the errors."""
+    """Return the result of the work; if the work raises InvalidRequest, add its errors to
+    ``errors`` and return None.
+    """
     try:
         return work()
-    except InvalidRequest as refused:
-        for name, said in refused.errors.items():
-            errors.setdefault(name, []).extend(said)
+    except InvalidRequest as refusal:
+        for name, messages in refusal.errors.items():
+            errors.setdefault(name, []).extend(messages)
         return None

@@ -1,4 +1,4 @@
-"""How long a backfill would take, from the runs that its assets have had."""
+"""Estimates of a backfill's duration, from the past runs of its assets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from assets_app.models import Asset, Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GATEWAY_SILENCE
 
 FEWEST_RUNS = 3
-# Runs of up to so many times as many partitions, or as few, tell of each other. One of a month may
-# take hardly longer than one of a day: from much smaller ones nothing can be told.
+# Runs are compared if neither has more than so many times the partitions of the other. A run of a
+# month may take hardly longer than a run of a day: much smaller runs tell nothing.
 _ALIKE = 2
 _RUNS_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How long it would take, in seconds: by the median of past runs, and by their quartiles."""
+    """The duration in seconds, estimated by the median of past runs and by their quartiles."""
 
     seconds: float
     low: float
@@ -39,21 +39,26 @@ def estimated(asset: Asset, partitions: int, runs: int, at_once: int) -> Estimat
     if len(durations) < FEWEST_RUNS:
         return None
     low, _, high = quantiles(durations, n=4)
-    each = per_run * -(-runs // at_once)
-    return Estimate(median(durations) * each, low * each, high * each, len(durations))
+    partitions_in_sequence = per_run * -(-runs // at_once)
+    return Estimate(
+        median(durations) * partitions_in_sequence,
+        low * partitions_in_sequence,
+        high * partitions_in_sequence,
+        len(durations),
+    )
 
 
 def summed(estimates: Iterable[Estimate | None]) -> Estimate | None:
     """Add up estimates, since their runs share the slots; return None where one is unknown."""
-    found = list(estimates)
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
+    all_estimates = list(estimates)
+    known_estimates = [estimate for estimate in all_estimates if estimate is not None]
+    if len(known_estimates) < len(all_estimates):
         return None
     return Estimate(
-        sum(each.seconds for each in known),
-        sum(each.low for each in known),
-        sum(each.high for each in known),
-        sum(each.runs_seen for each in known),
+        sum(estimate.seconds for estimate in known_estimates),
+        sum(estimate.low for estimate in known_estimates),
+        sum(estimate.high for estimate in known_estimates),
+        sum(estimate.runs_seen for estimate in known_estimates),
     )
 
 
@@ -67,14 +72,14 @@ def runs_at_once(max_active_runs: int) -> int:
 
 
 def _durations(asset: Asset, per_run: float) -> list[float]:
-    """Seconds per partition of the latest runs of about so many."""
-    done = Run.objects.making(asset).filter(
+    """Return the seconds per partition of the latest runs with about so many partitions."""
+    succeeded_runs = Run.objects.making(asset).filter(
         state=RunState.SUCCEEDED,
         started_at__isnull=False,
         partition_count__gte=per_run / _ALIKE,
         partition_count__lte=per_run * _ALIKE,
     )
-    rows = done.order_by("-id").values_list("started_at", "ended_at", "partition_count")
+    rows = succeeded_runs.order_by("-id").values_list("started_at", "ended_at", "partition_count")
     return [
         max((ended - started) / timedelta(seconds=1), 0.0) / count
         for started, ended, count in rows[:_RUNS_LOOKED_AT]

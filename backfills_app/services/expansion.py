@@ -1,5 +1,5 @@
-"""Writes the intent: a row per partition, in chunks that are each a transaction, so that a crash
-only pauses it.
+"""Expansion of backfills: one row per partition, written in chunks that are each a transaction, so
+that a crash only pauses the expansion.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,77 +34,81 @@ _TYPES = (
 
 
 def expand(backfill_id: int) -> bool:
-    """Write the next chunk of one backfill; whether there is more to write."""
+    """Write the next chunk of partition rows of one backfill, unless another transaction has locked
+    the backfill; return whether more rows are left to write.
+    """
     with transaction.atomic():
         if not try_lock(backfill_id):
             return False
-        unwritten = (BackfillState.CREATING, BackfillState.PAUSED)
-        backfill = Backfill.objects.filter(pk=backfill_id, state__in=unwritten).first()
-        if backfill is None or not _unwritten(backfill):
+        expanding_states = (BackfillState.CREATING, BackfillState.PAUSED)
+        backfill = Backfill.objects.filter(pk=backfill_id, state__in=expanding_states).first()
+        if backfill is None or not _has_unwritten_rows(backfill):
             return False
-        parts = stored_parts(backfill)
-        left = CHUNK
-        for part in parts:
-            if left and part.row.expanded < part.row.total:
-                left -= _write_chunk(backfill, part, left)
-        more = _unwritten(backfill)
-        if not more:
-            let_go_all(parts)
-        check_references(CHUNK - left)
+        scopes = stored_parts(backfill)
+        room = CHUNK
+        for scope in scopes:
+            if room and scope.row.expanded < scope.row.total:
+                room -= _write_chunk(backfill, scope, room)
+        is_more_left = _has_unwritten_rows(backfill)
+        if not is_more_left:
+            let_go_all(scopes)
+        check_references(CHUNK - room)
         derive_states([backfill_id])
-        return more
+        return is_more_left
 
 
-def _unwritten(backfill: Backfill) -> bool:
+def _has_unwritten_rows(backfill: Backfill) -> bool:
     return backfill.assets.filter(expanded__lt=F("total")).exists()
 
 
-def _write_chunk(backfill: Backfill, part: StoredPart, most: int) -> int:
-    """Write the asset's next rows; how many."""
-    since, until = part.row.expanded, min(part.row.expanded + most, part.row.total)
-    chosen = part.whole[since:until]
-    existing = existing_before_its_turn(backfill.existing, part, chosen)
-    skipped = part.places.ranges(existing)
-    _copy(part, since, chosen, skipped)
-    number = sum(stop - first for first, stop in skipped)
-    BackfillAsset.objects.filter(pk=part.row.pk).update(
+def _write_chunk(backfill: Backfill, scope: StoredPart, most: int) -> int:
+    """Write the next rows of an asset, ``most`` rows at most; return the number of rows written."""
+    since, until = scope.row.expanded, min(scope.row.expanded + most, scope.row.total)
+    chosen = scope.whole[since:until]
+    existing_partitions = existing_before_its_turn(backfill.existing, scope, chosen)
+    skipped_ranges = scope.places.ranges(existing_partitions)
+    _copy(scope, since, chosen, skipped_ranges)
+    skipped_count = sum(stop - first for first, stop in skipped_ranges)
+    BackfillAsset.objects.filter(pk=scope.row.pk).update(
         expanded=until,
-        waiting=F("waiting") + (until - since - number),
-        skipped=F("skipped") + number,
+        waiting=F("waiting") + (until - since - skipped_count),
+        skipped=F("skipped") + skipped_count,
     )
     return until - since
 
 
 def _copy(
-    part: StoredPart,
+    scope: StoredPart,
     since: int,
     chosen: slicewise.PartitionSet,
-    skipped: Sequence[tuple[int, int]],
+    skipped_ranges: Sequence[tuple[int, int]],
 ) -> None:
-    ready = not part.upstream_parts
-    ends = {edge for first, stop in skipped for edge in (first, stop)}
+    ready = not scope.upstream_parts
+    skip_boundaries = {boundary for first, stop in skipped_ranges for boundary in (first, stop)}
     waits, exists = ("waiting", ""), (State.SKIPPED.value, SkipReason.EXISTS.value)
-    is_there = False
-    rows = partition_rows(part.definition, chosen)
+    is_existing = False
+    rows = partition_rows(scope.definition, chosen)
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.set_types(_TYPES)
         for position, (row, rank) in enumerate(
-            zip(rows, _ranks(part, chosen), strict=False), since
+            zip(rows, _ranks(scope, chosen), strict=False), since
         ):
-            if position in ends:
-                is_there = not is_there
+            if position in skip_boundaries:
+                is_existing = not is_existing
             copy.write_row(
-                (part.row.pk, position, *row, *(exists if is_there else waits), ready, rank)
+                (scope.row.pk, position, *row, *(exists if is_existing else waits), ready, rank)
             )
 
 
-def _ranks(part: StoredPart, chosen: slicewise.PartitionSet) -> Iterator[int]:
-    """Which term of the selection each of the partitions is in."""
-    if len(part.terms) < 2:
+def _ranks(scope: StoredPart, chosen: slicewise.PartitionSet) -> Iterator[int]:
+    """Return, for each chosen partition, the number of the selection term that contains the
+    partition.
+    """
+    if len(scope.terms) < 2:
         return repeat(0)
     by_key = {
         row.key: rank
-        for rank, term in enumerate(part.terms)
-        for row in partition_rows(part.definition, chosen & term)
+        for rank, selection_term in enumerate(scope.terms)
+        for row in partition_rows(scope.definition, chosen & selection_term)
     }
-    return (by_key[row.key] for row in partition_rows(part.definition, chosen))
+    return (by_key[row.key] for row in partition_rows(scope.definition, chosen))

@@ -1,4 +1,4 @@
-"""What the end of runs means for the backfills that asked for them."""
+"""Updates of backfills after the end of runs that materialize their partitions."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,8 +7,9 @@ from django.db import connection
 from backfills_app.services.counting import check_references, derive_states, shift_counts
 from backfills_app.services.messages import nudge_advance
 
-# One look by an index for each partition, where a join goes by statistics. These may be of a moment
-# before the first of many runs ended: it went through the list of runs for each of them.
+# A subquery looks into an index once for each partition, where a join depends on statistics. These
+# may be older than the end of the first of many runs: such a join read the list of runs for each
+# partition.
 _FOLLOW = """
 WITH active AS MATERIALIZED (
     SELECT wanted.id, wanted.run_id, (
@@ -32,7 +33,8 @@ FROM ended JOIN backfills_app_backfillasset AS piece ON piece.id = ended.backfil
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
-# Runs that wait for their next attempt could not start now: they stand in no index by group.
+# Runs that wait for their next attempt are not counted: such runs could not start now, and no index
+# by group has them.
 _SHORT = """
 SELECT EXISTS (
     SELECT 1 FROM backfills_app_backfill AS asked
@@ -46,7 +48,8 @@ SELECT EXISTS (
 """
 
 
-# Where assets follow, also of runs that others asked for and this backfill waits for.
+# Only for backfills with downstream assets that are unfinished; also for runs of other requests
+# that the backfill waits for.
 _NOTE = """
 INSERT INTO backfills_app_endedrun (backfill_id, run_id)
 SELECT DISTINCT piece.backfill_id, wanted.run_id
@@ -61,8 +64,8 @@ WHERE wanted.run_id = ANY(%(runs)s) AND EXISTS (
 
 
 def follow(run_ids: Sequence[int]) -> None:
-    """Bring the partitions, counts and states of their backfills up to date, in the run's
-    transaction.
+    """Update the partitions, counts and states of backfills, in the transaction that
+    ends the runs.
     """
     with connection.cursor() as cursor:
         cursor.execute(_FOLLOW, {"runs": list(run_ids)})
@@ -74,22 +77,22 @@ def follow(run_ids: Sequence[int]) -> None:
         return
     check_references(sum(number for *_, number in ended))
     changes: dict[int, dict[str, int]] = {}
-    for piece_id, _backfill_id, state, number in ended:
-        change = changes.setdefault(piece_id, {"active": 0})
+    for asset_row_id, _backfill_id, state, number in ended:
+        change = changes.setdefault(asset_row_id, {"active": 0})
         change["active"] -= number
         change[state] = number
-    for piece_id, change in sorted(changes.items()):
-        shift_counts(piece_id, change)
+    for asset_row_id, change in sorted(changes.items()):
+        shift_counts(asset_row_id, change)
     backfill_ids = {backfill_id for _, backfill_id, _, _ in ended}
     derive_states(backfill_ids)
-    if _runs_short(backfill_ids):
+    if _is_short_of_runs(backfill_ids):
         nudge_advance()
 
 
-def _runs_short(backfill_ids: Collection[int]) -> bool:
-    """Whether one of them has partitions waiting, and fewer runs ready than may be active.
+def _is_short_of_runs(backfill_ids: Collection[int]) -> bool:
+    """Return whether a backfill has waiting partitions, and fewer runs ready than may be active.
 
-    Otherwise the beat's next look is soon enough.
+    Otherwise the next beat is soon enough.
     """
     with connection.cursor() as cursor:
         cursor.execute(_SHORT, {"backfills": list(backfill_ids)})

@@ -1,4 +1,4 @@
-"""Which version of the code a backfill uses for each of its assets, from its request to its end."""
+"""The code version that a backfill uses for each of its assets, from the request to the end."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,38 +21,39 @@ def code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
     """Return the version that a number or the beginning of a digest names, of a bundle of these
     assets.
 
-    None for an empty text, which stands for the newest. InvalidRequest on ``code_version``.
+    None for an empty text, which stands for the newest version. Raises InvalidRequest on
+    ``code_version``.
     """
     if not text:
         return None
     bundles = {asset.bundle_id for asset in assets}
     versions = BundleVersion.objects.filter(bundle__in=bundles).defer("archive")
-    found = versions.filter(pk=int(text)).first() if _is_number(text) else None
-    if found is None and len(text) >= _SHORTEST_DIGEST:
-        alike = list(versions.filter(digest__startswith=text.lower())[:2])
-        if len(alike) > 1:
+    version = versions.filter(pk=int(text)).first() if _is_number(text) else None
+    if version is None and len(text) >= _SHORTEST_DIGEST:
+        similar_versions = list(versions.filter(digest__startswith=text.lower())[:2])
+        if len(similar_versions) > 1:
             raise InvalidRequest(
                 {
                     "code_version": f"Several versions of {names_of(assets)} begin with {text}: say"
                     " more."
                 }
             )
-        found = alike[0] if alike else None
-    if found is None:
+        version = similar_versions[0] if similar_versions else None
+    if version is None:
         raise InvalidRequest(
             {
                 "code_version": f"There is no version {text!r} of the files that declare"
                 f" {names_of(assets)}: give its number, or the first digits of its digest."
             }
         )
-    return found
+    return version
 
 
-def given_to(piece: BackfillAsset) -> dict[str, Any]:
-    """Return the params that a request set for one of a backfill's assets, if its frozen code
-    declares other values.
+def given_to(asset_row: BackfillAsset) -> dict[str, Any]:
+    """Return the params of one of a backfill's assets that the request set: the values that differ
+    from the values in the frozen code.
     """
-    return params_given(piece.producer_version.definition.get("params") or {}, piece.params)
+    return params_given(asset_row.producer_version.definition.get("params") or {}, asset_row.params)
 
 
 def _is_number(text: str) -> bool:
@@ -72,15 +73,15 @@ def frozen_version(asset: Asset, bundle_version: BundleVersion | None) -> Produc
         producer=asset.producer_id, bundle_version=bundle_version
     )
     # The same files may have been in force twice, with a row for each time.
-    found = versions.order_by("-id").first()
-    if found is None or asset.name not in found.outlets:
+    version = versions.order_by("-id").first()
+    if version is None or asset.name not in version.outlets:
         raise InvalidRequest(
             {
                 "code_version": f"Version {bundle_version.pk} ({bundle_version.digest[:12]})"
                 f" does not declare {asset.name}."
             }
         )
-    return found
+    return version
 
 
 def definition_of(asset: Asset, version: ProducerVersion) -> slicewise.PartitionDefinition | None:
@@ -92,38 +93,41 @@ def definition_of(asset: Asset, version: ProducerVersion) -> slicewise.Partition
 
 
 def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDefinition | None:
-    """Return the asset's partition definition of that spec; None without partitions."""
+    """Return the asset's partition definition with that spec; None without partitions."""
     row = asset.partition_definition
     if row is not None and row.spec == spec:
-        known: slicewise.PartitionDefinition = row.definition
-        return known
+        definition: slicewise.PartitionDefinition = row.definition
+        return definition
     return PartitionDefinition.rule_of(spec or None)
 
 
-def freeze_cuts(group: RunGroup, pieces: Iterable[BackfillAsset]) -> None:
-    """Store the partition definitions of the upstream assets: of those in the backfill the ones
-    that the backfill counts by, of the others the ones in force.
+def freeze_cuts(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
+    """Store the partition definitions of the upstream assets: for assets in the backfill the
+    definitions by which the backfill numbers partitions, for other assets the definitions in force.
     """
-    pieces = list(pieces)
-    cuts: dict[str, PartitionDefinition | None] = {}
-    for piece in pieces:
-        spec = piece.partition
+    asset_rows = list(asset_rows)
+    definitions: dict[str, PartitionDefinition | None] = {}
+    for asset_row in asset_rows:
+        spec = asset_row.partition
         if spec is None:
-            spec = piece.producer_version.partition_of(piece.asset.name)
+            spec = asset_row.producer_version.partition_of(asset_row.asset.name)
         row = PartitionDefinition.of(spec) if spec else None
-        cuts |= dict.fromkeys(piece.producer_version.outlets, row)
-    freeze_upstream(group, [piece.producer_version for piece in pieces], cuts)
+        definitions |= dict.fromkeys(asset_row.producer_version.outlets, row)
+    freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], definitions)
 
 
-def freeze_cuts_in_force(group: RunGroup, pieces: Iterable[BackfillAsset]) -> None:
-    """Store the partition definitions in force of all upstream assets, those in the backfill
-    included: what is made with the newest code needs what there is by now.
+def freeze_cuts_in_force(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
+    """Store the partition definitions in force of all upstream assets, assets in the backfill
+    included: partitions made with the newest code need the upstream partitions of these
+    definitions.
     """
-    freeze_upstream(group, [piece.producer_version for piece in pieces], {})
+    freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], {})
 
 
 def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
-    """Refuse a version whose partitions are not those of the asset: they have other windows."""
+    """Refuse a version that partitions the asset differently: such partitions have
+    other windows.
+    """
     if identity_of(definition_of(asset, version)) != asset.identity:
         raise InvalidRequest(
             {
@@ -136,7 +140,7 @@ def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
 def require_order(
     order: str, versions: Iterable[tuple[Asset, ProducerVersion]], *, field: str = "order"
 ) -> None:
-    """Refuse an order in which partitions would wait for what comes after them."""
+    """Refuse an order in which partitions would wait for later partitions."""
     names = [asset.name for asset, version in versions if waits_for_past(version)]
     if names and order != BackfillOrder.OLDEST:
         raise InvalidRequest(

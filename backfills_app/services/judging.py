@@ -1,4 +1,4 @@
-"""What becomes of partitions whose turn has come: made, or skipped for a reason."""
+"""The decision on a batch of partitions: which to materialize, and which to skip for a reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,25 +17,26 @@ from partitions_app.rules import UpstreamGap
 
 Partitions = slicewise.PartitionSet
 
-# It was to be made here and was not: a retry makes it.
+# The backfill was to materialize the partition and did not: a retry does.
 _FAILED = "(wanted.state IN ('failed', 'canceled') OR wanted.reason = 'upstream_failed')"
-# How an upstream partition of the same backfill has ended, where that is not well.
+# The outcome of an upstream partition in the same backfill that ended without success.
 _ENDED_BADLY = f"CASE WHEN {_FAILED} THEN 'failed' ELSE 'missing' END"
 _BAD = f"""
 ({_FAILED} OR wanted.reason IN (
     'upstream_missing', 'upstream_nonexistent', 'wait_timeout', 'no_such_partition'
 ))
 """
-# Made by this backfill, or by the run that it has left it to.
+# Materialized by this backfill, or by the run that the backfill left the partition to.
 _MADE = """
 (wanted.state = 'succeeded' OR wanted.reason = 'in_flight' AND EXISTS (
     SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id AND run.state = 'succeeded'
 ))
 """
-# What follows is stale then, or is as soon as a retry makes what failed: it shares its fate.
+# A downstream partition is stale then, or becomes stale as soon as a retry materializes the failed
+# partition: it is treated as the failed partition's follower, not as existing.
 _MADE_OR_FAILED = f"({_MADE} OR {_FAILED})"
-# Against being withdrawn: who does that locks the run first. Not waited for, since they wait for
-# slices that are locked here.
+# Keeps runs from being withdrawn: a withdrawal locks the run first. Locked runs are skipped and not
+# waited for, since their transactions wait for partitions that are locked here.
 _HOLDING = """
 SELECT slice.key, run.id
 FROM assets_app_assetpartition AS slice JOIN assets_app_run AS run ON run.id = slice.held_by_id
@@ -46,28 +47,30 @@ FOR KEY SHARE OF run SKIP LOCKED
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The partitions to make, and the others by the reason for which they are skipped."""
+    """The partitions to materialize, and the partitions to skip by reason."""
 
     to_make: Partitions
     skipped: Mapping[SkipReason, Partitions]
 
 
-def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
-    """Decide which partitions to make and which to skip, once all before them here have ended."""
+def judge(backfill: Backfill, scope: StoredPart, batch: Partitions) -> Verdict:
+    """Decide which partitions of a batch to materialize and which to skip, once all partitions
+    before the batch in this backfill have ended.
+    """
     policy = backfill.existing
-    now = standing(part, turn, own=backfill.group_id)
-    remade = _upstream_of(policy, part, now.materialized, _MADE_OR_FAILED)
-    existing = left_out(policy, part, now, remade).existing
-    gone = turn - existing - current_part(part.asset, turn)
-    held = now.held - gone
-    rest = turn - existing - gone - held
-    failed, missing, nonexistent = _lacking(part, rest)
+    status = standing(scope, batch, own=backfill.group_id)
+    remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
+    existing = left_out(policy, scope, status, remade).existing
+    removed = batch - existing - current_part(scope.asset, batch)
+    in_flight = status.held - removed
+    rest = batch - existing - removed - in_flight
+    failed, missing, nonexistent = _split_blocked(scope, rest)
     return Verdict(
         rest - failed - missing - nonexistent,
         {
             SkipReason.EXISTS: existing,
-            SkipReason.NO_SUCH_PARTITION: gone,
-            SkipReason.IN_FLIGHT: held,
+            SkipReason.NO_SUCH_PARTITION: removed,
+            SkipReason.IN_FLIGHT: in_flight,
             SkipReason.UPSTREAM_FAILED: failed,
             SkipReason.UPSTREAM_MISSING: missing,
             SkipReason.UPSTREAM_NONEXISTENT: nonexistent,
@@ -75,22 +78,24 @@ def judge(backfill: Backfill, part: StoredPart, turn: Partitions) -> Verdict:
     )
 
 
-def gaps_of(part: StoredPart, skipped: Partitions) -> tuple[UpstreamGap, ...]:
-    """Return what does not exist, or not any more, of what these partitions need."""
-    return gaps(part, skipped, _Upstream().available)
+def gaps_of(scope: StoredPart, skipped: Partitions) -> tuple[UpstreamGap, ...]:
+    """Return the upstream partitions that these partitions need and that do not exist, or do not
+    exist any more.
+    """
+    return gaps(scope, skipped, _Upstream().available)
 
 
-def existing_before_its_turn(policy: str, part: StoredPart, chosen: Partitions) -> Partitions:
+def existing_before_its_turn(policy: str, scope: StoredPart, chosen: Partitions) -> Partitions:
     """Return the materialized partitions that are certain to stay: no partition upstream of them
     waits in this backfill.
     """
-    now = standing(part, chosen)
-    waits = _upstream_of(policy, part, now.materialized, "wanted.state = 'waiting'")
-    return left_out(policy, part, now, waits).existing
+    status = standing(scope, chosen)
+    waits = _upstream_of(policy, scope, status.materialized, "wanted.state = 'waiting'")
+    return left_out(policy, scope, status, waits).existing
 
 
-def runs_holding(part: StoredPart, keys: list[str]) -> dict[str, int]:
-    """Return the runs that hold these partitions, or partitions made together with them, by key.
+def runs_holding(scope: StoredPart, keys: list[str]) -> dict[str, int]:
+    """Return the runs that hold these partitions, or partitions written together with them, by key.
 
     The runs are locked until the transaction ends. A run that another transaction is changing is
     left out.
@@ -98,66 +103,76 @@ def runs_holding(part: StoredPart, keys: list[str]) -> dict[str, int]:
     if not keys:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_HOLDING, [[asset.pk for asset in part.outlets], part.asset.identity, keys])
+        cursor.execute(
+            _HOLDING, [[asset.pk for asset in scope.outlets], scope.asset.identity, keys]
+        )
         return dict(cursor.fetchall())
 
 
 def _upstream_of(
-    policy: str, part: StoredPart, materialized: Partitions, condition: str
+    policy: str, scope: StoredPart, materialized: Partitions, condition: str
 ) -> list[tuple[Edge, Partitions]]:
-    """What decides of stale partitions: those upstream in this backfill of some condition."""
-    if not remakes_stale(policy, part):
+    """Return, by edge, the upstream partitions in this backfill that meet a condition, where these
+    decide on stale partitions.
+    """
+    if not remakes_stale(policy, scope):
         return []
     return [
         (edge, _upstream_rows(edge, materialized, condition))
-        for edge in part.edges
+        for edge in scope.edges
         if edge.part is not None
     ]
 
 
 def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
     upstream = edge.part
-    assert isinstance(upstream, StoredPart)  # noqa: S101  (the parts of one backfill are stored)
+    assert isinstance(upstream, StoredPart)  # noqa: S101  (upstream assets of one backfill are stored)
     needed = edge.of_part(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
-def _lacking(part: StoredPart, rest: Partitions) -> tuple[Partitions, Partitions, Partitions]:
-    """Those that could be made, had nothing upstream in this backfill failed; those for which
-    something is missing; and those that need what does not exist.
+def _split_blocked(
+    scope: StoredPart, rest: Partitions
+) -> tuple[Partitions, Partitions, Partitions]:
+    """Return (failed, missing, nonexistent): partitions blocked only by failures upstream in this
+    backfill, partitions with missing upstream data, and partitions that need nonexistent ones.
     """
-    if not part.edges or not rest:
-        return part.nothing, part.nothing, part.nothing
+    if not scope.edges or not rest:
+        return scope.nothing, scope.nothing, scope.nothing
     upstream = _Upstream()
-    lacks = lacking(part, rest, upstream.available)
+    blocked = lacking(scope, rest, upstream.available)
     if not upstream.has_failed:
-        return part.nothing, lacks.all - lacks.nonexistent, lacks.nonexistent
-    missing = lacking(part, rest, upstream.available_but_for_failures)
+        return scope.nothing, blocked.all - blocked.nonexistent, blocked.nonexistent
+    blocked_by_data = lacking(scope, rest, upstream.available_but_for_failures)
     return (
-        lacks.all - missing.all,
-        missing.all - missing.nonexistent,
-        missing.nonexistent,
+        blocked.all - blocked_by_data.all,
+        blocked_by_data.all - blocked_by_data.nonexistent,
+        blocked_by_data.nonexistent,
     )
 
 
 class _Upstream:
-    """What there is of what some partitions need, each looked up once."""
+    """The upstream partitions that are available, with one query for each edge."""
 
     def __init__(self) -> None:
         self.has_failed = False
         self._known: dict[Edge, tuple[Partitions, dict[str, Partitions]]] = {}
 
     def available(self, edge: Edge, needed: Partitions) -> Partitions:
-        """What is there, but for what this backfill was to make and did not."""
+        """Return the materialized upstream partitions, without partitions that this backfill was to
+        materialize and did not.
+        """
         data, bad = self._look(edge, needed)
         if "failed" in bad and edge.reads_whatever_there_is:
             return data - data
-        for some in bad.values():
-            data -= some
+        for partitions in bad.values():
+            data -= partitions
         return data
 
     def available_but_for_failures(self, edge: Edge, needed: Partitions) -> Partitions:
-        """The same, as if what has failed here had been made."""
+        """Return the available upstream partitions, as if the failures in this backfill had
+        succeeded.
+        """
         data, bad = self._look(edge, needed)
         if "missing" in bad:
             data -= bad["missing"]
@@ -168,7 +183,10 @@ class _Upstream:
             bad = {}
             if isinstance(edge.part, StoredPart):
                 rows = edge.part.rows(edge.of_part(needed), label=_ENDED_BADLY, condition=_BAD)
-                bad = {label: by_definition(edge.definition, some) for label, some in rows.items()}
+                bad = {
+                    label: by_definition(edge.definition, partitions)
+                    for label, partitions in rows.items()
+                }
             self.has_failed = self.has_failed or "failed" in bad
             self._known[edge] = there(edge, needed), bad
         return self._known[edge]

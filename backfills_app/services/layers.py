@@ -1,5 +1,5 @@
-"""The assets that follow the chosen ones, upstream before downstream, each with the partitions
-that its own mapping and its own definition say.
+"""The downstream assets of a request, upstream before downstream, each with the partitions that
+follow from its mapping and its definition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from backfills_app.services.requests import ALL, NONE, BackfillRequest
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What is made beside the chosen assets, and sentences on what is not."""
+    """The downstream assets that a backfill materializes, and sentences on the assets left out."""
 
     parts: Sequence[Part]
     refused: Sequence[str]
@@ -35,31 +35,32 @@ def follow(
     upstream: Sequence[Part],
     bundle_version: BundleVersion | None,
     hull: Hull,
-    at: datetime,
+    request_time: datetime,
 ) -> Following:
     """Return the assets downstream of the chosen ones that the request includes.
 
-    An asset that is not included still hands on which partitions follow. One that is made anyway,
-    as ``upstream`` of a chosen one, gets the partitions that follow as well. InvalidRequest on
-    ``downstream`` for a name that does not follow, or that nothing here makes.
+    An asset that is not included still passes on which partitions follow. An asset that is
+    materialized anyway, as ``upstream`` of a chosen one, gets the partitions that follow as well.
+    Raises InvalidRequest on ``downstream`` for a name that does not follow, or that no function
+    here writes.
     """
     if request.downstream == NONE:
         return Following((), ())
-    outlets = [outlet for part in chosen for outlet in part.outlets]
-    below = _below(outlets)
+    outlets = [outlet for scope in chosen for outlet in scope.outlets]
+    below = _downstream_assets(outlets)
     included = _included(request, chosen, outlets, below)
-    walk = _Walk(request, chosen, bundle_version, hull, at)
-    known = by_outlet(upstream)
+    walk = _Walk(request, chosen, bundle_version, hull, request_time)
+    upstream_scopes = by_outlet(upstream)
     refused: list[str] = []
-    kept: list[Part] = []
+    followers: list[Part] = []
     for asset in _assets_in_order(below, included):
         is_named = included is not None and asset.name in included
         is_kept = included is None or is_named
-        if asset.name in known:
-            walk.extend(known[asset.name], is_kept=is_kept)
+        if asset.name in upstream_scopes:
+            walk.extend(upstream_scopes[asset.name], is_kept=is_kept)
             continue
         try:
-            part = walk.go_to(asset)
+            scope = walk.go_to(asset)
         except InvalidRequest as error:
             if is_named:
                 raise InvalidRequest({"downstream": f"{asset.name}: {error}"}) from error
@@ -67,15 +68,17 @@ def follow(
                 refused.append(f"{asset.name} is skipped: {error}")
             continue
         if is_kept:
-            kept.append(part)
-            if not part.terms:
-                refused.append(_why_nothing(part))
-    refuse_too_many_assets(len(chosen) + len(upstream) + len(kept), "downstream")
-    return Following(kept, refused)
+            followers.append(scope)
+            if not scope.terms:
+                refused.append(_explain_empty(scope))
+    refuse_too_many_assets(len(chosen) + len(upstream) + len(followers), "downstream")
+    return Following(followers, refused)
 
 
 class _Walk:
-    """Goes down from the chosen assets, and keeps which partitions of each asset follow."""
+    """A walk downstream from the chosen assets that records which partitions of each
+    asset follow.
+    """
 
     def __init__(
         self,
@@ -83,74 +86,87 @@ class _Walk:
         chosen: Sequence[Part],
         bundle_version: BundleVersion | None,
         hull: Hull,
-        at: datetime,
+        request_time: datetime,
     ) -> None:
-        self._request, self._bundle_version, self._at = request, bundle_version, at
+        self._request, self._bundle_version, self._at = request, bundle_version, request_time
         self._hull = hull
-        # Of each asset the partitions that follow each term of the chosen ones.
-        self._number = max(len(part.terms) for part in chosen)
-        self._seen: dict[Part, Terms] = {part: list(part.terms) for part in chosen}
+        # By asset, the partitions that follow each selection term of the chosen assets.
+        self._number = max(len(scope.terms) for scope in chosen)
+        self._seen: dict[Part, Terms] = {scope: list(scope.terms) for scope in chosen}
 
     def go_to(self, asset: Asset) -> Part:
-        """Return the asset, of which all that is upstream here has been gone to."""
-        part = draft(self._request, asset, self._bundle_version, AssetRole.DOWNSTREAM)
-        found = self._follow(part)
-        part.terms, part.not_over = self._over(part, found)
-        return part
+        """Return an asset with the partitions that follow, after the walk has been to all assets
+        upstream.
+        """
+        scope = draft(self._request, asset, self._bundle_version, AssetRole.DOWNSTREAM)
+        following_terms = self._follow(scope)
+        scope.terms, scope.not_over = self._over(scope, following_terms)
+        return scope
 
-    def extend(self, part: Part, *, is_kept: bool) -> None:
-        """Go to an asset that is made anyway; what follows of it is made as well if it is kept."""
-        found = self._follow(part)
+    def extend(self, scope: Part, *, is_kept: bool) -> None:
+        """Add the partitions that follow to an asset that is materialized anyway, if ``is_kept``;
+        otherwise only record these partitions.
+        """
+        following_terms = self._follow(scope)
         if is_kept:
-            terms, not_over = self._over(part, found)
-            part.add_terms(terms)
+            ended_terms, not_over = self._over(scope, following_terms)
+            scope.add_terms(ended_terms)
             if self._number == 1:
-                # Nothing is listed: runs are cut from all of it, as admission does.
-                part.terms = (part.whole,)
-            part.not_over += not_over
+                # Without several listed terms, runs are made from all partitions together, as in
+                # admission.
+                scope.terms = (scope.whole,)
+            scope.not_over += not_over
 
-    def _over(self, part: Part, found: Terms) -> tuple[tuple[slicewise.PartitionSet, ...], int]:
-        over = [ended_by(term, self._at) for term in found]
-        terms = tuple(each for term in over if (each := current_part(part.asset, term)))
-        return terms, sum(map(len, found)) - sum(map(len, over))
+    def _over(
+        self, scope: Part, following_terms: Terms
+    ) -> tuple[tuple[slicewise.PartitionSet, ...], int]:
+        ended_terms = [ended_by(term, self._at) for term in following_terms]
+        current_terms = tuple(
+            current_term
+            for term in ended_terms
+            if (current_term := current_part(scope.asset, term))
+        )
+        return current_terms, sum(map(len, following_terms)) - sum(map(len, ended_terms))
 
-    def _follow(self, part: Part) -> Terms:
-        edges = [edge for edge in edges_of(part, list(self._seen), self._at) if edge.part]
-        # By one of them it is said to follow, for whoever reads the plan.
-        part.mapping = next((e.mapping.to_json() for e in edges if e.mapping), None)
-        seen = part.nothing
-        terms: Terms = []
+    def _follow(self, scope: Part) -> Terms:
+        edges = [edge for edge in edges_of(scope, list(self._seen), self._at) if edge.part]
+        # The plan shows one of the mappings as the one by which the asset follows.
+        scope.mapping = next((edge.mapping.to_json() for edge in edges if edge.mapping), None)
+        earlier_terms = scope.nothing
+        following_terms: Terms = []
         for number in range(self._number):
-            term = part.nothing
+            following_term = scope.nothing
             for edge in edges:
                 upstream = self._seen[edge.part][number : number + 1]  # type: ignore[index]
                 if upstream and upstream[0]:
-                    term |= edge.following(upstream[0], self._hull.start, self._hull.end)
-            terms.append(term - seen)
-            seen |= term
-        self._seen[part] = terms
-        return terms
+                    following_term |= edge.following(upstream[0], self._hull.start, self._hull.end)
+            following_terms.append(following_term - earlier_terms)
+            earlier_terms |= following_term
+        self._seen[scope] = following_terms
+        return following_terms
 
 
-def _below(outlets: Sequence[Asset]) -> dict[int, tuple[Asset, set[int]]]:
-    """All assets downstream of some, by id, each with the ids of those that it follows."""
-    found: dict[int, tuple[Asset, set[int]]] = {}
+def _downstream_assets(outlets: Sequence[Asset]) -> dict[int, tuple[Asset, set[int]]]:
+    """Return all assets downstream of some assets, by id, each with the ids of the assets upstream
+    of it.
+    """
+    downstream_assets: dict[int, tuple[Asset, set[int]]] = {}
     frontier = {asset.pk for asset in outlets}
-    own = set(frontier)
+    outlet_ids = set(frontier)
     while frontier:
         edges = AssetDependency.objects.filter(
             upstream__in=frontier, downstream__active=True
         ).select_related("downstream__partition_definition", "downstream__producer")
-        new: set[int] = set()
+        new_ids: set[int] = set()
         for edge in edges.order_by("downstream__name"):
-            if edge.downstream_id in own:
+            if edge.downstream_id in outlet_ids:
                 continue
-            if edge.downstream_id not in found:
-                found[edge.downstream_id] = (edge.downstream, set())
-                new.add(edge.downstream_id)
-            found[edge.downstream_id][1].add(edge.upstream_id)
-        frontier = new
-    return found
+            if edge.downstream_id not in downstream_assets:
+                downstream_assets[edge.downstream_id] = (edge.downstream, set())
+                new_ids.add(edge.downstream_id)
+            downstream_assets[edge.downstream_id][1].add(edge.upstream_id)
+        frontier = new_ids
+    return downstream_assets
 
 
 def _included(
@@ -159,19 +175,19 @@ def _included(
     outlets: Sequence[Asset],
     below: dict[int, tuple[Asset, set[int]]],
 ) -> set[str] | None:
-    """The names that the request includes; None for all."""
+    """Return the names of the downstream assets that the request includes; None for all."""
     if request.downstream == ALL:
         return None
     names = {asset.name for asset, _ in below.values()}
     wanted = set(request.downstream) - {outlet.name for outlet in outlets}
     unknown = sorted(wanted - names)
     if unknown:
-        known = ", ".join(sorted(names)) or "nothing does"
-        followed = names_of([part.asset for part in chosen])
+        follower_names = ", ".join(sorted(names)) or "nothing does"
+        followed = names_of([scope.asset for scope in chosen])
         raise InvalidRequest(
             {
                 "downstream": f"{', '.join(unknown)} does not follow {followed}."
-                f" What follows it: {known}."
+                f" What follows it: {follower_names}."
             }
         )
     return wanted
@@ -180,28 +196,33 @@ def _included(
 def _assets_in_order(
     below: dict[int, tuple[Asset, set[int]]], included: set[str] | None
 ) -> Iterator[Asset]:
-    """One asset for each function that makes some, after all that it follows.
+    """Yield one asset for each function, after all assets upstream of it.
 
     Of assets that read each other in a circle one comes first.
     """
     groups: dict[int, list[int]] = {}
-    for pk, (asset, _) in below.items():
-        groups.setdefault(asset.producer_id or -pk, []).append(pk)
-    group_of = {pk: group for group, members in groups.items() for pk in members}
-    waits = {
-        group: {group_of[up] for pk in members for up in below[pk][1] if up in group_of}
+    for asset_id, (asset, _) in below.items():
+        groups.setdefault(asset.producer_id or -asset_id, []).append(asset_id)
+    group_of = {asset_id: group for group, members in groups.items() for asset_id in members}
+    upstream_groups = {
+        group: {
+            group_of[upstream_id]
+            for asset_id in members
+            for upstream_id in below[asset_id][1]
+            if upstream_id in group_of
+        }
         for group, members in groups.items()
     }
-    for group in in_order(waits):
-        members = [below[pk][0] for pk in groups[group]]
+    for group in in_order(upstream_groups):
+        members = [below[asset_id][0] for asset_id in groups[group]]
         named = [asset for asset in members if included and asset.name in included]
         yield (named or members)[0]
 
 
-def _why_nothing(part: Part) -> str:
-    name = part.asset.name
-    if part.not_over:
+def _explain_empty(scope: Part) -> str:
+    name = scope.asset.name
+    if scope.not_over:
         return f"{name}: the downstream partitions have not ended yet."
-    if part.asset.finds_partitions:
+    if scope.asset.finds_partitions:
         return f"{name}: no partitions yet; runs discover them."
     return f"{name}: no downstream partitions in this range."

@@ -1,4 +1,4 @@
-"""Nudges to the worker of the queue `bulk` about backfills."""
+"""Messages that wake the bulk worker to advance backfills."""
 
 from django.db import transaction
 

@@ -1,4 +1,4 @@
-"""The assets that a request chooses: one by its name, several, those of a group or with a tag."""
+"""The choice of assets in a request: one asset by name, several by name, a group, or a tag."""
 
 from typing import NamedTuple
 
@@ -12,58 +12,66 @@ _MOST_NAMED = 10
 
 
 class Named(NamedTuple):
-    """The assets that a request chooses, and the field that says so."""
+    """The assets that a request chooses, and the name of the request field that chooses
+    the assets.
+    """
 
     field: str
     assets: tuple[Asset, ...]
 
 
 def named_assets(asset: object, assets: object, asset_group: object, asset_tag: object) -> Named:
-    """Return the declared assets that one of these chooses, names in the order in which they are
-    given, others by name.
+    """Return the declared assets that a request chooses by exactly one of these fields.
 
-    ``assets`` is a list of names, or a text with commas between them. InvalidRequest on the field
-    that is wrong.
+    Assets in ``assets`` keep the order of the request; assets of a group or with a tag are ordered
+    by name. ``assets`` is a list of names, or a text with commas between names. Raises
+    InvalidRequest on the field that is wrong.
     """
-    given = {
+    field_values = {
         "asset": asset, "assets": assets, "asset_group": asset_group, "asset_tag": asset_tag,
     }  # fmt: skip
-    chosen = [name for name, value in given.items() if value not in ("", None, [], ())]
-    if not chosen:
+    chosen_fields = [
+        name for name, value in field_values.items() if value not in ("", None, [], ())
+    ]
+    if not chosen_fields:
         raise InvalidRequest({"asset": "Name an asset."})
-    if len(chosen) > 1:
-        ways = ", ".join(given)
+    if len(chosen_fields) > 1:
+        field_names = ", ".join(field_values)
         raise InvalidRequest(
-            {chosen[1]: f"Choose assets by one of {ways}, not by {' and '.join(chosen)}."}
+            {
+                chosen_fields[
+                    1
+                ]: f"Choose assets by one of {field_names}, not by {' and '.join(chosen_fields)}."
+            }
         )
-    field = chosen[0]
-    found: tuple[Asset, ...]
+    field = chosen_fields[0]
+    chosen_assets: tuple[Asset, ...]
     match field:
         case "asset":
-            found = (_named(asset),)
+            chosen_assets = (_by_name(asset),)
         case "assets":
-            found = _several(assets)
+            chosen_assets = _by_names(assets)
         case "asset_group":
-            found = _grouped(asset_group)
+            chosen_assets = _by_group(asset_group)
         case _:
-            found = _tagged(asset_tag)
-    refuse_too_many_assets(len(found), field)
-    return Named(field, found)
+            chosen_assets = _by_tag(asset_tag)
+    refuse_too_many_assets(len(chosen_assets), field)
+    return Named(field, chosen_assets)
 
 
 def refuse_too_many_assets(number: int, field: str) -> None:
-    """Refuse more assets than one backfill may have."""
+    """Raise InvalidRequest for more assets than one backfill may have."""
     refuse_above("MAX_ASSETS_PER_BACKFILL", number, "assets", field)
 
 
-def _named(name: object) -> Asset:
-    found = Asset.objects.declared().filter(name=name).first() if _is_text(name) else None
-    if found is None:
+def _by_name(name: object) -> Asset:
+    asset = Asset.objects.declared().filter(name=name).first() if _is_text(name) else None
+    if asset is None:
         raise InvalidRequest({"asset": no_asset_sentence(name)})
-    return found
+    return asset
 
 
-def _several(names: object) -> tuple[Asset, ...]:
+def _by_names(names: object) -> tuple[Asset, ...]:
     if isinstance(names, str):
         names = names.split(",")
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
@@ -84,25 +92,25 @@ def _several(names: object) -> tuple[Asset, ...]:
     return tuple(rows[name] for name in wanted)
 
 
-def _grouped(group: object) -> tuple[Asset, ...]:
+def _by_group(group: object) -> tuple[Asset, ...]:
     rows = Asset.objects.declared().order_by("name")
-    found = tuple(rows.filter(group=group)) if _is_text(group) else ()
-    if not found:
+    assets = tuple(rows.filter(group=group)) if _is_text(group) else ()
+    if not assets:
         groups = rows.exclude(group="").order_by("group").values_list("group", flat=True)
         raise InvalidRequest(
             {"asset_group": f"No asset is in group {group!r}.{_there_are(list(groups.distinct()))}"}
         )
-    return found
+    return assets
 
 
-def _tagged(tag: object) -> tuple[Asset, ...]:
+def _by_tag(tag: object) -> tuple[Asset, ...]:
     rows = Asset.objects.declared().order_by("name")
-    found = tuple(rows.filter(tags__contains=[tag])) if _is_text(tag) else ()
-    if not found:
+    assets = tuple(rows.filter(tags__contains=[tag])) if _is_text(tag) else ()
+    if not assets:
         lists = rows.exclude(tags=[]).order_by().values_list("tags", flat=True)
-        tags = sorted({each for some in lists for each in some})
+        tags = sorted({declared_tag for tag_list in lists for declared_tag in tag_list})
         raise InvalidRequest({"asset_tag": f"No asset has the tag {tag!r}.{_there_are(tags)}"})
-    return found
+    return assets
 
 
 def _is_text(value: object) -> bool:

@@ -1,4 +1,6 @@
-"""Which partitions cannot be made, since something that they need is not there and will not be."""
+"""The partitions that cannot be materialized, because needed upstream partitions are missing and
+will not be materialized.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,52 +13,58 @@ from backfills_app.services.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
 from slicewise.schedules import is_time
 
-# Of what is needed of an upstream asset: what is there or will be.
+# Returns those of the needed upstream partitions that are materialized or will be.
 Available = Callable[[Edge, slicewise.PartitionSet], slicewise.PartitionSet]
 
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Partitions that lack something, and those of them that need what does not exist at all."""
+    """The partitions blocked by missing upstream partitions (``all``), and the partitions among
+    these that need nonexistent ones (``nonexistent``).
+    """
 
     all: slicewise.PartitionSet
     nonexistent: slicewise.PartitionSet
 
 
-def lacking(part: Part, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
+def lacking(scope: Part, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
     """Return the chosen partitions that lack an inlet, or whose schedule's condition is not met.
 
     All inlets are needed, except the inlets in the schedule: `a | b` is met by either, and `a |
     Cron("@daily")` by none.
     """
-    found = {edge.upstream.name: _lacking(edge, chosen, available) for edge in part.edges}
-    definition = part.version.definition
+    blocked_by_name = {
+        edge.upstream.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
+    }
+    definition = scope.version.definition
     schedule = definition.get("schedule")
     scheduling = set(scheduling_names(schedule))
-    none = Lacking(part.nothing, part.nothing)
-    wanted = [each for name, each in found.items() if name not in scheduling]
+    not_blocked = Lacking(scope.nothing, scope.nothing)
+    conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
     if scheduling:
-        wanted.append(_evaluated(schedule, found, none))
-    return _either(wanted, none)
+        conditions.append(_evaluate(schedule, blocked_by_name, not_blocked))
+    return _unite(conditions, not_blocked)
 
 
 def gaps(
-    part: Part, chosen: slicewise.PartitionSet, available: Available
+    scope: Part, chosen: slicewise.PartitionSet, available: Available
 ) -> tuple[UpstreamGap, ...]:
-    """Return the upstream partitions that the chosen ones need and that do not exist, or not any
-    more, by asset.
+    """Return, by asset, the upstream partitions that the chosen partitions need and that do not
+    exist, or do not exist any more.
     """
-    found = (
-        _gap(edge, chosen, available) for edge in part.edges if not edge.reads_whatever_there_is
+    upstream_gaps = (
+        _gap(edge, chosen, available) for edge in scope.edges if not edge.reads_whatever_there_is
     )
-    return tuple(gap for gap in found if gap.nonexistent or gap.excluded or gap.removed)
+    return tuple(gap for gap in upstream_gaps if gap.nonexistent or gap.excluded or gap.removed)
 
 
 def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> UpstreamGap:
     needed = edge.needed(chosen)
     removed = None
-    if edge.is_outdated and (gone := edge.removed(needed - available(edge, needed))):
-        removed = RemovedPartitions(len(gone), gone[0].text, gone[-1].text)
+    if edge.is_outdated and (removed_partitions := edge.removed(needed - available(edge, needed))):
+        removed = RemovedPartitions(
+            len(removed_partitions), removed_partitions[0].text, removed_partitions[-1].text
+        )
     return UpstreamGap(
         edge.upstream.name,
         needed.blocking,
@@ -68,43 +76,43 @@ def _gap(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Up
 
 def there(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
     """Return the needed upstream partitions that have data."""
-    found = spans(edge.definition, [edge.upstream], needed, condition="slice.version > 0")
-    return found.get("", slicewise.PartitionSet(edge.definition, ()))
+    by_label = spans(edge.definition, [edge.upstream], needed, condition="slice.version > 0")
+    return by_label.get("", slicewise.PartitionSet(edge.definition, ()))
 
 
-def _lacking(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
-    none = slicewise.PartitionSet(edge.downstream, ())
+def _blocked_by_edge(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
+    no_partitions = slicewise.PartitionSet(edge.downstream, ())
     if not chosen:
-        return Lacking(none, none)
+        return Lacking(no_partitions, no_partitions)
     needed = edge.needed(chosen)
     if edge.reads_whatever_there_is:
-        return Lacking(none if available(edge, needed) else chosen, none)
+        return Lacking(no_partitions if available(edge, needed) else chosen, no_partitions)
     if not needed and not needed.nonexistent:
-        # All of a time in which nothing ever happened.
-        return Lacking(chosen, none)
+        # All partitions of a time are needed, and that time has none.
+        return Lacking(chosen, no_partitions)
     missing = needed - available(edge, needed)
     nonexistent = edge.needing_nonexistent(chosen, needed.blocking)
     nonexistent |= edge.needing(edge.removed(missing), chosen)
     return Lacking(edge.needing(missing, chosen) | nonexistent, nonexistent)
 
 
-def _evaluated(
-    expression: Mapping[str, Any], found: Mapping[str, Lacking], none: Lacking
+def _evaluate(
+    expression: Mapping[str, Any], blocked_by_name: Mapping[str, Lacking], not_blocked: Lacking
 ) -> Lacking:
     if expression["kind"] == "asset":
-        return found.get(expression["name"], none)
+        return blocked_by_name.get(expression["name"], not_blocked)
     if is_time(expression):
-        return none  # a person asks now: no tick is waited for
-    parts = [_evaluated(each, found, none) for each in expression["of"]]
+        return not_blocked  # a person asks now: no tick is waited for
+    operands = [_evaluate(operand, blocked_by_name, not_blocked) for operand in expression["of"]]
     if expression["kind"] == "all":
-        return _either(parts, none)
-    both = parts[0]
-    for each in parts[1:]:
-        both = Lacking(both.all & each.all, both.nonexistent & each.nonexistent)
-    return both
+        return _unite(operands, not_blocked)
+    common = operands[0]
+    for operand in operands[1:]:
+        common = Lacking(common.all & operand.all, common.nonexistent & operand.nonexistent)
+    return common
 
 
-def _either(parts: list[Lacking], none: Lacking) -> Lacking:
-    for each in parts:
-        none = Lacking(none.all | each.all, none.nonexistent | each.nonexistent)
-    return none
+def _unite(operands: list[Lacking], union: Lacking) -> Lacking:
+    for operand in operands:
+        union = Lacking(union.all | operand.all, union.nonexistent | operand.nonexistent)
+    return union

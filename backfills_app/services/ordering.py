@@ -1,4 +1,4 @@
-"""The order of things that wait for each other."""
+"""The order of items that wait for each other."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -8,32 +8,37 @@ T = TypeVar("T", bound=Hashable)
 
 
 def in_order(waits: Mapping[T, Collection[T]]) -> list[T]:
-    """Return the keys, each after all that it waits for, otherwise as they are given.
+    """Return the keys, each after all keys that it waits for, otherwise in the order given.
 
-    Of those that wait for each other in a circle the first comes first. What is no key is not
-    waited for.
+    Of keys that wait for each other in a circle the first comes first. Items that are not keys are
+    not waited for.
     """
-    left = {
-        key: {other for other in others if other in waits} - {key} for key, others in waits.items()
+    waiting = {
+        key: {blocker for blocker in blockers if blocker in waits} - {key}
+        for key, blockers in waits.items()
     }
     ordered: list[T] = []
-    while left:
-        free = next((key for key, others in left.items() if not others), next(iter(left)))
-        del left[free]
-        for others in left.values():
-            others.discard(free)
-        ordered.append(free)
+    while waiting:
+        next_key = next(
+            (key for key, blockers in waiting.items() if not blockers), next(iter(waiting))
+        )
+        del waiting[next_key]
+        for blockers in waiting.values():
+            blockers.discard(next_key)
+        ordered.append(next_key)
     return ordered
 
 
 def circle_of(waits: Mapping[T, Collection[T]]) -> Sequence[T]:
-    """Return keys that wait for each other in a circle, the first at the end again; none where
-    nothing does.
+    """Return keys that wait for each other in a circle, the first again at the end; empty without a
+    circle.
     """
-    own = {key: [other for other in others if other != key] for key, others in waits.items()}
+    graph = {
+        key: [blocker for blocker in blockers if blocker != key] for key, blockers in waits.items()
+    }
     try:
-        TopologicalSorter(own).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
-        found: Sequence[T] = error.args[1]
-        return found
+        circle: Sequence[T] = error.args[1]
+        return circle
     return ()

@@ -1,4 +1,6 @@
-"""The assets of a backfill: which partitions of each, made by which code, and what each needs."""
+"""The assets of a backfill: the partitions of each asset, its frozen code, and its
+upstream needs.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +27,12 @@ Definition = slicewise.PartitionDefinition | None
 
 @dataclass(eq=False, kw_only=True)
 class Part:
-    """One asset of a backfill, and those of its partitions that it is about.
+    """One asset of a backfill, with the partitions that the backfill covers.
 
-    ``terms`` are these in the order in which they are listed. ``outlets`` are the assets that its
-    function makes: itself, and those made with it. ``layer`` is 1 where it needs no other asset of
-    the backfill, else one more than the highest of those that it needs.
+    ``terms`` are these partitions in the order in which the request lists the partitions.
+    ``outlets`` are the assets that the function writes: this asset, and assets written together
+    with this one. ``layer`` is 1 if the asset needs no other asset of the backfill, otherwise one
+    more than the highest layer of the assets that it needs.
     """
 
     asset: Asset
@@ -47,50 +50,51 @@ class Part:
 
     @cached_property
     def whole(self) -> slicewise.PartitionSet:
-        """All of its partitions."""
-        found = slicewise.PartitionSet(self.definition, ())
-        for term in self.terms:
-            found |= term
-        return found
+        """All partitions of the asset that the backfill covers."""
+        partitions = slicewise.PartitionSet(self.definition, ())
+        for selection_term in self.terms:
+            partitions |= selection_term
+        return partitions
 
     @cached_property
     def places(self) -> Places:
-        """Their numbers."""
+        """The positions of the partitions."""
         return Places(self.whole)
 
     @property
     def selection(self) -> str:
-        """Them as text, term by term."""
+        """The partitions as text of the selection grammar, term by term."""
         return "; ".join(term.text for term in self.terms)
 
     @property
     def nothing(self) -> slicewise.PartitionSet:
-        """None of its partitions."""
+        """The empty set of partitions of this asset."""
         return slicewise.PartitionSet(self.definition, ())
 
-    def add_terms(self, terms: Iterable[slicewise.PartitionSet]) -> None:
-        """Add partitions, in their order, after those that are there already."""
-        for term in terms:
-            if more := term - self.whole:
-                self.terms = (*self.terms, more)
+    def add_terms(self, selection_terms: Iterable[slicewise.PartitionSet]) -> None:
+        """Add partitions, term by term, after the partitions that the backfill already covers."""
+        for selection_term in selection_terms:
+            if new_partitions := selection_term - self.whole:
+                self.terms = (*self.terms, new_partitions)
                 del self.whole
                 self.__dict__.pop("places", None)
 
     @property
     def upstream_parts(self) -> "list[Part]":
-        """The assets of this backfill that it needs something of."""
+        """The assets of this backfill that this asset needs partitions of."""
         return [edge.part for edge in self.edges if edge.part is not None]
 
 
 @dataclass(eq=False, kw_only=True)
 class Edge:
-    """What the partitions of an asset need of an upstream one.
+    """The need of an asset for partitions of one upstream asset.
 
-    ``part`` is that of the upstream asset where this backfill makes it. ``definition`` says what
-    is needed, ``present`` is the upstream asset's own: it may have changed since the request, and
-    ``part`` counts by that of the request, although a retry may need what is in force by then.
-    ``since`` and ``until`` are the ends of the upstream asset's time where all of it is needed, or
-    the last of it.
+    ``part`` is the upstream asset as this backfill covers it, None if the backfill does not
+    materialize it. ``definition`` is the upstream definition by which the need is computed,
+    ``present`` is the upstream definition in force, which may have changed since the request.
+    ``part`` numbers partitions by the definition of the request, although a retry may need
+    partitions of the definition in force. ``since`` and ``until`` bound the upstream asset's time
+    where all of that time, or the last of that time, is needed.
     """
 
     upstream: Asset
@@ -104,7 +108,9 @@ class Edge:
 
     @property
     def reads_whatever_there_is(self) -> bool:
-        """A whole asset over a partitioned one: holes do not matter (need rule 5)."""
+        """Whether an unpartitioned asset reads a partitioned one, so that holes do not matter (need
+        rule 5).
+        """
         return self.downstream is None and self.definition is not None and self.mapping is None
 
     def needed(self, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
@@ -116,25 +122,27 @@ class Edge:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the upstream asset is defined otherwise by now."""
+        """Whether the upstream asset is defined differently by now."""
         return self.definition != self.present
 
     def removed(self, upstream: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        """Return the upstream partitions that the asset does not have any more."""
-        there = still_there(self.present, upstream)
-        nothing = slicewise.PartitionSet(self.definition, ())
-        return nothing if there is upstream else upstream - there
+        """Return the upstream partitions that the upstream asset no longer has."""
+        remaining = still_there(self.present, upstream)
+        no_partitions = slicewise.PartitionSet(self.definition, ())
+        return no_partitions if remaining is upstream else upstream - remaining
 
     def of_part(self, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        """Return the needed upstream partitions that this backfill has, as its part counts them."""
-        assert self.part is not None  # noqa: S101  (asked only where this backfill makes it)
+        """Return the needed upstream partitions that this backfill covers, by the definition of
+        ``part``.
+        """
+        assert self.part is not None  # noqa: S101  (called only where ``part`` is set)
         return by_definition(self.part.definition, needed) & self.part.whole
 
     def needing(
         self, upstream: slicewise.PartitionSet, chosen: slicewise.PartitionSet
     ) -> slicewise.PartitionSet:
-        """Return the chosen downstream partitions that need some of the upstream ones, which may
-        be as the part counts them.
+        """Return the chosen downstream partitions that need some of the upstream partitions, which
+        may be given by the definition of ``part``.
         """
         upstream = by_definition(self.definition, upstream)
         if not upstream or not chosen:
@@ -149,57 +157,64 @@ class Edge:
     ) -> slicewise.PartitionSet:
         """Return the downstream partitions that need some of the upstream partitions.
 
-        Where only the downstream asset has time, or all of its windows need the same, the result is
-        bounded by ``since`` and ``until``.
+        Where only the downstream asset has time, or all downstream windows need the same
+        partitions, the result is bounded by ``since`` and ``until``.
         """
         if goes_by_windows(self.mapping):
             return slicewise.downstream_partitions(
                 self.definition, self.downstream, upstream, self.mapping, since=since, until=until
             )
         # Such a mapping reads the bounds for both sides: the last upstream window may well begin
-        # before the first one downstream.
-        found = slicewise.downstream_partitions(
+        # before the first downstream window.
+        followers = slicewise.downstream_partitions(
             self.definition, self.downstream, upstream, self.mapping,
             since=min(self.since, since), until=self.until,
         )  # fmt: skip
-        return found & slicewise.downstream_partitions(
+        return followers & slicewise.downstream_partitions(
             None, self.downstream, [WHOLE], since=since, until=until
         )
 
     def needing_nonexistent(
         self, chosen: slicewise.PartitionSet, lacks: Any
     ) -> slicewise.PartitionSet:
-        """Return the chosen partitions that need upstream partitions which do not exist: ``lacks``,
-        which names no excluded windows.
+        """Return the chosen partitions that need the nonexistent upstream partitions ``lacks``,
+        which name no excluded windows.
         """
         if not lacks:
             return slicewise.PartitionSet(self.downstream, ())
         if not goes_by_windows(self.mapping):
-            # Such a mapping needs the same for all of them.
+            # With such a mapping all downstream partitions need the same upstream partitions.
             return chosen
-        found = slicewise.PartitionSet(self.downstream, ())
+        blocked = slicewise.PartitionSet(self.downstream, ())
         if lacks.segments:
-            found |= self._of_lost_segments(chosen) & self._of_windows_needed(chosen, lacks)
+            blocked |= self._of_lost_segments(chosen) & self._of_windows_needed(chosen, lacks)
         if lacks.spans:
-            found |= chosen & slicewise.PartitionSet(
+            blocked |= chosen & slicewise.PartitionSet(
                 self.downstream, self._of_lost_windows(chosen, lacks.spans)
             )
-        return found
+        return blocked
 
     def _of_lost_segments(self, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        mapped = matching_segments(self.downstream, self.definition, chosen.space)
-        used = frozenset().union(*(slab.segments for slab in chosen.slabs))
-        lost = frozenset(number for number in used if mapped(frozenset({number}))[1])
-        slabs = (Slab(slab.first, slab.stop, slab.segments & lost) for slab in chosen.slabs)
+        match = matching_segments(self.downstream, self.definition, chosen.space)
+        used_segments = frozenset().union(*(slab.segments for slab in chosen.slabs))
+        lost_segments = frozenset(
+            number for number in used_segments if match(frozenset({number}))[1]
+        )
+        slabs = (
+            Slab(slab.first, slab.stop, slab.segments & lost_segments) for slab in chosen.slabs
+        )
         return slicewise.PartitionSet(self.downstream, slabs)
 
     def _of_windows_needed(
         self, chosen: slicewise.PartitionSet, lacks: Any
     ) -> slicewise.PartitionSet:
-        """Return the chosen partitions that have an upstream window which is not excluded: of
-        excluded windows no segment is needed either.
+        """Return the chosen partitions that need at least one upstream window which is not
+        excluded: of excluded windows no segment is needed either.
         """
-        times = [each and each.time_dimension for each in (self.downstream, self.definition)]
+        times = [
+            definition and definition.time_dimension
+            for definition in (self.downstream, self.definition)
+        ]
         downstream, upstream = times
         if downstream is None or upstream is None or not upstream.space.time.has_exclusions:
             return chosen
@@ -207,122 +222,132 @@ class Edge:
             downstream, [slab._replace(segments=frozenset({0})) for slab in chosen.slabs]
         )
         needed = slicewise.upstream_partitions(downstream, upstream, windows, self.mapping)
-        found = slicewise.downstream_partitions(upstream, downstream, needed, self.mapping)
+        reading_windows = slicewise.downstream_partitions(
+            upstream, downstream, needed, self.mapping
+        )
         of_all_segments = chosen.space.segments.all
-        slabs = [slab._replace(segments=of_all_segments) for slab in found.slabs]
+        slabs = [slab._replace(segments=of_all_segments) for slab in reading_windows.slabs]
         if needed.blocking.spans:
             slabs += self._of_lost_windows(chosen, needed.blocking.spans)
         return slicewise.PartitionSet(self.downstream, slabs)
 
     def _of_lost_windows(
-        self, chosen: slicewise.PartitionSet, lost: Sequence[slicewise.Interval]
+        self, chosen: slicewise.PartitionSet, lost_windows: Sequence[slicewise.Interval]
     ) -> Iterator[Slab]:
-        assert self.definition is not None  # noqa: S101  (what lacks windows has a definition)
+        assert self.definition is not None  # noqa: S101  (windows belong to a definition)
         upstream, downstream = self.definition.space.time, chosen.space.time
-        rule = (
+        downstream_ranges = (
             self.mapping.downstream_windows
             if isinstance(self.mapping, WindowMapping)
             else overlapping
         )
         ticks = upstream.ticks
-        firsts = [ticks.rank(span.first_second) for span in lost]
-        stops = [ticks.rank(span.stop_second) for span in lost]
-        for first, stop in rule(upstream, (firsts, stops), downstream):
+        firsts = [ticks.rank(span.first_second) for span in lost_windows]
+        stops = [ticks.rank(span.stop_second) for span in lost_windows]
+        for first, stop in downstream_ranges(upstream, (firsts, stops), downstream):
             yield Slab(*downstream.clip(first, stop), chosen.space.segments.all)
 
 
-def join(parts: Sequence[Part], at: datetime) -> None:
-    """Set what each of the parts, upstream before downstream, needs of those before it and of other
-    assets, and its layer.
+def join(scopes: Sequence[Part], request_time: datetime) -> None:
+    """Set the edges and the layer of each asset. The assets come upstream before downstream; an
+    edge leads to an earlier asset of the backfill, or to an asset outside the backfill.
     """
-    for number, part in enumerate(parts):
-        part.edges = edges_of(part, parts[:number], at)
-        part.layer = 1 + max((upstream.layer for upstream in part.upstream_parts), default=0)
+    for number, scope in enumerate(scopes):
+        scope.edges = edges_of(scope, scopes[:number], request_time)
+        scope.layer = 1 + max((upstream.layer for upstream in scope.upstream_parts), default=0)
 
 
 def edges_of(
-    part: Part,
-    parts: Collection[Part],
-    at: datetime,
+    scope: Part,
+    scopes: Collection[Part],
+    request_time: datetime,
     cuts: Mapping[int, Cut] | None = None,
     *,
     beginning: datetime | None = None,
 ) -> tuple[Edge, ...]:
-    """Return what the asset's frozen code reads and is scheduled by; of the parts, what comes
-    before it.
+    """Return an edge for each asset that the frozen code of an asset reads or is scheduled by;
+    ``scopes`` are the assets of this backfill that may be upstream.
 
-    ``cuts`` are the frozen definitions of upstream assets: others go by those of their parts, or
-    by their present ones.
-    ``beginning`` is where the time of the parts begins while their partitions are not known. Left
-    out is what something else writes and of which nothing was ever recorded: nobody knows what is
-    there of it.
+    ``cuts`` are the frozen definitions of upstream assets. Other upstream assets are read by the
+    definition in ``scopes``, or by the definition in force. ``beginning`` is the start of the time
+    of ``scopes`` while the partitions are not known. An upstream asset is left out if another
+    program writes it and no materialization of the asset was ever recorded: which of its partitions
+    exist is unknown.
     """
     cuts = cuts or {}
-    definition = part.version.definition
-    names = upstream_names(part.version)
+    definition = scope.version.definition
+    names = upstream_names(scope.version)
     by_name = {
-        outlet.name: (outlet, each)
-        for each in parts if each is not part
-        for outlet in each.outlets
+        outlet.name: (outlet, other_scope)
+        for other_scope in scopes if other_scope is not scope
+        for outlet in other_scope.outlets
     }  # fmt: skip
-    own = {outlet.name for outlet in part.outlets}
+    outlet_names = {outlet.name for outlet in scope.outlets}
     outside = Asset.objects.select_related("partition_definition").filter(
-        name__in=[name for name in names if name not in by_name and name not in own]
+        name__in=[name for name in names if name not in by_name and name not in outlet_names]
     )
     upstream: dict[str, tuple[Asset, Part | None]] = {
         asset.name: (asset, None) for asset in outside
     }
     upstream |= {name: by_name[name] for name in names if name in by_name}
     mappings = definition.get("mappings") or {}
-    found = (
-        _edge(part, asset, source, cuts, mappings.get(name), at, beginning)
-        for name, (asset, source) in upstream.items()
+    edges = (
+        _edge(scope, asset, upstream_scope, cuts, mappings.get(name), request_time, beginning)
+        for name, (asset, upstream_scope) in upstream.items()
     )
-    return tuple(edge for edge in found if edge is not None)
+    return tuple(edge for edge in edges if edge is not None)
 
 
 def _edge(
-    part: Part,
+    scope: Part,
     asset: Asset,
-    source: Part | None,
+    upstream_scope: Part | None,
     cuts: Mapping[int, Cut],
     mapping: Mapping[str, Any] | None,
-    at: datetime,
+    request_time: datetime,
     beginning: datetime | None,
 ) -> Edge | None:
     upstream = as_frozen(asset, cuts)
     if (
-        source is None
+        upstream_scope is None
         and asset.producer_id is None
         and not AssetPartition.objects.made_of(upstream).exists()
     ):
         return None
-    if source is not None and asset.pk not in cuts:
-        definition = source.definition
+    if upstream_scope is not None and asset.pk not in cuts:
+        definition = upstream_scope.definition
     else:
         definition = upstream.definition
-    rule = mapping_of(mapping)
-    all_of_time = needs_all_of_time(part.definition, definition, rule)
+    explicit_mapping = mapping_of(mapping)
+    all_of_time = needs_all_of_time(scope.definition, definition, explicit_mapping)
     return Edge(
         upstream=upstream,
         definition=definition,
         present=asset.definition,
-        downstream=part.definition,
-        mapping=rule,
-        part=source,
-        since=_beginning(upstream, source, at, beginning) if all_of_time else at,
-        until=at,
+        downstream=scope.definition,
+        mapping=explicit_mapping,
+        part=upstream_scope,
+        since=_beginning(upstream, upstream_scope, request_time, beginning)
+        if all_of_time
+        else request_time,
+        until=request_time,
     )
 
 
 def _beginning(
-    upstream: Asset, source: Part | None, at: datetime, known: datetime | None
+    upstream: Asset, upstream_scope: Part | None, request_time: datetime, beginning: datetime | None
 ) -> datetime:
-    """Where the time of an upstream asset begins: with what was made of it first, or is here."""
+    """Return the start of an upstream asset's time: the start of the first partition on record, or
+    in the backfill.
+    """
     first = AssetPartition.objects.made_of(upstream).first_start()
-    if known is None and source is not None and (hull := source.whole.hull) is not None:
-        known = hull.start
-    return min(each for each in (first, known, at) if each is not None)
+    if (
+        beginning is None
+        and upstream_scope is not None
+        and (hull := upstream_scope.whole.hull) is not None
+    ):
+        beginning = hull.start
+    return min(start for start in (first, beginning, request_time) if start is not None)
 
 
 def whole_of(definition: Definition) -> slicewise.PartitionSet:

@@ -1,7 +1,7 @@
-"""The time that a request is about, on assets whose partitions differ.
+"""The period of a request, for assets whose partitions differ.
 
-Each asset that can read it reads it by its own keys. One that cannot (its windows are longer, it
-begins later, it has none) gets its partitions that overlap those of the others.
+Each asset that can read the period reads it by its own keys. An asset that cannot (its windows are
+longer, it begins later, it has none) gets the partitions that overlap the partitions of the others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ Terms = list[slicewise.PartitionSet]
 
 @dataclass(frozen=True, slots=True)
 class Hull:
-    """From the start of the first window to the end of the last one."""
+    """The time from the start of the first window to the end of the last one."""
 
     start: datetime
     end: datetime
@@ -29,8 +29,8 @@ class Hull:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The partitions that a request names, by the assets that can read it; those of several are in
-    one term each.
+    """The partitions that a request names, by the assets that can read the period; with several
+    assets each has one term.
     """
 
     readings: Mapping[Part, Chosen]
@@ -43,60 +43,72 @@ class Period:
 
     @property
     def hull(self) -> Hull:
-        """The whole of its time."""
-        found = hull_of(chosen.whole for chosen in self.readings.values())
-        assert found is not None  # noqa: S101  (only what has windows can be read)
-        return found
+        """The time from the first to the last partition of all assets."""
+        hull = hull_of(chosen.whole for chosen in self.readings.values())
+        assert hull is not None  # noqa: S101  (only assets with windows read it)
+        return hull
 
-    def of(self, part: Part) -> Chosen:
-        """Return the partitions of an asset: as it reads them, or those that overlap the others."""
-        known = self.readings.get(part)
-        if known is not None:
-            return known
-        terms = self.overlapping(part)
-        over = [ended_by(term, self.at) for term in terms]
-        whole = part.nothing
-        for term in over:
-            whole |= term
-        return Chosen(tuple(over), whole, sum(map(len, terms)) - sum(map(len, over)))
-
-    def overlapping(self, part: Part) -> Terms:
-        """Return the partitions of an asset that overlap those that were read, each once, also
-        those that are not over.
+    def of(self, scope: Part) -> Chosen:
+        """Return the partitions of an asset: as the asset reads the period, or by overlap with
+        other assets.
         """
-        terms: Terms = []
-        seen = part.nothing
+        reading = self.readings.get(scope)
+        if reading is not None:
+            return reading
+        overlapping_terms = self.overlapping(scope)
+        ended_terms = [ended_by(term, self.at) for term in overlapping_terms]
+        partitions = scope.nothing
+        for term in ended_terms:
+            partitions |= term
+        return Chosen(
+            tuple(ended_terms),
+            partitions,
+            sum(map(len, overlapping_terms)) - sum(map(len, ended_terms)),
+        )
+
+    def overlapping(self, scope: Part) -> Terms:
+        """Return the partitions of an asset that overlap the partitions read by other assets, each
+        partition once, and also partitions that have not ended.
+        """
+        overlapping_terms: Terms = []
+        earlier_partitions = scope.nothing
         for number in range(self.number):
-            term = part.nothing
+            term = scope.nothing
             for reader, chosen in self.readings.items():
                 if chosen.terms[number]:
                     term |= slicewise.upstream_partitions(
-                        reader.definition, part.definition, chosen.terms[number]
+                        reader.definition, scope.definition, chosen.terms[number]
                     )
-            terms.append(term - seen)
-            seen |= term
-        return terms
+            overlapping_terms.append(term - earlier_partitions)
+            earlier_partitions |= term
+        return overlapping_terms
 
 
 def hull_of(sets: Iterable[slicewise.PartitionSet]) -> Hull | None:
-    """Return the time of several sets; None where none has windows."""
-    hulls = [hull for each in sets if (hull := each.hull) is not None]
+    """Return the time of several sets, from the first to the last window; None where none has
+    windows.
+    """
+    hulls = [hull for partition_set in sets if (hull := partition_set.hull) is not None]
     if not hulls:
         return None
     return Hull(min(hull.start for hull in hulls), max(hull.end for hull in hulls))
 
 
 def read_period(
-    request: BackfillRequest, chosen: Sequence[Part], others: Sequence[Part], at: datetime
+    request: BackfillRequest,
+    chosen: Sequence[Part],
+    other_scopes: Sequence[Part],
+    request_time: datetime,
 ) -> Period:
-    """Read the period of a request by the chosen assets that have time; where none has, by others.
+    """Read the period of a request by the chosen assets that have time; where none has, by other
+    assets.
 
-    InvalidRequest on ``start``, ``end`` or ``selection`` where none can read it, and where no asset
-    has time.
+    Raises InvalidRequest on ``start``, ``end`` or ``selection`` if no asset can read the period,
+    and if no asset has time.
     """
     refuse_two_periods(request)
-    readers = [part for part in chosen if has_time(part.definition)]
-    readers = readers or [part for part in others if has_time(part.definition)]
+    readers = [scope for scope in chosen if has_time(scope.definition)]
+    readers = readers or [scope for scope in other_scopes if has_time(scope.definition)]
     if not readers:
         raise _no_past(request)
     if request.order == BackfillOrder.LISTED and (len(chosen) > 1 or len(readers) > 1):
@@ -104,32 +116,34 @@ def read_period(
             {"order": "Several assets are not made as the selection lists them: oldest or newest."}
         )
     if len(readers) == 1:
-        only = readers[0]
-        return Period({only: _read(request, only, at, is_alone=True)}, at)
+        reader = readers[0]
+        return Period({reader: _read(request, reader, request_time, is_alone=True)}, request_time)
     readings: dict[Part, Chosen] = {}
     first_refusal: InvalidRequest | None = None
-    for part in readers:
+    for scope in readers:
         try:
-            readings[part] = _read(request, part, at, is_alone=False)
+            readings[scope] = _read(request, scope, request_time, is_alone=False)
         except InvalidRequest as refused:
             first_refusal = first_refusal or refused
     if not readings:
         assert first_refusal is not None  # noqa: S101  (each was refused)
         raise first_refusal
-    return Period(readings, at)
+    return Period(readings, request_time)
 
 
-def _read(request: BackfillRequest, part: Part, at: datetime, *, is_alone: bool) -> Chosen:
-    assert part.definition is not None  # noqa: S101  (what has time has a definition)
-    return choose(request, part.definition, at, is_alone=is_alone)
+def _read(
+    request: BackfillRequest, scope: Part, request_time: datetime, *, is_alone: bool
+) -> Chosen:
+    assert scope.definition is not None  # noqa: S101  (an asset with time has a definition)
+    return choose(request, scope.definition, request_time, is_alone=is_alone)
 
 
 def _no_past(request: BackfillRequest) -> InvalidRequest:
     if len(request.assets) == 1:
-        said, them = f"{request.assets[0].name} has no partitions by time", "it"
+        reason, pronoun = f"{request.assets[0].name} has no partitions by time", "it"
     else:
-        said, them = "None of these assets has partitions by time", "them"
-    instead = f"materialize {them} instead, or ask for what is upstream as well"
+        reason, pronoun = "None of these assets has partitions by time", "them"
+    instead = f"materialize {pronoun} instead, or ask for what is upstream as well"
     return InvalidRequest(
-        {request.chosen_field: f"{said}, so there is no past to fill: {instead}."}
+        {request.chosen_field: f"{reason}, so there is no past to fill: {instead}."}
     )

@@ -1,6 +1,6 @@
-"""Where the partitions of a set stand in a larger one.
+"""Positions of partitions within a larger set.
 
-Rows are numbered so, and sets come back from ranges of such numbers by arithmetic.
+Rows are numbered by position, and sets are built from ranges of positions by arithmetic.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ Range = tuple[int, int]
 
 
 class _Stretch(NamedTuple):
-    """A slab of the whole, and the place of its first partition."""
+    """A slab of the larger set, and the position of the slab's first partition."""
 
     slab: Slab
     segments: Sequence[int]
@@ -22,17 +22,17 @@ class _Stretch(NamedTuple):
 
 
 class Places:
-    """The places of a set's partitions: by window, then segment, from 0 on."""
+    """The positions of a set's partitions: by window, then segment, from 0 on."""
 
-    def __init__(self, whole: slicewise.PartitionSet) -> None:
-        self.whole = whole
-        self._space = whole.space
+    def __init__(self, partitions: slicewise.PartitionSet) -> None:
+        self.whole = partitions
+        self._space = partitions.space
         self._stretches: list[_Stretch] = []
-        place = 0
-        for slab in whole.slabs:
-            self._stretches.append(_Stretch(slab, sorted(slab.segments), place))
-            place += self._space.count(slab.first, slab.stop) * len(slab.segments)
-        self.count = place
+        position = 0
+        for slab in partitions.slabs:
+            self._stretches.append(_Stretch(slab, sorted(slab.segments), position))
+            position += self._space.count(slab.first, slab.stop) * len(slab.segments)
+        self.count = position
 
     def holes(self) -> list[int]:
         """Return the positions before which windows are left out."""
@@ -42,14 +42,14 @@ class Places:
             if self._space.count(before.slab.stop, after.slab.first)
         ]
 
-    def ranges(self, part: slicewise.PartitionSet) -> list[Range]:
+    def ranges(self, subset: slicewise.PartitionSet) -> list[Range]:
         """Return the positions of the partitions in a subset, as the fewest ranges."""
-        return list(merged(self._pieces(part)))
+        return list(merged(self._pieces(subset)))
 
-    def unbroken(self, part: slicewise.PartitionSet) -> Iterator[Range]:
+    def unbroken(self, subset: slicewise.PartitionSet) -> Iterator[Range]:
         """Return the positions of the partitions in a subset, as ranges without holes."""
         holes = self.holes()
-        for first, stop in self.ranges(part):
+        for first, stop in self.ranges(subset):
             for hole in holes[bisect_right(holes, first) :]:
                 if hole >= stop:
                     break
@@ -62,27 +62,29 @@ class Places:
         slabs = [slab for first, stop in ranges for slab in self.whole[first:stop].slabs]
         return slicewise.PartitionSet(self.whole.definition, slabs)
 
-    def _pieces(self, part: slicewise.PartitionSet) -> Iterator[Range]:
-        at = 0
-        for slab in part.slabs:
-            while at < len(self._stretches) and self._stretches[at].slab.stop <= slab.first:
-                at += 1
-            for stretch in self._stretches[at:]:
+    def _pieces(self, subset: slicewise.PartitionSet) -> Iterator[Range]:
+        index = 0
+        for slab in subset.slabs:
+            while index < len(self._stretches) and self._stretches[index].slab.stop <= slab.first:
+                index += 1
+            for stretch in self._stretches[index:]:
                 if stretch.slab.first >= slab.stop:
                     break
                 yield from self._shared(stretch, slab)
 
     def _shared(self, stretch: _Stretch, slab: Slab) -> Iterator[Range]:
-        own, width = stretch.slab, len(stretch.segments)
+        slab_of_set, width = stretch.slab, len(stretch.segments)
         rows = [
-            self._space.count(own.first, edge)
-            for edge in (max(own.first, slab.first), min(own.stop, slab.stop))
+            self._space.count(slab_of_set.first, edge)
+            for edge in (max(slab_of_set.first, slab.first), min(slab_of_set.stop, slab.stop))
         ]
-        if own.segments <= slab.segments:
+        if slab_of_set.segments <= slab.segments:
             yield stretch.place + rows[0] * width, stretch.place + rows[1] * width
             return
-        columns = [at for at, each in enumerate(stretch.segments) if each in slab.segments]
-        within = list(merged((at, at + 1) for at in columns))
+        columns = [
+            column for column, segment in enumerate(stretch.segments) if segment in slab.segments
+        ]
+        within = list(merged((column, column + 1) for column in columns))
         for row in range(*rows):
             start = stretch.place + row * width
             yield from ((start + first, start + stop) for first, stop in within)
@@ -90,18 +92,18 @@ class Places:
 
 def merged(ranges: Iterable[Range]) -> Iterator[Range]:
     """Join ranges that touch; the ranges are in ascending order."""
-    held: Range | None = None
+    pending: Range | None = None
     for first, stop in ranges:
-        if held is not None and first <= held[1]:
-            held = held[0], max(stop, held[1])
+        if pending is not None and first <= pending[1]:
+            pending = pending[0], max(stop, pending[1])
             continue
-        if held is not None:
-            yield held
-        held = first, stop
-    if held is not None:
-        yield held
+        if pending is not None:
+            yield pending
+        pending = first, stop
+    if pending is not None:
+        yield pending
 
 
-def ranges_of(places: Iterable[int]) -> list[Range]:
+def ranges_of(positions: Iterable[int]) -> list[Range]:
     """Return single positions, in any order, as ranges."""
-    return list(merged((place, place + 1) for place in sorted(places)))
+    return list(merged((position, position + 1) for position in sorted(positions)))

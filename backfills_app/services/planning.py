@@ -1,4 +1,6 @@
-"""What a request comes to at this moment: the same for the preview and for the creation."""
+"""The plan of a request at this moment: the preview shows the plan that the creation
+would follow.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +25,17 @@ from partitions_app.rules import UpstreamGap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAsset:
-    """What a backfill would do with one asset. The numbers are of partitions, but for ``runs``.
+    """The plan of a backfill for one asset. The numbers count partitions, except ``runs``.
 
-    ``total`` is made up of ``existing`` (left out by the policy), ``in_flight`` (another run makes
-    them), ``missing_upstream`` (what they need is not there and is not made here) and ``to_make``.
-    ``materialized`` and ``failed`` are how those stand that no run holds; ``stale`` and
-    ``older_code`` are those of the materialized ones that are made again for that reason.
-    ``nonexistent_upstream`` are those of ``missing_upstream`` that need partitions which do not
-    exist at all. ``not_over`` are beside the total. ``in_flight_by`` says which backfills (number
-    and name) or other runs hold them. ``layer`` is 1 where it needs no other asset of the backfill,
-    else one more than the highest of those that it needs.
+    ``total`` is the sum of ``existing`` (left out by the policy), ``in_flight`` (held by other
+    runs), ``missing_upstream`` (needed upstream partitions are missing and not in this backfill)
+    and ``to_make``. ``materialized`` and ``failed`` count partitions of that status which no run
+    holds; ``stale`` and ``older_code`` count materialized partitions that are materialized again
+    for that reason. ``nonexistent_upstream`` counts the partitions of ``missing_upstream`` that
+    need nonexistent upstream partitions. ``not_over`` counts partitions outside the total, whose
+    windows have not ended. ``in_flight_by`` names the backfills (number and name) or other runs
+    that hold partitions. ``layer`` is 1 if the asset needs no other asset of the backfill,
+    otherwise one more than the highest layer of the assets that it needs.
     """
 
     asset: Asset
@@ -54,25 +57,25 @@ class PlannedAsset:
     not_over: int = 0
     missing_upstream: int = 0
     nonexistent_upstream: int = 0
-    # What does not exist of what they need, and what is excluded of it, by upstream asset.
+    # Needed upstream partitions that do not exist, and excluded ones, by upstream asset.
     gaps: tuple[UpstreamGap, ...] = ()
     existing: int = 0
     mapping: dict[str, Any] | None = None
     estimate: Estimate | None = None
-    # Names of the assets that its function makes together with it.
+    # Names of the assets that the function writes together with this one.
     made_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillPlan:
-    """What the request comes to at this moment.
+    """The plan of a request at this moment.
 
-    ``total``, ``to_make``, ``runs`` and ``estimate`` are of all its ``assets``, upstream before
-    downstream; the rest is of the first chosen asset, ``asked``. ``first_key`` and ``last_key`` are
-    windows, which people are shown as ``first_label`` and ``last_label``, cut in ``zone``;
-    ``selection`` is text of the selection grammar; ``start_date`` and ``end_date`` are the
-    half-open hull. ``refused`` are sentences on what it will not do, which keep nobody from asking
-    for the rest.
+    ``total``, ``to_make``, ``runs`` and ``estimate`` cover all ``assets``, which come upstream
+    before downstream; other numbers are of the first chosen asset, ``asked``. ``first_key`` and
+    ``last_key`` are windows, which pages show as ``first_label`` and ``last_label``, in the time
+    zone ``zone``; ``selection`` is text of the selection grammar; ``start_date`` and ``end_date``
+    are the half-open hull. ``refused`` are sentences on assets and partitions that the backfill
+    leaves out; the rest can be requested all the same.
     """
 
     assets: tuple[PlannedAsset, ...]
@@ -85,39 +88,39 @@ class BackfillPlan:
     start_date: datetime
     end_date: datetime
     code_version: BundleVersion | None
-    # What it was worked out at: what is not over then, is not made.
+    # The time of the plan: partitions that have not ended by then are left out.
     at: datetime
     estimate: Estimate | None = None
     refused: tuple[str, ...] = ()
 
     @property
     def layers(self) -> list[list[PlannedAsset]]:
-        """The assets by layer: each after those of the layers before it, partition by partition."""
-        found: list[list[PlannedAsset]] = []
-        for planned in sorted(self.assets, key=lambda each: each.layer):
-            if not found or found[-1][0].layer != planned.layer:
-                found.append([])
-            found[-1].append(planned)
-        return found
+        """The assets by layer: each after the layers before it, partition by partition."""
+        layers: list[list[PlannedAsset]] = []
+        for planned in sorted(self.assets, key=lambda asset_plan: asset_plan.layer):
+            if not layers or layers[-1][0].layer != planned.layer:
+                layers.append([])
+            layers[-1].append(planned)
+        return layers
 
     @property
     def total(self) -> int:
-        """Partitions of all assets."""
-        return sum(each.total for each in self.assets)
+        """The number of partitions of all assets."""
+        return sum(planned.total for planned in self.assets)
 
     @property
     def to_make(self) -> int:
-        """Those of all assets that it would make."""
-        return sum(each.to_make for each in self.assets)
+        """The number of partitions of all assets that the backfill would materialize."""
+        return sum(planned.to_make for planned in self.assets)
 
     @property
     def runs(self) -> int:
-        """Runs of all assets."""
-        return sum(each.runs for each in self.assets)
+        """The number of runs of all assets."""
+        return sum(planned.runs for planned in self.assets)
 
     @property
     def selection(self) -> str:
-        """Of the first chosen asset, as the others of these."""
+        """The selection of the first chosen asset; the properties below are of this asset too."""
         return self.asked.selection
 
     @property
@@ -146,45 +149,50 @@ class BackfillPlan:
 
 
 def check_backfill(request: BackfillRequest, *, user: User) -> BackfillPlan:
-    """Check the request as creation would, and say what it comes to. Writes nothing.
+    """Check the request as creation would, and return the plan. Writes nothing.
 
-    Raises PermissionDenied, and InvalidRequest with all fields that are wrong at once.
+    Raises PermissionDenied, and InvalidRequest with all wrong fields at once.
     """
-    found = checked(request, user=user)
-    assets = _planned_assets(request, found)
-    windows = found.timed.whole
+    checked_request = checked(request, user=user)
+    assets = _planned_assets(request, checked_request)
+    windows = checked_request.timed.whole
     first, last = windows[0].time, windows[-1].time
-    time = found.timed.definition.time_dimension if found.timed.definition else None
+    time = (
+        checked_request.timed.definition.time_dimension
+        if checked_request.timed.definition
+        else None
+    )
     assert time is not None  # noqa: S101  (it has time)
     return BackfillPlan(
         assets=assets,
-        asked=next(each for each in assets if each.asset == found.asked.asset),
+        asked=next(planned for planned in assets if planned.asset == checked_request.asked.asset),
         zone=time.timezone,
         first_key=str(first),
         last_key=str(last),
         first_label=label_of_key(first),
         last_label=label_of_key(last),
-        start_date=found.start_date,
-        end_date=found.end_date,
-        code_version=found.code_version,
-        at=found.at,
-        estimate=summed(each.estimate for each in assets),
-        refused=tuple(found.refused),
+        start_date=checked_request.start_date,
+        end_date=checked_request.end_date,
+        code_version=checked_request.code_version,
+        at=checked_request.at,
+        estimate=summed(planned.estimate for planned in assets),
+        refused=tuple(checked_request.refused),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What becomes of an asset's partitions, as far as can be seen.
+    """The expected outcome of an asset's partitions.
 
-    ``made`` are those of this backfill and those that other runs are making.
+    ``made`` are partitions that this backfill or other runs materialize; ``missing`` are partitions
+    with missing upstream data.
     """
 
     made: slicewise.PartitionSet
     missing: slicewise.PartitionSet
 
 
-def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAsset, ...]:
+def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple[PlannedAsset, ...]:
     outcomes: dict[Part, _Outcome] = {}
     at_once = runs_at_once(request.max_active_runs)
 
@@ -196,75 +204,79 @@ def _planned_assets(request: BackfillRequest, found: Checked) -> tuple[PlannedAs
         return (needed - rest) | ((there(edge, rest) if rest else rest) - outcome.missing)
 
     planned = []
-    for part in found.parts:
-        now = standing(part, part.whole)
+    for scope in checked_request.parts:
+        status = standing(scope, scope.whole)
         upstream = [
-            (edge, outcomes[edge.part].made) for edge in part.edges if edge.part is not None
+            (edge, outcomes[edge.part].made) for edge in scope.edges if edge.part is not None
         ]
-        left = left_out(request.existing, part, now, upstream)
-        rest = part.whole - left.existing - now.held
-        lacks = lacking(part, rest, available)
-        to_make = rest - lacks.all
-        outcomes[part] = _Outcome(made=to_make | now.held, missing=lacks.all)
-        runs = runs_of(part, to_make, allow_holes=request.allow_holes)
+        omitted = left_out(request.existing, scope, status, upstream)
+        rest = scope.whole - omitted.existing - status.held
+        blocked = lacking(scope, rest, available)
+        to_make = rest - blocked.all
+        outcomes[scope] = _Outcome(made=to_make | status.held, missing=blocked.all)
+        runs = runs_of(scope, to_make, allow_holes=request.allow_holes)
         planned.append(
             PlannedAsset(
-                asset=part.asset,
-                version=part.version,
-                role=part.role,
-                layer=part.layer,
-                selection=part.selection,
-                total=len(part.whole),
-                materialized=len(now.materialized),
-                failed=len(now.failed),
-                stale=len(left.stale),
-                older_code=len(left.older_code),
-                in_flight=len(now.held),
-                in_flight_by=_holders(part, now.held),
-                not_over=part.not_over,
-                missing_upstream=len(lacks.all),
-                nonexistent_upstream=len(lacks.nonexistent),
-                gaps=gaps(part, part.whole, available),
-                existing=len(left.existing),
+                asset=scope.asset,
+                version=scope.version,
+                role=scope.role,
+                layer=scope.layer,
+                selection=scope.selection,
+                total=len(scope.whole),
+                materialized=len(status.materialized),
+                failed=len(status.failed),
+                stale=len(omitted.stale),
+                older_code=len(omitted.older_code),
+                in_flight=len(status.held),
+                in_flight_by=_holders(scope, status.held),
+                not_over=scope.not_over,
+                missing_upstream=len(blocked.all),
+                nonexistent_upstream=len(blocked.nonexistent),
+                gaps=gaps(scope, scope.whole, available),
+                existing=len(omitted.existing),
                 to_make=len(to_make),
                 runs=runs,
-                strategy=part.strategy,
-                params=part.params,
-                mapping=part.mapping,
-                estimate=estimated(part.asset, len(to_make), runs, at_once),
-                made_with=tuple(each.name for each in part.outlets if each != part.asset),
+                strategy=scope.strategy,
+                params=scope.params,
+                mapping=scope.mapping,
+                estimate=estimated(scope.asset, len(to_make), runs, at_once),
+                made_with=tuple(outlet.name for outlet in scope.outlets if outlet != scope.asset),
             )
         )
     return tuple(planned)
 
 
-def runs_of(part: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
-    """Count the runs that make these partitions, as admission splits them."""
-    size = partitions_per_run(part.strategy)
+def runs_of(scope: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
+    """Count the runs that materialize these partitions, split as admission splits partitions."""
+    size = partitions_per_run(scope.strategy)
     if size is None:
         return int(bool(to_make))
     if size == 1:
         return len(to_make)
     lengths: Sequence[int]
     if allow_holes:
-        lengths = [len(to_make & term) for term in part.terms]
+        lengths = [len(to_make & term) for term in scope.terms]
     else:
         lengths = [
             stop - first
-            for term in part.terms
-            for first, stop in part.places.unbroken(to_make & term)
+            for term in scope.terms
+            for first, stop in scope.places.unbroken(to_make & term)
         ]
     return sum(-(-length // size) for length in lengths)
 
 
-def _holders(part: Part, held: slicewise.PartitionSet) -> tuple[tuple[int | None, str, int], ...]:
-    """Which backfills hold how many of them; None for other runs."""
-    if not held:
+def _holders(
+    scope: Part, held_partitions: slicewise.PartitionSet
+) -> tuple[tuple[int | None, str, int], ...]:
+    """Return the number of held partitions by backfill (number and name); None as number for other
+    runs.
+    """
+    if not held_partitions:
         return ()
     by_backfill = spans(
-        part.definition,
-        part.outlets,
-        held,
+        scope.definition,
+        scope.outlets,
+        held_partitions,
         label="coalesce(asked.id::text, '')",
         joins="JOIN assets_app_run AS holder ON holder.id = slice.held_by_id"
         " LEFT JOIN backfills_app_backfill AS asked ON asked.group_id = holder.group_id",
@@ -275,6 +287,6 @@ def _holders(part: Part, held: slicewise.PartitionSet) -> tuple[tuple[int | None
         )
     )
     return tuple(
-        (int(pk), names[int(pk)], len(some)) if pk else (None, "other runs", len(some))
-        for pk, some in sorted(by_backfill.items())
+        (int(pk), names[int(pk)], len(partitions)) if pk else (None, "other runs", len(partitions))
+        for pk, partitions in sorted(by_backfill.items())
     )

@@ -1,4 +1,4 @@
-"""Carries out retries of backfills: puts partitions that were not made back to waiting."""
+"""Retries of backfills as the bulk worker carries them out: partitions go back to waiting."""
 
 from collections.abc import Sequence
 
@@ -17,15 +17,15 @@ from backfills_app.services.freezing import (
 from backfills_app.services.waiting import look_again
 from backfills_app.services.withdrawing import take_back_waiting
 
-# Skipped for want of something upstream, or of the partition before, which may be there by now, or
-# is made by this retry.
+# Skipped because an upstream partition, or the partition before, was missing: this partition may be
+# materialized by now, or this retry materializes it.
 RETRIED_REASONS = (
     SkipReason.UPSTREAM_FAILED,
     SkipReason.UPSTREAM_MISSING,
     SkipReason.UPSTREAM_NONEXISTENT,
     SkipReason.WAIT_TIMEOUT,
 )
-_AGAIN = """
+_RETURN_TO_WAITING = """
 WITH back AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
     WHERE backfill_asset_id = ANY(%s)
@@ -41,54 +41,58 @@ SELECT backfill_asset_id, state, count(*) FROM back GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 
-def retry_pending(backfill: Backfill, asked: Sequence[PendingControl]) -> None:
-    """Put partitions that were not made back to waiting, under the backfill's lock."""
+def retry_pending(backfill: Backfill, requests: Sequence[PendingControl]) -> None:
+    """Set partitions that were not materialized back to waiting, under the backfill's lock."""
     take_back_waiting(backfill)
-    pieces = list(backfill.assets.select_related("asset", "producer_version").order_by("pk"))
-    again = _wait_again(pieces, is_canceled_too=any(row.is_canceled_too for row in asked))
-    if any(row.is_newest_code for row in asked):
-        renewed = [piece for piece in pieces if piece.pk in again]
+    asset_rows = list(backfill.assets.select_related("asset", "producer_version").order_by("pk"))
+    waiting_counts = _wait_again(
+        asset_rows, is_canceled_too=any(row.is_canceled_too for row in requests)
+    )
+    if any(row.is_newest_code for row in requests):
+        renewed = [asset_row for asset_row in asset_rows if asset_row.pk in waiting_counts]
         renew_code(renewed, backfill.order)
         freeze_cuts_in_force(backfill.group, renewed)
     look_again(backfill)
-    PendingControl.objects.filter(pk__in=[row.pk for row in asked]).delete()
+    PendingControl.objects.filter(pk__in=[row.pk for row in requests]).delete()
 
 
-def _wait_again(pieces: Sequence[BackfillAsset], *, is_canceled_too: bool) -> dict[int, int]:
-    """Put the partitions back to waiting; return their number for each asset that has some."""
+def _wait_again(asset_rows: Sequence[BackfillAsset], *, is_canceled_too: bool) -> dict[int, int]:
+    """Set the partitions back to waiting; return the number for each asset with such partitions."""
     with connection.cursor() as cursor:
         cursor.execute(
-            _AGAIN, [[piece.pk for piece in pieces], is_canceled_too, list(RETRIED_REASONS)]
+            _RETURN_TO_WAITING,
+            [[asset_row.pk for asset_row in asset_rows], is_canceled_too, list(RETRIED_REASONS)],
         )
         rows = cursor.fetchall()
     changes: dict[int, dict[str, int]] = {}
-    for piece_id, state, number in rows:
-        change = changes.setdefault(piece_id, {"waiting": 0})
+    for asset_row_id, state, number in rows:
+        change = changes.setdefault(asset_row_id, {"waiting": 0})
         change["waiting"] += number
         change[state] = -number
-    for piece_id, change in changes.items():
-        shift_counts(piece_id, change)
-    return {piece_id: change["waiting"] for piece_id, change in changes.items()}
+    for asset_row_id, change in changes.items():
+        shift_counts(asset_row_id, change)
+    return {asset_row_id: change["waiting"] for asset_row_id, change in changes.items()}
 
 
-def newest_version(piece: BackfillAsset, order: str) -> ProducerVersion:
+def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
     """Return the code in force now for an asset of a backfill.
 
-    Raises InvalidRequest where it cuts the asset otherwise, forbids the order or refuses params.
+    Raises InvalidRequest where that code partitions the asset differently, forbids the order or
+    refuses params.
     """
-    newest = require_producer(piece.asset)
-    if newest.pk != piece.producer_version_id:
-        require_same_cut(piece.asset, newest)
-        require_order(order, [(piece.asset, newest)], field="code")
-        checked_params(newest, given_to(piece))
+    newest = require_producer(asset_row.asset)
+    if newest.pk != asset_row.producer_version_id:
+        require_same_cut(asset_row.asset, newest)
+        require_order(order, [(asset_row.asset, newest)], field="code")
+        checked_params(newest, given_to(asset_row))
     return newest
 
 
-def renew_code(pieces: Sequence[BackfillAsset], order: str) -> None:
+def renew_code(asset_rows: Sequence[BackfillAsset], order: str) -> None:
     """Freeze the code in force now for these assets."""
-    for piece in pieces:
-        newest = newest_version(piece, order)
-        if newest.pk != piece.producer_version_id:
-            piece.params = checked_params(newest, given_to(piece))
-            piece.producer_version = newest
-            piece.save(update_fields=["params", "producer_version"])
+    for asset_row in asset_rows:
+        newest = newest_version(asset_row, order)
+        if newest.pk != asset_row.producer_version_id:
+            asset_row.params = checked_params(newest, given_to(asset_row))
+            asset_row.producer_version = newest
+            asset_row.save(update_fields=["params", "producer_version"])

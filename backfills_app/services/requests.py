@@ -1,4 +1,4 @@
-"""What a person asks for, read from what a form, a JSON body or a command line holds."""
+"""The request for a backfill, read from a form, a JSON body or a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,25 +14,26 @@ from backfills_app.services.naming import named_assets
 from slicewise.moments import read_time
 from slicewise.zones import to_datetime, zone
 
-# Which assets follow: none, all that depend on it, or these names.
+# The downstream assets to include: none, all, or the assets with these names.
 Downstream = str | tuple[str, ...]
 NONE, ALL = "none", "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillRequest:
-    """Which partitions of one asset, or of several, to make, and how.
+    """The assets and partitions that a backfill is to materialize, and how.
 
-    ``assets`` are those that were chosen: by name, or as those of an ``asset_group`` or with an
-    ``asset_tag``. ``upstream`` adds all that they are made from, ``downstream`` what follows them.
-    Either ``start`` and ``end``, the first and the last partition (both included), or a
-    ``selection`` in the selection grammar. ``strategy`` None stands for each asset's own.
-    ``code_version`` is the number or the beginning of the digest of a version of the asset's
-    bundle, empty for the newest; ``start_at`` the time from which runs may start, None for at once.
+    ``assets`` are the chosen assets: by name, or all assets of an ``asset_group`` or with an
+    ``asset_tag``. ``upstream`` adds all assets upstream of the chosen ones, ``downstream`` adds
+    assets that follow. The partitions are named either by ``start`` and ``end``, the first and the
+    last partition (both included), or by a ``selection`` in the selection grammar. ``strategy``
+    None stands for the strategy of each asset. ``code_version`` is the number or the beginning of
+    the digest of a version of the asset's bundle, empty for the newest version; ``start_at`` is the
+    time from which runs may start, None for at once.
     """
 
     assets: tuple[Asset, ...]
-    # The field that says which assets: "asset", "assets", "asset_group" or "asset_tag".
+    # The field that chose the assets: "asset", "assets", "asset_group" or "asset_tag".
     chosen_field: str = "asset"
     asset_group: str = ""
     asset_tag: str = ""
@@ -53,12 +54,12 @@ class BackfillRequest:
 
     @property
     def is_named(self) -> bool:
-        """Whether each of the assets was named by itself."""
+        """Whether each asset was chosen by its own name."""
         return self.chosen_field in ("asset", "assets")
 
     @property
     def period_field(self) -> str:
-        """The field that says which partitions."""
+        """The name of the field that names the partitions."""
         return "selection" if self.selection else "end"
 
 
@@ -86,12 +87,12 @@ def request_from_text(
     """Read a request from text, numbers and lists; raise InvalidRequest on unreadable values.
 
     Assets are chosen by one of ``asset``, ``assets`` (a list of names, or a text with commas
-    between them), ``asset_group`` and ``asset_tag``. ``downstream`` is "none", "all", names with
+    between names), ``asset_group`` and ``asset_tag``. ``downstream`` is "none", "all", names with
     commas between them, or a list of names; ``start_at`` without a time zone is read in the zone of
-    the first asset that has one.
+    the first asset that has a zone.
     """
     errors: dict[str, list[str]] = {}
-    found = gather(errors, lambda: named_assets(asset, assets, asset_group, asset_tag))
+    named_choice = gather(errors, lambda: named_assets(asset, assets, asset_group, asset_tag))
     texts = {
         "start": start, "end": end, "selection": selection, "description": description,
         "order": order, "existing": existing,
@@ -101,19 +102,21 @@ def request_from_text(
         for name, value in texts.items()
         if not isinstance(value, str)
     }
-    most = gather(errors, lambda: _whole_number("max_active_runs", max_active_runs))
-    given = gather(errors, lambda: _params(params))
-    cut = gather(errors, lambda: _strategy(strategy))
-    holes = gather(errors, lambda: _yes_or_no("allow_holes", allow_holes))
+    active_runs = gather(errors, lambda: _whole_number("max_active_runs", max_active_runs))
+    given_params = gather(errors, lambda: _params(params))
+    run_strategy = gather(errors, lambda: _strategy(strategy))
+    allows_holes = gather(errors, lambda: _yes_or_no("allow_holes", allow_holes))
     is_upstream = gather(errors, lambda: _yes_or_no("upstream", upstream))
-    following = gather(errors, lambda: _downstream(downstream))
+    downstream_choice = gather(errors, lambda: _downstream(downstream))
     version = gather(errors, lambda: _version(code_version))
-    begin = gather(errors, lambda: _moment(start_at, found.assets if found else ()))
-    if errors or found is None or most is None or version is None:
+    begin_time = gather(
+        errors, lambda: _start_time(start_at, named_choice.assets if named_choice else ())
+    )
+    if errors or named_choice is None or active_runs is None or version is None:
         raise InvalidRequest(errors)
     return BackfillRequest(
-        assets=found.assets,
-        chosen_field=found.field,
+        assets=named_choice.assets,
+        chosen_field=named_choice.field,
         asset_group=str(asset_group),
         asset_tag=str(asset_tag),
         upstream=bool(is_upstream),
@@ -121,15 +124,15 @@ def request_from_text(
         end=str(end).strip(),
         selection=str(selection).strip(),
         description=str(description),
-        params=given or {},
-        max_active_runs=most,
+        params=given_params or {},
+        max_active_runs=active_runs,
         order=str(order),
-        strategy=cut,
-        allow_holes=bool(holes),
+        strategy=run_strategy,
+        allow_holes=bool(allows_holes),
         existing=str(existing),
-        downstream=following or NONE,
+        downstream=downstream_choice or NONE,
         code_version=version,
-        start_at=begin,
+        start_at=begin_time,
     )
 
 
@@ -148,7 +151,7 @@ def _strategy(strategy: object) -> Strategy | None:
 
 
 def _downstream(value: object) -> Downstream:
-    """Names in the order in which they are given, each once."""
+    """Return NONE, ALL, or the names in the order of the request, each once."""
     if isinstance(value, str):
         text = value.strip()
         if text in ("", NONE, ALL):
@@ -157,11 +160,11 @@ def _downstream(value: object) -> Downstream:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise InvalidRequest({"downstream": f"{value!r} is none of none, all, or names of assets."})
     names = tuple(dict.fromkeys(name.strip() for name in value if name.strip()))
-    # A form of one field with several values says all or none among them.
-    words = {NONE, ALL} & set(names)
-    if words and len(names) > 1:
-        raise InvalidRequest({"downstream": f"Either {words.pop()} or names, not both."})
-    return names[0] if words else names or NONE
+    # A form field with several values may have "all" or "none" among the values.
+    keywords = {NONE, ALL} & set(names)
+    if keywords and len(names) > 1:
+        raise InvalidRequest({"downstream": f"Either {keywords.pop()} or names, not both."})
+    return names[0] if keywords else names or NONE
 
 
 def _version(value: object) -> str:
@@ -170,20 +173,24 @@ def _version(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _moment(value: object, assets: Sequence[Asset]) -> datetime | None:
+def _start_time(value: object, assets: Sequence[Asset]) -> datetime | None:
     if value is None or value == "":
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value
     if not isinstance(value, str):
         raise InvalidRequest({"start_at": f"{value!r} is no time: write 2026-01-31T06:00Z."})
-    rules = [asset.definition.time_dimension for asset in assets if asset.definition]
-    rule = next((rule for rule in rules if rule is not None), None)
+    time_dimensions = [asset.definition.time_dimension for asset in assets if asset.definition]
+    time_dimension = next(
+        (time_dimension for time_dimension in time_dimensions if time_dimension is not None), None
+    )
     try:
-        read = read_time(value.strip(), zone(rule.timezone if rule else "UTC"))
+        parsed = read_time(
+            value.strip(), zone(time_dimension.timezone if time_dimension else "UTC")
+        )
     except ValueError as error:
         raise InvalidRequest({"start_at": f"{value!r}: {error}"}) from error
-    return to_datetime(read.start)
+    return to_datetime(parsed.start)
 
 
 def _yes_or_no(name: str, value: object) -> bool:

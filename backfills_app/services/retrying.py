@@ -1,6 +1,7 @@
-"""What has failed once more: all of a backfill, or a single run of it.
+"""Retries of failed partitions: of a whole backfill, or of single runs of a backfill.
 
-In the same backfill, which is unfinished again. The runs that failed stay as its history.
+The partitions are retried in the same backfill, which becomes unfinished again. The failed runs
+stay as the history of the backfill.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ from backfills_app.services.stored import stored_parts
 State = BackfillPartition.State
 Verb = PendingControl.Verb
 
-_FOLLOW = """
+_REOPEN = """
 WITH made AS MATERIALIZED (
     SELECT id, backfill_asset_id, state FROM backfills_app_backfillpartition
     WHERE run_id = ANY(%s) AND state <> 'active' AND reason <> 'in_flight' ORDER BY id FOR UPDATE
@@ -44,13 +45,13 @@ FROM made JOIN backfills_app_backfillasset AS piece ON piece.id = made.backfill_
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
-# Held still: a retry of the whole backfill would take them meanwhile.
-_LOCK = """
+# Locks the partitions: a retry of the whole backfill could take the partitions at the same time.
+_LOCK_PARTITIONS = """
 SELECT count(*) FROM (
     SELECT id FROM backfills_app_backfillpartition WHERE run_id = ANY(%s) ORDER BY id FOR UPDATE
 ) AS held
 """
-_STANDING = """
+_RUN_STATUS = """
 SELECT run.id, asked.name, asked.state, asked.deleted, EXISTS (
     SELECT FROM assets_app_runpartition AS made
     JOIN assets_app_assetpartition AS slice ON slice.id = made.slice_id
@@ -67,87 +68,100 @@ WHERE run.id = ANY(%s)
 def retry_failed(
     backfill: Backfill, *, code: str = Code.SAME, canceled: bool = False, user: User
 ) -> Backfill:
-    """Put partitions that failed, or were skipped for want of something upstream, back to waiting;
-    with ``canceled`` canceled partitions as well.
+    """Set partitions that failed, or were skipped for one of RETRIED_REASONS, back to waiting; with
+    ``canceled`` canceled partitions as well.
 
-    ``code`` "newest" takes the version in force now for every asset of which something is made
-    again. Raises ConflictingRequest if there is nothing to retry or it is being canceled, and
-    InvalidRequest on ``code`` or where the newest code does not take the params.
+    ``code`` "newest" takes the version in force now for every asset with retried partitions. Raises
+    ConflictingRequest if there is nothing to retry, or if the backfill is being canceled or cannot
+    go on, and InvalidRequest on ``code`` or where the newest code does not take the params.
     """
-    wanted = checked_code(code)
-    with asked_of(backfill, Action.BACKFILL, user) as present:
-        _require_retryable(present)
-        numbers = retryable_counts(present)
-        if not numbers.failed and not (canceled and numbers.canceled):
-            raise ConflictingRequest({"": _nothing_to_retry(present, numbers)})
+    retry_code = checked_code(code)
+    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+        _require_retryable(locked_backfill)
+        counts = retryable_counts(locked_backfill)
+        if not counts.failed and not (canceled and counts.canceled):
+            raise ConflictingRequest({"": _nothing_to_retry(locked_backfill, counts)})
         detail: dict[str, Any] = {
-            "partitions": numbers.failed + (numbers.canceled if canceled else 0),
-            "code": wanted.value,
+            "partitions": counts.failed + (counts.canceled if canceled else 0),
+            "code": retry_code.value,
         }
-        if wanted is Code.NEWEST:
-            detail["versions"] = _newest(present, is_canceled_too=canceled)
-        _require_readable(present)
-        leave(present, Verb.RETRY, is_newest_code=wanted is Code.NEWEST, is_canceled_too=canceled)
-        Backfill.objects.filter(pk=present.pk).update(error="")  # of a retry before this one
-        reopen([present.pk])
-        derive_states([present.pk])
-        audit.record(user, "retry failed", "backfill", present.name, detail)
+        if retry_code is Code.NEWEST:
+            detail["versions"] = _newest_digests(locked_backfill, is_canceled_too=canceled)
+        _require_readable(locked_backfill)
+        leave(
+            locked_backfill,
+            Verb.RETRY,
+            is_newest_code=retry_code is Code.NEWEST,
+            is_canceled_too=canceled,
+        )
+        # The error may be left from an earlier retry.
+        Backfill.objects.filter(pk=locked_backfill.pk).update(error="")
+        reopen([locked_backfill.pk])
+        derive_states([locked_backfill.pk])
+        audit.record(user, "retry failed", "backfill", locked_backfill.name, detail)
     carry_out_now(backfill.pk)
     backfill.refresh_from_db()
     return backfill
 
 
 class Retryable(NamedTuple):
-    """How many partitions of a backfill a retry takes, and how many were canceled."""
+    """The number of partitions that a retry takes (``failed``), and the number of canceled
+    partitions.
+    """
 
     failed: int
     canceled: int
 
 
 def retryable_counts(backfill: Backfill) -> Retryable:
-    """Count what a retry makes again: by the counts of its assets, and the reasons of what was
-    skipped.
+    """Count the partitions that a retry takes, from the counts of the assets and the reasons of
+    skipped partitions.
     """
-    numbers = _retryable_by_asset(backfill.assets.all()).values()
-    return Retryable(sum(each.failed for each in numbers), sum(each.canceled for each in numbers))
+    asset_counts = _retryable_by_asset(backfill.assets.all()).values()
+    return Retryable(
+        sum(counts.failed for counts in asset_counts),
+        sum(counts.canceled for counts in asset_counts),
+    )
 
 
-def _retryable_by_asset(pieces: Iterable[BackfillAsset]) -> dict[BackfillAsset, Retryable]:
-    listed = list(pieces)
+def _retryable_by_asset(asset_rows: Iterable[BackfillAsset]) -> dict[BackfillAsset, Retryable]:
+    asset_list = list(asset_rows)
     skipped = BackfillPartition.objects.filter(
-        backfill_asset__in=[piece.pk for piece in listed if piece.skipped],
+        backfill_asset__in=[asset_row.pk for asset_row in asset_list if asset_row.skipped],
         state=State.SKIPPED,
         reason__in=RETRIED_REASONS,
     )
-    counted = skipped.order_by().values_list("backfill_asset").annotate(number=Count("pk"))
-    numbers = dict(counted)
+    skipped_counts = skipped.order_by().values_list("backfill_asset").annotate(number=Count("pk"))
+    skipped_by_asset = dict(skipped_counts)
     return {
-        piece: Retryable(piece.failed + numbers.get(piece.pk, 0), piece.canceled)
-        for piece in listed
+        asset_row: Retryable(
+            asset_row.failed + skipped_by_asset.get(asset_row.pk, 0), asset_row.canceled
+        )
+        for asset_row in asset_list
     }
 
 
-def _nothing_to_retry(backfill: Backfill, numbers: Retryable) -> str:
+def _nothing_to_retry(backfill: Backfill, counts: Retryable) -> str:
     message = f"{standing(backfill)} Nothing of it is to be retried."
-    if numbers.canceled:
-        return f"{message} To make its {numbers.canceled:,} canceled partitions, ask for these too."
+    if counts.canceled:
+        return f"{message} To make its {counts.canceled:,} canceled partitions, ask for these too."
     return message
 
 
-def _newest(backfill: Backfill, *, is_canceled_too: bool) -> dict[str, str]:
-    """Return digests of the newest code, by name of the asset, of all of which something is made
-    again; refuse code that does not fit.
+def _newest_digests(backfill: Backfill, *, is_canceled_too: bool) -> dict[str, str]:
+    """Return the digests of the newest code, by the names of the assets with partitions to retry;
+    refuse code that does not fit.
     """
-    pieces = backfill.assets.select_related("asset", "producer_version")
-    again = [
-        piece
-        for piece, numbers in _retryable_by_asset(pieces).items()
-        if numbers.failed or (is_canceled_too and numbers.canceled)
+    asset_rows = backfill.assets.select_related("asset", "producer_version")
+    retried_assets = [
+        asset_row
+        for asset_row, counts in _retryable_by_asset(asset_rows).items()
+        if counts.failed or (is_canceled_too and counts.canceled)
     ]
     return {
-        piece.asset.name: newest.digest[:12]
-        for piece in again
-        if (newest := newest_version(piece, backfill.order)).pk != piece.producer_version_id
+        asset_row.asset.name: newest.digest[:12]
+        for asset_row in retried_assets
+        if (newest := newest_version(asset_row, backfill.order)).pk != asset_row.producer_version_id
     }
 
 
@@ -155,7 +169,8 @@ def _require_readable(backfill: Backfill) -> None:
     try:
         stored_parts(backfill)
     except ValueError as error:
-        # What its frozen code asks for is not to be had of what upstream is by now.
+        # The frozen code asks for upstream partitions that the upstream assets do not have any
+        # more.
         raise ConflictingRequest(
             {"": f"{backfill.name} cannot go on as it was asked for: clone it. {error}"}
         ) from error
@@ -173,13 +188,15 @@ def _require_retryable(backfill: Backfill) -> None:
 
 
 def object_to_retry(run_ids: Sequence[int]) -> dict[int, str]:
-    """Return, by run, why runs of backfills cannot be retried one by one."""
+    """Return, by run, a sentence on why a run of a backfill cannot be retried by itself. The
+    partitions of the runs stay locked until the transaction ends.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [list(run_ids)])
-        cursor.execute(_STANDING, [list(run_ids)])
-        found = cursor.fetchall()
-    said = {run_id: _objection(run_id, *standing) for run_id, *standing in found}
-    return {run_id: sentence for run_id, sentence in said.items() if sentence}
+        cursor.execute(_LOCK_PARTITIONS, [list(run_ids)])
+        cursor.execute(_RUN_STATUS, [list(run_ids)])
+        rows = cursor.fetchall()
+    objections = {run_id: _objection(run_id, *status) for run_id, *status in rows}
+    return {run_id: sentence for run_id, sentence in objections.items() if sentence}
 
 
 def _objection(run_id: int, name: str, state: str, is_deleted: bool, is_replaced: bool) -> str:
@@ -201,29 +218,32 @@ def _objection(run_id: int, name: str, state: str, is_deleted: bool, is_replaced
 
 
 def follow_retried(run_ids: Sequence[int]) -> None:
-    """Bring the backfills of these runs up to date: what they had settled is open again."""
+    """Update the backfills of retried runs: partitions that had ended with these runs are active
+    again.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_FOLLOW, [list(run_ids)])
-        opened = cursor.fetchall()
-    if not opened:
+        cursor.execute(_REOPEN, [list(run_ids)])
+        reopened_rows = cursor.fetchall()
+    if not reopened_rows:
         return
     changes: dict[int, dict[str, int]] = {}
-    for piece_id, _backfill_id, state, number in opened:
-        change = changes.setdefault(piece_id, {"active": 0})
+    for asset_row_id, _backfill_id, state, number in reopened_rows:
+        change = changes.setdefault(asset_row_id, {"active": 0})
         change["active"] += number
         change[state] = -number
-    for piece_id, change in sorted(changes.items()):
-        shift_counts(piece_id, change)
-    backfill_ids = {backfill_id for _, backfill_id, _, _ in opened}
+    for asset_row_id, change in sorted(changes.items()):
+        shift_counts(asset_row_id, change)
+    backfill_ids = {backfill_id for _, backfill_id, _, _ in reopened_rows}
     reopen(backfill_ids)
     for backfill in Backfill.objects.filter(pk__in=backfill_ids).order_by("pk"):
-        # What follows waits for it again: seen to before anything more is admitted. Whoever holds
-        # the lock may wait for the runs that are held here, so that it is not asked for.
+        # Downstream partitions wait again, and are marked so before any further admission. The lock
+        # of the backfill is not requested here: the holder of the lock may wait for the runs that
+        # this transaction has locked.
         if backfill.assets.count() > 1:
             leave(backfill, Verb.LOOK_AGAIN)
     derive_states(backfill_ids)
-    # Somebody may have been faster, after it was asked.
-    gone = Q(state=BackfillState.CANCELING) | Q(deleted=True)
-    for backfill in Backfill.objects.filter(gone, pk__in=backfill_ids)[:1]:
-        what = "was deleted" if backfill.deleted else "is being canceled"
-        raise ConflictingRequest({"": f"{backfill.name} {what}."})
+    # Another transaction may have canceled or deleted the backfill after object_to_retry looked.
+    is_closed = Q(state=BackfillState.CANCELING) | Q(deleted=True)
+    for backfill in Backfill.objects.filter(is_closed, pk__in=backfill_ids)[:1]:
+        state_text = "was deleted" if backfill.deleted else "is being canceled"
+        raise ConflictingRequest({"": f"{backfill.name} {state_text}."})

@@ -14,25 +14,26 @@ _NONEXISTENT = SkipReason.UPSTREAM_NONEXISTENT
 
 
 def skips_of(backfill: Backfill) -> list[Skipped]:
-    """Return the skipped partitions by asset and reason, as the preview would say why: two
-    statements, and those that read the assets of the backfill and what there is of them where
-    upstream partitions do not exist.
+    """Return the skipped partitions by asset and reason, in the words of the preview.
+
+    Two queries; where upstream partitions do not exist, also the queries that read the assets of
+    the backfill and their materialized partitions.
     """
     skips = skipped_by_reason(backfill.assets.all())
     if all(skip.reason != _NONEXISTENT for skip in skips):
         return skips
     try:
-        parts = {part.asset.name: part for part in stored_parts(backfill)}
+        scopes = {scope.asset.name: scope for scope in stored_parts(backfill)}
     except ValueError:
-        # Frozen code that asks for keys which are gone: the page of the backfill says so.
+        # The frozen code asks for keys that were removed, as the page of the backfill says.
         return skips
-    return [replace(skip, gaps=_gaps_of(skip, parts)) for skip in skips]
+    return [replace(skip, gaps=_gaps_of(skip, scopes)) for skip in skips]
 
 
-def _gaps_of(skip: Skipped, parts: Mapping[str, StoredPart]) -> tuple[UpstreamGap, ...]:
-    part = parts.get(skip.asset)
-    if part is None or skip.reason != _NONEXISTENT:
+def _gaps_of(skip: Skipped, scopes: Mapping[str, StoredPart]) -> tuple[UpstreamGap, ...]:
+    scope = scopes.get(skip.asset)
+    if scope is None or skip.reason != _NONEXISTENT:
         return ()
     condition = f"wanted.reason = '{_NONEXISTENT.value}'"
-    chosen = part.rows(part.whole, condition=condition).get("", part.nothing)
-    return tuple(gap for gap in gaps_of(part, chosen) if gap.reason)
+    chosen = scope.rows(scope.whole, condition=condition).get("", scope.nothing)
+    return tuple(gap for gap in gaps_of(scope, chosen) if gap.reason)

@@ -1,5 +1,5 @@
-"""What the database knows of slices, as sets: spans of windows that tile are one row each, however
-many slices they are.
+"""Sets of partitions read from the database: a span of adjacent windows is one row, however many
+partitions the span has.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ from slicewise.slabs import Slab
 Definition = slicewise.PartitionDefinition | None
 Sets = dict[str, slicewise.PartitionSet]
 
-# Neighbours of one label and segment become one span. Only where spans begin and end is looked at
-# again after the one sort.
+# Adjacent windows of one label and segment become one span. After the one sort, only the rows at
+# the ends of spans are processed again.
 _SPANS = """
 WITH piece AS ({pieces}), edge AS (
     SELECT label, segment, window_start,
@@ -34,12 +34,12 @@ WITH piece AS ({pieces}), edge AS (
 )
 SELECT label, extract(epoch FROM first)::bigint, extract(epoch FROM last)::bigint, {segments}
 """
-# Equal spans of several segments are one row. Without segments there is nothing to put together.
+# Equal spans of several segments become one row. Without segments no rows are combined.
 _OF_SEGMENTS = "array_agg(segment) FROM span WHERE begins GROUP BY label, first, last"
 _WITHOUT_SEGMENTS = "NULL FROM span WHERE begins"
 _KEYS = "WITH piece AS ({pieces}) SELECT label, key FROM piece"
 
-# Slices of some assets within some time; what is asked of them more is added.
+# Partitions of some assets within some time; callers add joins and conditions.
 SLICES = """
 SELECT {label} AS label, slice.segment, slice.window_start, slice.window_end, slice.key
 FROM assets_app_assetpartition AS slice {joins}
@@ -68,55 +68,58 @@ def spans(
     if not within or not assets or identity_of(definition) != assets[0].identity:
         return {}
     hull = within.hull
-    pieces = SLICES.format(label=label, joins=joins, condition=condition)
-    named: dict[str, Any] = {
+    query = SLICES.format(label=label, joins=joins, condition=condition)
+    parameters: dict[str, Any] = {
         "assets": [asset.pk for asset in assets],
         "identity": assets[0].identity,
         "since": hull and hull.start,
         "until": hull and hull.end,
     }
-    found = labeled(definition, pieces, {**named, **values}, is_once=len(assets) == 1)
+    sets = labeled(definition, query, {**parameters, **values}, is_once=len(assets) == 1)
     if _is_all_between(within):
-        # The statement has looked at nothing else.
-        return found
-    return {name: some & within for name, some in found.items()}
+        # The statement has read only partitions of this set.
+        return sets
+    return {name: partitions & within for name, partitions in sets.items()}
 
 
 def _is_all_between(within: slicewise.PartitionSet) -> bool:
-    """Whether a set is all that lies between its ends."""
-    is_one = within.space.windows is not None and len(within.slabs) == 1
-    return is_one and within.slabs[0].segments == within.space.segments.all
+    """Return whether a set has all partitions between its first and its last one."""
+    is_single_slab = within.space.windows is not None and len(within.slabs) == 1
+    return is_single_slab and within.slabs[0].segments == within.space.segments.all
 
 
 def labeled(
-    definition: Definition, pieces: str, values: dict[str, Any], *, is_once: bool = False
+    definition: Definition, query: str, values: dict[str, Any], *, is_once: bool = False
 ) -> Sets:
-    """Return by label the partitions that a statement selects: label, segment, start, end, key.
+    """Return the partitions that a query selects, by label; the query selects label, segment,
+    start, end and key.
 
-    ``is_once`` says that no partition is selected under several labels: that halves the cost.
+    ``is_once`` says that no partition is selected under several labels, which halves the cost.
     """
     by_window = has_time(definition)
-    apart = "segment" if is_once else "label, segment"
+    span_columns = "segment" if is_once else "label, segment"
     has_segments = definition is not None and bool(definition.space.segments.lists)
     segments = _OF_SEGMENTS if has_segments else _WITHOUT_SEGMENTS
     statement = (_SPANS if by_window else _KEYS).format(
-        pieces=pieces, apart=apart, segments=segments
+        pieces=query, apart=span_columns, segments=segments
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
     by_label: dict[str, list[Any]] = {}
-    for label, *rest in rows:
-        by_label.setdefault(label, []).append(rest)
+    for label, *columns in rows:
+        by_label.setdefault(label, []).append(columns)
     reader = _Reader(definition)
     return {
-        label: reader.by_window(found) if by_window else reader.by_key(key for (key,) in found)
-        for label, found in by_label.items()
+        label: reader.by_window(label_rows)
+        if by_window
+        else reader.by_key(key for (key,) in label_rows)
+        for label, label_rows in by_label.items()
     }
 
 
 class _Reader:
-    """Reads rows as partitions of one definition."""
+    """A reader of rows as partitions of one definition."""
 
     def __init__(self, definition: Definition) -> None:
         self._definition = definition
@@ -126,11 +129,12 @@ class _Reader:
     def by_window(
         self, rows: Sequence[tuple[int, int, list[str] | None]]
     ) -> slicewise.PartitionSet:
-        """From the first to the last second at which a window begins, of some segments.
+        """Return the partitions of rows; a row has the first and the last second at which a window
+        begins, and a list of segments.
 
-        No list of segments stands for a definition without segments.
+        None instead of a list of segments stands for a definition without segments.
         """
-        assert self._definition is not None  # noqa: S101  (what has windows has a definition)
+        assert self._definition is not None  # noqa: S101  (windows belong to a definition)
         ticks = self._definition.space.time.ticks
         seconds = sorted({second for first, last, _ in rows for second in (first, last)})
         ranks = dict(zip(seconds, ticks.ranks(seconds), strict=True))
@@ -146,15 +150,17 @@ class _Reader:
         return slicewise.PartitionSet(self._definition, slabs)
 
     def _numbers(self, texts: tuple[str, ...]) -> frozenset[int]:
-        known = self._combinations.get(texts)
-        if known is None:
-            found = (self._number(text) for text in texts)
-            known = frozenset(number for number in found if number is not None)
-            self._combinations[texts] = known
-        return known
+        numbers = self._combinations.get(texts)
+        if numbers is None:
+            found_numbers = (self._number(text) for text in texts)
+            numbers = frozenset(number for number in found_numbers if number is not None)
+            self._combinations[texts] = numbers
+        return numbers
 
     def _number(self, text: str) -> int | None:
-        """The number of a segment's text, None where the definition has it no more."""
+        """Return the number of a segment's text; None if the definition no longer has
+        the segment.
+        """
         if text not in self._segments:
             self._segments[text] = self._found(text)
         return self._segments[text]
@@ -165,6 +171,17 @@ class _Reader:
         texts = text.split(SEPARATOR) if lists else []
         if len(texts) != len(lists):
             return None
-        places = [each.places.get(part) for each, part in zip(lists, texts, strict=True)]
-        known = [place for place in places if place is not None]
-        return space.segments.number(known) if len(known) == len(places) else None
+        component_numbers = [
+            value_list.places.get(component)
+            for value_list, component in zip(lists, texts, strict=True)
+        ]
+        existing_numbers = [
+            component_number
+            for component_number in component_numbers
+            if component_number is not None
+        ]
+        return (
+            space.segments.number(existing_numbers)
+            if len(existing_numbers) == len(component_numbers)
+            else None
+        )

@@ -1,6 +1,7 @@
-"""Which partitions are stale, as a set: what `assets_app.queries.staleness` says of single ones.
+"""Stale partitions as a set; `assets_app.queries.staleness` defines staleness of a single
+partition.
 
-Cost goes with the partitions that are looked at and with what their attempts have read.
+The cost grows with the number of partitions examined and with the inputs of their attempts.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,9 +14,9 @@ from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import labeled
 from partitions_app.rules import goes_by_windows, mapping_of
 
-# Runs of several partitions read for all of them at once: what each was made from is a matter of
-# mapping, unless one side has a single partition. These are labeled by their attempt, the others
-# by nothing.
+# A run of several partitions reads the inputs of all at once: which input belongs to which
+# partition is a matter of mapping, unless one side has a single partition. Partitions of such runs
+# are labeled by their attempt, other partitions by an empty text.
 _OUTDATED = """
 WITH own AS MATERIALIZED (
     SELECT slice.segment, slice.window_start, slice.window_end, slice.key,
@@ -44,7 +45,7 @@ SELECT CASE WHEN outdated.alone THEN '' ELSE own.attempt_id::text END AS label,
 FROM own JOIN outdated USING (attempt_id)
 """
 
-# What has changed of one upstream asset since these attempts, by attempt.
+# Partitions of one upstream asset that have changed since these attempts, by attempt.
 _CHANGED = """
 SELECT read.attempt_id::text AS label, piece.segment, piece.window_start, piece.window_end,
        piece.key
@@ -56,36 +57,42 @@ WHERE read.attempt_id = ANY(%(attempts)s::bigint[])
 """
 
 
-def stale(part: Part, within: slicewise.PartitionSet) -> slicewise.PartitionSet:
-    """Return the partitions within a set that have a newer input than the version they were
-    made from.
+def stale(scope: Part, within: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    """Return the partitions within a set that have a newer input than the version that
+    they read.
     """
-    dependencies = AssetDependency.objects.filter(downstream=part.asset)
+    dependencies = AssetDependency.objects.filter(downstream=scope.asset)
     edges = list(dependencies.select_related("upstream__partition_definition"))
     if not within or not edges:
-        return part.nothing
+        return scope.nothing
     hull = within.hull
     values: dict[str, Any] = {
-        "asset": part.asset.pk,
-        "identity": part.asset.identity,
+        "asset": scope.asset.pk,
+        "identity": scope.asset.identity,
         "since": hull and hull.start,
         "until": hull and hull.end,
-        "is_whole": part.definition is None,
+        "is_whole": scope.definition is None,
         "upstream": [edge.upstream_id for edge in edges],
-        "whole": [e.upstream_id for e in edges if e.upstream.partition_definition_id is None],
+        "whole": [
+            dependency.upstream_id
+            for dependency in edges
+            if dependency.upstream.partition_definition_id is None
+        ],
     }
-    shared = labeled(part.definition, _OUTDATED, values)
-    found = shared.pop("", part.nothing) & within
+    shared = labeled(scope.definition, _OUTDATED, values)
+    stale_partitions = shared.pop("", scope.nothing) & within
     for edge in edges if shared else ():
-        for attempt, needing in _by_mapping(part, edge, shared).items():
-            found |= needing & within & shared[attempt]
-    return found
+        for attempt, needing in _by_mapping(scope, edge, shared).items():
+            stale_partitions |= needing & within & shared[attempt]
+    return stale_partitions
 
 
 def _by_mapping(
-    part: Part, dependency: AssetDependency, attempts: Collection[str]
+    scope: Part, dependency: AssetDependency, attempts: Collection[str]
 ) -> Mapping[str, slicewise.PartitionSet]:
-    """By attempt, the partitions that need what has changed of the upstream asset since."""
+    """Return, by attempt, the partitions that need upstream partitions changed since
+    the attempt.
+    """
     upstream: Asset = dependency.upstream
     if upstream.definition is None:
         return {}
@@ -100,16 +107,19 @@ def _by_mapping(
         },
     )
     if not goes_by_windows(mapping):
-        # Whatever the attempt has read, it has read for all alike.
-        return dict.fromkeys(changed, part.whole)
+        # With such a mapping the attempt has read the same inputs for all partitions.
+        return dict.fromkeys(changed, scope.whole)
     now = database_now()
     edge = Edge(
         upstream=upstream,
         definition=upstream.definition,
         present=upstream.definition,
-        downstream=part.definition,
+        downstream=scope.definition,
         mapping=mapping,
         since=now,
         until=now,
     )
-    return {attempt: edge.needing(pieces, part.whole) for attempt, pieces in changed.items()}
+    return {
+        attempt: edge.needing(changed_partitions, scope.whole)
+        for attempt, changed_partitions in changed.items()
+    }

@@ -1,4 +1,4 @@
-"""The parts of a backfill as its rows keep them, and what became of their partitions, as sets."""
+"""The assets of a backfill as stored in rows, and the states of their partitions as sets."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +18,7 @@ from slicewise.key_json import key_from_json
 from slicewise.selection import select, select_terms
 from slicewise.snapshots import is_runtime
 
-# Neighbours of one label are one row, however many they are.
+# Adjacent positions of one label are one row, however many positions these are.
 _ROWS = """
 WITH labeled AS (
     SELECT position, {label} AS label
@@ -36,7 +36,7 @@ SELECT label, min(position), max(position) + 1 FROM numbered GROUP BY label, num
 
 @dataclass(eq=False, kw_only=True)
 class StoredPart(Part):
-    """A part with its row."""
+    """An asset of a backfill with its row."""
 
     row: BackfillAsset
 
@@ -48,19 +48,22 @@ class StoredPart(Part):
         joins: str = "",
         condition: str = "true",
     ) -> dict[str, slicewise.PartitionSet]:
-        """Return the partitions of a subset that have rows, by a label, an SQL expression."""
+        """Return the partitions of a subset that have rows, by ``label``, an SQL expression."""
         ranges = self.places.ranges(within)
         if not ranges:
             return {}
-        named: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "piece": self.row.pk, "first": ranges[0][0], "stop": ranges[-1][1],
         }  # fmt: skip
         with connection.cursor() as cursor:
-            cursor.execute(_ROWS.format(label=label, joins=joins, condition=condition), named)
-            found: dict[str, list[Range]] = {}
+            cursor.execute(_ROWS.format(label=label, joins=joins, condition=condition), parameters)
+            ranges_by_label: dict[str, list[Range]] = {}
             for name, first, stop in cursor.fetchall():
-                found.setdefault(name, []).append((first, stop))
-        return {name: self.places.at(some) & within for name, some in found.items()}
+                ranges_by_label.setdefault(name, []).append((first, stop))
+        return {
+            name: self.places.at(label_ranges) & within
+            for name, label_ranges in ranges_by_label.items()
+        }
 
 
 def stored_parts(backfill: Backfill) -> list[StoredPart]:
@@ -69,28 +72,30 @@ def stored_parts(backfill: Backfill) -> list[StoredPart]:
         "asset__partition_definition", "producer_version"
     ).order_by("position", "pk")
     cuts = all_frozen_cuts(backfill.group_id)
-    parts: list[StoredPart] = []
+    scopes: list[StoredPart] = []
     for row in rows.defer("producer_version__source"):
-        part = _part(backfill, row)
-        own_cuts = cuts.get(row.producer_version_id)
-        part.edges = edges_of(part, parts, backfill.submitted_at, own_cuts)
-        parts.append(part)
-    return parts
+        scope = _stored_part(backfill, row)
+        frozen_cuts = cuts.get(row.producer_version_id)
+        scope.edges = edges_of(scope, scopes, backfill.submitted_at, frozen_cuts)
+        scopes.append(scope)
+    return scopes
 
 
-def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
+def _stored_part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
     asset, version = row.asset, row.producer_version
-    # The rule as it was when the request was accepted: a moved bound must not move what was
-    # counted.
-    rule = definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
-    definition = _with_removed_keys(rule)
+    # The definition at the time of the request: rows are numbered by it, and a moved bound must not
+    # move the numbers.
+    definition_at_request = (
+        definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
+    )
+    definition = _with_removed_keys(definition_at_request)
     return StoredPart(
         row=row,
         asset=asset,
         role=row.role,
         version=version,
         definition=definition,
-        terms=_terms(definition, row, is_listed=backfill.order == BackfillOrder.LISTED),
+        terms=_selection_terms(definition, row, is_listed=backfill.order == BackfillOrder.LISTED),
         outlets=outlets_of(asset, version),
         strategy=row.strategy,
         params=row.params,
@@ -101,13 +106,15 @@ def _part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
 def _with_removed_keys(definition: Definition) -> Definition:
     if not is_runtime(definition):
         return definition
-    # Of the rule itself: the asset may have another one by now.
-    known = RuntimePartition.objects.filter(definition__fingerprint=definition.fingerprint)
-    contents = known.order_by("id").values_list("content", flat=True)
+    # Keys of this very definition: the asset may have another definition by now.
+    runtime_partitions = RuntimePartition.objects.filter(
+        definition__fingerprint=definition.fingerprint
+    )
+    contents = runtime_partitions.order_by("id").values_list("content", flat=True)
     return definition.known(key_from_json(content) for content in contents)
 
 
-def _terms(
+def _selection_terms(
     definition: Definition, row: BackfillAsset, *, is_listed: bool
 ) -> tuple[slicewise.PartitionSet, ...]:
     if definition is None:

@@ -1,4 +1,4 @@
-"""How the partitions of an asset stand, as sets, and which of them a backfill would leave out."""
+"""The status of an asset's partitions, as sets, and the partitions that a backfill leaves out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,99 +26,101 @@ _SETTLED = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Partitions by how they stand: in a settled state that no run holds, or held by one."""
+    """Partitions by status: ``materialized`` and ``failed`` are not held by a run, ``held`` are."""
 
     materialized: Partitions
     failed: Partitions
     held: Partitions
 
 
-def standing(part: Part, within: Partitions, *, own: int | None = None) -> Standing:
-    """Return the status of the partitions within a set: one statement, and one more where several
-    assets are made together.
+def standing(scope: Part, within: Partitions, *, own: int | None = None) -> Standing:
+    """Return the status of the partitions within a set: one query, and one more where several
+    assets are written together.
 
-    Partitions that are made together are held together. A failure in a run of the group ``own``
-    does not count as failed: a retry brings it back, whatever partitions were to be made.
+    Partitions that are written together are held together. A failure in a run of the group ``own``
+    does not count as failed: a retry takes such a partition up again under any policy.
     """
-    found = spans(
-        part.definition,
-        [part.asset],
+    by_label = spans(
+        scope.definition,
+        [scope.asset],
         within,
         label="CASE WHEN slice.held_by_id IS NULL THEN slice.state ELSE 'held' END",
         condition=_SETTLED,
         own=own,
     )
-    held = found.get("held", part.nothing)
-    others = [asset for asset in part.outlets if asset != part.asset]
-    if others:
-        held = held | _held(part, others, within)
+    held_partitions = by_label.get("held", scope.nothing)
+    other_outlets = [asset for asset in scope.outlets if asset != scope.asset]
+    if other_outlets:
+        held_partitions = held_partitions | _held(scope, other_outlets, within)
     return Standing(
-        materialized=found.get("materialized", part.nothing) - held,
-        failed=found.get("failed", part.nothing) - held,
-        held=held,
+        materialized=by_label.get("materialized", scope.nothing) - held_partitions,
+        failed=by_label.get("failed", scope.nothing) - held_partitions,
+        held=held_partitions,
     )
 
 
-def _held(part: Part, assets: Sequence[Any], within: Partitions) -> Partitions:
-    found = spans(
-        part.definition, assets, within,
+def _held(scope: Part, assets: Sequence[Any], within: Partitions) -> Partitions:
+    by_asset = spans(
+        scope.definition, assets, within,
         label="slice.asset_id::text", condition="slice.held_by_id IS NOT NULL",
     )  # fmt: skip
-    every = part.nothing
-    for each in found.values():
-        every |= each
-    return every
+    held_partitions = scope.nothing
+    for partitions in by_asset.values():
+        held_partitions |= partitions
+    return held_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Partitions that the policy leaves out, and what of the rest is stale or of older code."""
+    """The partitions that the policy leaves out; of the rest, the stale partitions and the
+    partitions of older code.
+    """
 
     existing: Partitions
     stale: Partitions
     older_code: Partitions
 
 
-def remakes_stale(policy: str, part: Part) -> bool:
-    """Return whether existing partitions are made again after a backfill by this policy has made
-    some of their inputs.
+def remakes_stale(policy: str, scope: Part) -> bool:
+    """Return whether existing partitions are materialized again after a backfill under this policy
+    has materialized some of their inputs.
 
-    An unpartitioned asset is made again, whatever the policy: no partition of it can be missing,
-    and the additions of this backfill to its inputs are missing in it.
+    An unpartitioned asset is materialized again under any policy: no partition of the asset can be
+    missing, and the additions of this backfill to the inputs are missing in the asset.
     """
     return policy == ExistingPolicy.STALE or (
-        part.definition is None and policy != ExistingPolicy.ALL
+        scope.definition is None and policy != ExistingPolicy.ALL
     )
 
 
 def left_out(
-    policy: str, part: Part, now: Standing, upstream: Sequence[tuple[Any, Partitions]]
+    policy: str, scope: Part, status: Standing, upstream: Sequence[tuple[Any, Partitions]]
 ) -> Left:
-    """Return the existing partitions that stay as they are.
+    """Return the existing partitions that stay unchanged.
 
-    ``upstream`` are edges, each with the upstream partitions that this backfill makes: a partition
-    that needs one of them is stale then.
+    ``upstream`` are edges, each with the upstream partitions that this backfill materializes: a
+    partition that needs one of these is stale then.
     """
-    nothing = outdated = part.nothing
+    no_partitions = outdated = scope.nothing
     if policy == ExistingPolicy.ALL:
-        return Left(existing=nothing, stale=nothing, older_code=nothing)
-    if remakes_stale(policy, part):
-        for edge, made in upstream:
-            outdated |= edge.needing(made, now.materialized)
+        return Left(existing=no_partitions, stale=no_partitions, older_code=no_partitions)
+    if remakes_stale(policy, scope):
+        for edge, upstream_partitions in upstream:
+            outdated |= edge.needing(upstream_partitions, status.materialized)
     if policy != ExistingPolicy.STALE:
-        stays = now.materialized - outdated
+        existing = status.materialized - outdated
         if policy == ExistingPolicy.MISSING:
-            stays |= now.failed
-        return Left(existing=stays, stale=outdated, older_code=nothing)
-    outdated |= stale(part, now.materialized)
-    older = older_code(part, part.version, now.materialized)
-    return Left(existing=now.materialized - outdated - older, stale=outdated, older_code=older)
+            existing |= status.failed
+        return Left(existing=existing, stale=outdated, older_code=no_partitions)
+    outdated |= stale(scope, status.materialized)
+    older = older_code(scope, scope.version, status.materialized)
+    return Left(existing=status.materialized - outdated - older, stale=outdated, older_code=older)
 
 
-def older_code(part: Part, version: ProducerVersion, within: Partitions) -> Partitions:
-    """Return the partitions that another version of the code has made."""
-    found = spans(
-        part.definition, [part.asset], within,
+def older_code(scope: Part, version: ProducerVersion, within: Partitions) -> Partitions:
+    """Return the partitions that other code than this version has materialized."""
+    by_label = spans(
+        scope.definition, [scope.asset], within,
         joins="""
 JOIN assets_app_materialization AS made
     ON made.slice_id = slice.id AND made.version = slice.version
@@ -127,4 +129,4 @@ JOIN assets_app_producerversion AS code
 """,
         digest=version.digest,
     )  # fmt: skip
-    return found.get("", part.nothing)
+    return by_label.get("", scope.nothing)

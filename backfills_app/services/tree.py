@@ -1,6 +1,5 @@
-"""The assets of a request, upstream before downstream, each with its partitions: those of the
-chosen assets by the period, of what is upstream those that are needed, of what is downstream those
-that follow.
+"""The assets of a request, upstream before downstream, each with its partitions: chosen assets by
+the period, upstream assets by need, downstream assets by the partitions that follow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +29,8 @@ from partitions_app.rules import has_time
 class Tree:
     """All assets of a request, upstream before downstream.
 
-    ``chosen`` are those of them that were chosen, in the order of the request. ``refused`` are
-    sentences on what is left out.
+    ``chosen`` are the chosen assets in the order of the request. ``refused`` are sentences on
+    assets and partitions that are left out.
     """
 
     parts: Sequence[Part]
@@ -44,96 +43,105 @@ def grow(
     request: BackfillRequest,
     drafts: Drafts,
     bundle_version: BundleVersion | None,
-    at: datetime,
+    request_time: datetime,
 ) -> Tree:
     """Return the tree of the chosen assets.
 
-    InvalidRequest where nothing of it can be made, on the field that says so.
+    Raises InvalidRequest, on the field that is the cause, if no partition can be materialized.
     """
-    none = Drafts((), ())
-    above = upstream_drafts(request, drafts.parts, bundle_version) if request.upstream else none
-    reads = reads_of([*drafts.parts, *above.parts])
+    no_drafts = Drafts((), ())
+    above_drafts = (
+        upstream_drafts(request, drafts.parts, bundle_version) if request.upstream else no_drafts
+    )
+    reads = reads_of([*drafts.parts, *above_drafts.parts])
     refuse_circle(request, reads)
-    period = read_period(request, drafts.parts, above.parts, at)
-    terms = _chosen_terms(request, drafts.parts, period)
+    period = read_period(request, drafts.parts, above_drafts.parts, request_time)
+    terms_by_scope = _chosen_terms(request, drafts.parts, period)
     if request.upstream:
-        terms |= {part: [part.nothing] * period.number for part in above.parts}
-        _add_needed(terms, reads, period)
-    for part, some in terms.items():
-        part.terms = tuple(term for term in some if term)
-    chosen = [part for part in drafts.parts if part.terms]
-    upstream = [part for part in above.parts if part.terms]
-    if not any(has_time(part.definition) for part in chosen + upstream):
+        terms_by_scope |= {scope: [scope.nothing] * period.number for scope in above_drafts.parts}
+        _add_needed(terms_by_scope, reads, period)
+    for scope, scope_terms in terms_by_scope.items():
+        scope.terms = tuple(term for term in scope_terms if term)
+    chosen = [scope for scope in drafts.parts if scope.terms]
+    upstream = [scope for scope in above_drafts.parts if scope.terms]
+    if not any(has_time(scope.definition) for scope in chosen + upstream):
         raise InvalidRequest({request.period_field: "Nothing that has time can be made there."})
-    refuse_too_many(sum(len(part.whole) for part in chosen + upstream), "upstream")
-    hull = hull_of(part.whole for part in chosen) or period.hull
-    following = follow(request, chosen, upstream, bundle_version, hull, at)
-    parts = in_order(reads_of([*chosen, *upstream, *following.parts]))
-    refuse_too_many(sum(map(_size, parts)), "downstream")
-    join(parts, at)
-    left_out = [_why_nothing(part) for part in terms if not part.terms]
-    refused = [*drafts.refused, *above.refused, *left_out, *following.refused]
-    return Tree(parts, chosen, refused, hull)
+    refuse_too_many(sum(len(scope.whole) for scope in chosen + upstream), "upstream")
+    hull = hull_of(scope.whole for scope in chosen) or period.hull
+    following = follow(request, chosen, upstream, bundle_version, hull, request_time)
+    scopes = in_order(reads_of([*chosen, *upstream, *following.parts]))
+    refuse_too_many(sum(map(_partition_count, scopes)), "downstream")
+    join(scopes, request_time)
+    left_out = [_explain_empty(scope) for scope in terms_by_scope if not scope.terms]
+    refused = [*drafts.refused, *above_drafts.refused, *left_out, *following.refused]
+    return Tree(scopes, chosen, refused, hull)
 
 
 def _chosen_terms(
     request: BackfillRequest, drafts: Sequence[Part], period: Period
 ) -> dict[Part, Terms]:
     """Return the partitions of the chosen assets in the period, term by term."""
-    terms: dict[Part, Terms] = {}
-    for part in drafts:
-        found = period.of(part)
-        part.not_over = found.not_over
-        terms[part] = [current_part(part.asset, term) for term in found.terms]
-    number = sum(len(term) for some in terms.values() for term in some)
+    terms_by_scope: dict[Part, Terms] = {}
+    for scope in drafts:
+        chosen = period.of(scope)
+        scope.not_over = chosen.not_over
+        terms_by_scope[scope] = [current_part(scope.asset, term) for term in chosen.terms]
+    number = sum(len(term) for scope_terms in terms_by_scope.values() for term in scope_terms)
     if not number:
-        said = (
+        message = (
             f"{drafts[0].asset.name} has none of these partitions any more."
             if len(drafts) == 1
             else "None of these assets has partitions there."
         )
-        raise InvalidRequest({request.period_field: said})
+        raise InvalidRequest({request.period_field: message})
     refuse_too_many(number, request.period_field)
-    return terms
+    return terms_by_scope
 
 
-def _add_needed(terms: dict[Part, Terms], reads: Mapping[Part, set[Part]], period: Period) -> None:
-    """Add to the partitions of each asset those that the others need of it."""
-    parts = list(reads)
-    for part in reversed(in_order(reads)):
-        _settle(part, terms[part], period.at)
-        for edge in edges_of(part, parts, period.at, beginning=period.hull.start):
+def _add_needed(
+    terms_by_scope: dict[Part, Terms], reads: Mapping[Part, set[Part]], period: Period
+) -> None:
+    """Add to the partitions of each upstream asset the partitions that other assets need."""
+    scopes = list(reads)
+    for scope in reversed(in_order(reads)):
+        _keep_ended(scope, terms_by_scope[scope], period.at)
+        for edge in edges_of(scope, scopes, period.at, beginning=period.hull.start):
             if edge.part is None:
                 continue
-            above, own = terms[edge.part], terms[part]
+            upstream_terms, scope_terms = terms_by_scope[edge.part], terms_by_scope[scope]
             if not edge.reads_whatever_there_is:
-                needed = [edge.needed(term) if term else edge.part.nothing for term in own]
+                needed = [edge.needed(term) if term else edge.part.nothing for term in scope_terms]
             else:
-                # No more of it than the period, since holes do not matter.
-                needed = list(period.of(edge.part).terms) if any(own) else []
-            above[: len(needed)] = [term | more for term, more in zip(above, needed, strict=False)]
+                # Only the partitions of the period are needed, since holes do not matter.
+                needed = list(period.of(edge.part).terms) if any(scope_terms) else []
+            upstream_terms[: len(needed)] = [
+                term | needed_term
+                for term, needed_term in zip(upstream_terms, needed, strict=False)
+            ]
 
 
-def _settle(part: Part, terms: Terms, at: datetime) -> None:
-    """Keep of the terms what is over and there, each without those before it."""
-    seen = part.nothing
-    for number, term in enumerate(terms):
-        over = ended_by(term, at)
-        part.not_over += len(term) - len(over)
-        terms[number] = current_part(part.asset, over) - seen
-        seen |= terms[number]
+def _keep_ended(scope: Part, scope_terms: Terms, request_time: datetime) -> None:
+    """Keep in each term the partitions that have ended and that exist, without partitions of
+    earlier terms.
+    """
+    earlier_partitions = scope.nothing
+    for number, term in enumerate(scope_terms):
+        ended = ended_by(term, request_time)
+        scope.not_over += len(term) - len(ended)
+        scope_terms[number] = current_part(scope.asset, ended) - earlier_partitions
+        earlier_partitions |= scope_terms[number]
 
 
-def _size(part: Part) -> int:
-    return len(part.whole)
+def _partition_count(scope: Part) -> int:
+    return len(scope.whole)
 
 
-def _why_nothing(part: Part) -> str:
-    name = part.asset.name
-    if part.not_over:
+def _explain_empty(scope: Part) -> str:
+    name = scope.asset.name
+    if scope.not_over:
         return f"{name} is skipped: partitions in this range have not ended yet."
-    if part.role == AssetRole.UPSTREAM:
+    if scope.role == AssetRole.UPSTREAM:
         return f"{name} is skipped: no partitions needed."
-    if part.asset.finds_partitions:
+    if scope.asset.finds_partitions:
         return f"{name} is skipped: no partitions yet; runs discover them."
     return f"{name} is skipped: no partitions in this range."

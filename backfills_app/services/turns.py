@@ -1,4 +1,4 @@
-"""Whose turn it is: the next waiting partitions of an asset, and how they are cut into runs."""
+"""Batches of an asset's waiting partitions, and the split of a batch into runs."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -11,7 +11,7 @@ from backfills_app.models import BackfillOrder, BackfillPartition
 from backfills_app.services.stored import StoredPart
 from slicewise.rows import PartitionRow
 
-# However many runs there is room for: rows that are read at a time.
+# Rows that are read at a time, however many runs there is room for.
 _MOST_ROWS = 20_000
 _COLUMNS = (
     "pk", "rank", "position", "ready", "key", "window_start", "window_end", "segment", "bucket",
@@ -19,7 +19,7 @@ _COLUMNS = (
 
 
 class WaitingRow(NamedTuple):
-    """A waiting partition, and whether nothing of its backfill holds it up."""
+    """A waiting partition; ``is_ready`` says that no partition of the backfill blocks it."""
 
     pk: int
     rank: int
@@ -30,9 +30,8 @@ class WaitingRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The next waiting partitions, in their order; all of them if it ``is_last``.
-
-    ``is_long`` says that no more are looked at at a time.
+    """A batch of the next waiting partitions, in order; ``is_last`` says that no waiting partition
+    is left, ``is_long`` that the batch has the most rows that are read at a time.
     """
 
     rows: Sequence[WaitingRow]
@@ -41,77 +40,82 @@ class Turn:
 
     @property
     def ready(self) -> list[WaitingRow]:
-        """Those that nothing holds up."""
+        """The rows of partitions that are not blocked."""
         return [row for row in self.rows if row.is_ready]
 
 
-def next_turn(part: StoredPart, order: str, *, runs: int) -> Turn:
-    """Return the partitions of the next so many runs.
+def next_turn(scope: StoredPart, order: str, *, runs: int) -> Turn:
+    """Return a batch with the partitions of the next ``runs`` runs.
 
-    Blocked partitions are among them only where runs have several partitions, or come one after the
-    other: a run starts only when all its partitions can be made, and before the partitions that
-    come after it.
+    Blocked partitions are in the batch only where runs have several partitions, or come one after
+    the other: a run starts only when all its partitions can be materialized, and before the
+    partitions that come after it.
     """
-    size = partitions_per_run(part.strategy)
-    waiting = BackfillPartition.objects.filter(backfill_asset=part.row, state="waiting")
+    size = partitions_per_run(scope.strategy)
+    waiting = BackfillPartition.objects.filter(backfill_asset=scope.row, state="waiting")
     if size is None:
-        # One run for all: it waits for the last one.
-        if part.upstream_parts and waiting.filter(ready=False).exists():
+        # One run has all partitions, and waits until the last one is ready.
+        if scope.upstream_parts and waiting.filter(ready=False).exists():
             return Turn((), is_last=True, is_long=True)
         return Turn(_read(waiting, order, None), is_last=True, is_long=True)
-    # One more says that the last run is whole. Where some are held up, others may follow them.
-    beyond = 0 if size == 1 else size if part.upstream_parts else 1
+    # One row more shows that the last run is complete. Where partitions are blocked, ready
+    # partitions may follow these.
+    beyond = 0 if size == 1 else size if scope.upstream_parts else 1
     most = min(runs * size, max(_MOST_ROWS, size)) + beyond
     is_long = runs * size >= _MOST_ROWS
     ready = _read(waiting.filter(ready=True), order, most)
-    is_free = size == 1 and not waits_for_past(part.version)
-    if is_free or not part.upstream_parts or not ready:
+    is_free = size == 1 and not waits_for_past(scope.version)
+    if is_free or not scope.upstream_parts or not ready:
         return Turn(ready, is_last=len(ready) < most, is_long=is_long)
-    held_up = _read(waiting.filter(ready=False), order, most)
-    place = _place(order)
+    blocked = _read(waiting.filter(ready=False), order, most)
+    sort_key = _sort_key(order)
     if size == 1:
-        held_up = [row for row in held_up if place(row) < place(ready[-1])]
-    rows = sorted([*ready, *held_up], key=place)
-    # What lies beyond the end of either list may have others between.
-    ends = [place(some[-1]) for some in (ready, held_up) if len(some) == most]
+        blocked = [row for row in blocked if sort_key(row) < sort_key(ready[-1])]
+    rows = sorted([*ready, *blocked], key=sort_key)
+    # Beyond the end of either list, rows of that list may lie between rows of the other list.
+    ends = [sort_key(row_list[-1]) for row_list in (ready, blocked) if len(row_list) == most]
     if ends:
-        rows = [row for row in rows if place(row) <= min(ends)]
+        rows = [row for row in rows if sort_key(row) <= min(ends)]
     return Turn(rows, is_last=not ends, is_long=is_long)
 
 
 def chunks(
-    part: StoredPart, turn: Turn, left_out: Collection[int], *, order: str, allow_holes: bool
+    scope: StoredPart, batch: Turn, left_out: Collection[int], *, order: str, allow_holes: bool
 ) -> Iterator[list[WaitingRow]]:
-    """Split partitions into runs, by time, without the positions that are left out.
+    """Split a batch into runs, by time, without the positions that are left out.
 
     A run of several partitions does not reach over a hole, in the selection or of left-out
-    partitions, unless ``allow_holes`` is set. A last run that may still grow is not made yet, and
-    with ``depends_on_past`` no run that comes after a run which is not made yet.
+    partitions, unless ``allow_holes`` is set. A last run that may still grow is not created yet,
+    nor with ``depends_on_past`` a run that comes after a run which is not created yet.
     """
-    rows = [row for row in turn.rows if row.position not in left_out]
-    size = partitions_per_run(part.strategy)
+    rows = [row for row in batch.rows if row.position not in left_out]
+    size = partitions_per_run(scope.strategy)
     if size is None:
         if rows:
             yield sorted(rows, key=lambda row: row.position)
         return
-    groups = _groups(part, rows, allow_holes=allow_holes or size == 1)
-    last = turn.rows[-1] if turn.rows and not turn.is_last else None
-    is_in_order = waits_for_past(part.version)
-    held_up: set[str] = set()
+    groups = _groups(scope, rows, allow_holes=allow_holes or size == 1)
+    last = batch.rows[-1] if batch.rows and not batch.is_last else None
+    is_in_order = waits_for_past(scope.version)
+    blocked_segments: set[str] = set()
     for group in groups:
         for chunk in batches(group, size):
             may_grow = last is not None and chunk[-1] is last and len(chunk) < size
             segments = {row.partition.segment for row in chunk} if is_in_order else set()
-            if all(row.is_ready for row in chunk) and not may_grow and not segments & held_up:
+            if (
+                all(row.is_ready for row in chunk)
+                and not may_grow
+                and not segments & blocked_segments
+            ):
                 yield sorted(chunk, key=lambda row: row.position)
             else:
-                held_up |= segments
+                blocked_segments |= segments
 
 
 def _groups(
-    part: StoredPart, rows: Sequence[WaitingRow], *, allow_holes: bool
+    scope: StoredPart, rows: Sequence[WaitingRow], *, allow_holes: bool
 ) -> Iterator[list[WaitingRow]]:
-    holes = part.places.holes()
+    holes = scope.places.holes()
     group: list[WaitingRow] = []
     for row in rows:
         if group and (
@@ -125,13 +129,15 @@ def _groups(
         yield group
 
 
-def _is_hole(holes: Sequence[int], one: int, other: int) -> bool:
-    """Whether something lies between two places, or was left out there by the selection."""
-    low, high = sorted((one, other))
+def _is_hole(holes: Sequence[int], position: int, next_position: int) -> bool:
+    """Return whether positions lie between two positions, or the selection left windows out between
+    them.
+    """
+    low, high = sorted((position, next_position))
     return high - low > 1 or bisect_right(holes, low) != bisect_right(holes, high)
 
 
-def _place(order: str) -> Any:
+def _sort_key(order: str) -> Any:
     sign = -1 if order == BackfillOrder.NEWEST else 1
     return lambda row: (sign * row.rank, sign * row.position)
 

@@ -1,8 +1,8 @@
-"""Which waiting partitions may be admitted: those of which all that comes before them in their
-backfill has come to an end.
+"""The readiness of waiting partitions: a partition may be admitted once all partitions before it in
+the backfill have ended.
 
-Looked at for what something upstream has ended of, never for all: whoever ends a run leaves a note
-(EndedRun), and the next admission sees to it.
+Readiness is computed after the end of upstream partitions and only for their downstream partitions:
+the transaction that ends a run leaves a note (EndedRun), which the next admission consumes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from partitions_app.rules import has_time
 
 Settled = dict[StoredPart, slicewise.PartitionSet]
 
-# What has not come to an end; what another run makes is waited for as well.
+# Partitions that have not ended; partitions that another run materializes are waited for as well.
 _OPEN = """
 (wanted.state IN ('waiting', 'active') OR wanted.reason = 'in_flight' AND EXISTS (
     SELECT FROM assets_app_run AS run WHERE run.id = wanted.run_id
     AND run.state NOT IN ('succeeded', 'failed', 'canceled', 'skipped')
 ))
 """
-_LET_GO = """
+_MARK_READY = """
 UPDATE backfills_app_backfillpartition AS wanted SET ready = true
 FROM unnest(%s::int[], %s::int[]) AS free(first, stop)
 WHERE wanted.backfill_asset_id = %s AND wanted.state = 'waiting' AND NOT wanted.ready
@@ -34,9 +34,11 @@ WHERE wanted.backfill_asset_id = %s AND wanted.state = 'waiting' AND NOT wanted.
 _NOTES_AT_ONCE = 1_000
 
 
-def take_notes(backfill: Backfill, parts: Sequence[StoredPart]) -> Settled:
-    """Return the partitions that have ended since the last look, by asset, and delete the notes."""
-    if all(not part.upstream_parts for part in parts):
+def take_notes(backfill: Backfill, scopes: Sequence[StoredPart]) -> Settled:
+    """Return the partitions that have ended since the last admission, by asset, and delete the
+    notes.
+    """
+    if all(not scope.upstream_parts for scope in scopes):
         return {}
     # A run that was retried has not ended: its note stays for its next end.
     notes = dict(
@@ -54,74 +56,78 @@ def take_notes(backfill: Backfill, parts: Sequence[StoredPart]) -> Settled:
     for row_id, position in ended.values_list("backfill_asset_id", "position").iterator():
         by_row.setdefault(row_id, []).append(position)
     return {
-        part: part.places.at(ranges_of(by_row[part.row.pk]))
-        for part in parts
-        if part.row.pk in by_row
+        scope: scope.places.at(ranges_of(by_row[scope.row.pk]))
+        for scope in scopes
+        if scope.row.pk in by_row
     }
 
 
-def watch(backfill: Backfill, parts: Sequence[StoredPart], run_ids: Iterable[int]) -> None:
+def watch(backfill: Backfill, scopes: Sequence[StoredPart], run_ids: Iterable[int]) -> None:
     """Record the runs that partitions were left to, since downstream partitions wait for the ends
-    of these runs: a run may end before this transaction does, and not see it.
+    of these runs: a run may end before this transaction does, without a note for this backfill.
     """
-    if any(part.upstream_parts for part in parts):
+    if any(scope.upstream_parts for scope in scopes):
         EndedRun.objects.bulk_create(
             EndedRun(backfill=backfill, run_id=run_id) for run_id in sorted(set(run_ids))
         )
 
 
-def let_go_after(parts: Iterable[StoredPart], settled: Mapping[StoredPart, object]) -> None:
-    """Let those be admitted that waited for what has come to an end."""
-    for part in parts:
-        concerned = part.nothing
-        for edge in part.edges:
+def let_go_after(scopes: Iterable[StoredPart], settled: Mapping[StoredPart, object]) -> None:
+    """Mark waiting partitions ready that waited for partitions which have ended."""
+    for scope in scopes:
+        candidates = scope.nothing
+        for edge in scope.edges:
             ended = settled.get(edge.part) if isinstance(edge.part, StoredPart) else None
             if isinstance(ended, slicewise.PartitionSet):
-                concerned |= edge.needing(ended, part.whole)
-        let_go(part, concerned)
+                candidates |= edge.needing(ended, scope.whole)
+        let_go(scope, candidates)
 
 
-def let_go_all(parts: Iterable[StoredPart]) -> None:
-    """Mark every waiting partition ready that no other of the backfill blocks, whatever has ended:
-    after expansion, and after partitions were put back to waiting.
+def let_go_all(scopes: Iterable[StoredPart]) -> None:
+    """Mark every waiting partition ready that no other partition of the backfill blocks, without
+    regard to notes: after expansion, and after partitions were put back to waiting.
     """
-    for part in parts:
-        if part.upstream_parts:
-            let_go(part, part.whole)
+    for scope in scopes:
+        if scope.upstream_parts:
+            let_go(scope, scope.whole)
 
 
 def look_again(backfill: Backfill) -> None:
-    """Check again which waiting partitions are ready, since ended partitions wait once more.
+    """Compute again which waiting partitions are ready, since some ended partitions wait again.
 
     Call under the backfill's lock.
     """
     if not backfill.assets.filter(waiting__gt=0).exists():
         return
-    parts = stored_parts(backfill)
-    for part in parts:
-        if part.upstream_parts:
-            part.row.partitions.filter(state="waiting").update(ready=False)
-    let_go_all(parts)
+    scopes = stored_parts(backfill)
+    for scope in scopes:
+        if scope.upstream_parts:
+            scope.row.partitions.filter(state="waiting").update(ready=False)
+    let_go_all(scopes)
 
 
-def let_go(part: StoredPart, concerned: slicewise.PartitionSet) -> None:
-    """Let those of the partitions be admitted that nothing of this backfill holds up."""
-    for edge in part.edges:
+def let_go(scope: StoredPart, candidates: slicewise.PartitionSet) -> None:
+    """Mark the partitions ready that no other partition of this backfill blocks."""
+    for edge in scope.edges:
         upstream = edge.part
-        if not isinstance(upstream, StoredPart) or not concerned:
+        if not isinstance(upstream, StoredPart) or not candidates:
             continue
-        if upstream.row.waiting and has_time(upstream.definition) and not has_time(part.definition):
-            # All of a time is needed, of which something waits: no need to look for it.
+        if (
+            upstream.row.waiting
+            and has_time(upstream.definition)
+            and not has_time(scope.definition)
+        ):
+            # All partitions of a time are needed, and some of them wait: no query is necessary.
             return
-        needed = edge.of_part(edge.needed(concerned))
-        open_ones = upstream.rows(needed, condition=_OPEN).get("")
-        if open_ones:
-            concerned -= edge.needing(open_ones, concerned)
-    _mark(part, part.places.ranges(concerned))
+        needed = edge.of_part(edge.needed(candidates))
+        open_partitions = upstream.rows(needed, condition=_OPEN).get("")
+        if open_partitions:
+            candidates -= edge.needing(open_partitions, candidates)
+    _mark_ready(scope, scope.places.ranges(candidates))
 
 
-def _mark(part: StoredPart, ranges: Sequence[Range]) -> None:
+def _mark_ready(scope: StoredPart, ranges: Sequence[Range]) -> None:
     if ranges:
         firsts, stops = (list(column) for column in zip(*ranges, strict=True))
         with connection.cursor() as cursor:
-            cursor.execute(_LET_GO, [firsts, stops, part.row.pk])
+            cursor.execute(_MARK_READY, [firsts, stops, scope.row.pk])

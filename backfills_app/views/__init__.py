@@ -1,1 +1,1 @@
-"""Pages of backfills, and the overview, which shows them beside all else that is going on."""
+"""The pages of backfills, and the overview, which shows backfills beside all other active work."""

@@ -1,4 +1,4 @@
-"""What can be done with backfills, with one or with several: at once, or after a page that asks."""
+"""Actions on one backfill or on several: at once, or after a page that asks for confirmation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ MOST_SAID = 5
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """One thing to do with backfills; ``asks`` what is said before it is done, if anything."""
+    """An action on backfills; ``asks`` is the text of the confirmation, empty for actions without
+    one.
+    """
 
     act: Callable[..., Backfill]
     verb: str
@@ -82,108 +84,116 @@ DEEDS = {
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def backfill_act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
-    """Do it with one; what cannot be undone is asked about first."""
-    found = _backfill(pk)
-    deed = DEEDS[action]
+    """Apply an action to one backfill; show the page that asks for confirmation first, if it has
+    one.
+    """
+    backfill = _backfill(pk)
+    operation = DEEDS[action]
     if request.method != "POST":
-        if not deed.asks:
+        if not operation.asks:
             return redirect("backfills:backfill", pk)
-        return _ask(request, [found], action)
+        return _confirmation_page(request, [backfill], action)
     how: dict[str, Any] = {}
-    if deed.chooses_code:
+    if operation.chooses_code:
         how["canceled"] = "canceled" in request.POST
         if "code" in request.POST:
             how["code"] = request.POST["code"]
     try:
-        deed.act(found, user=_person(request), **how)
-        messages.success(request, f"{found.name}: {deed.done}.")
-    except InvalidRequest as refused:
-        messages.error(request, str(refused))
-        return _back(request, pk)
-    return _back(request, None if action == "delete" else pk)
+        operation.act(backfill, user=_user(request), **how)
+        messages.success(request, f"{backfill.name}: {operation.done}.")
+    except InvalidRequest as refusal:
+        messages.error(request, str(refusal))
+        return _redirect_back(request, pk)
+    return _redirect_back(request, None if action == "delete" else pk)
 
 
 @login_required
 @require_POST
 def backfills_act(request: HttpRequest, action: str) -> HttpResponse:
-    """The same with all that are selected."""
-    deed = DEEDS[action]
+    """Apply an action to all selected backfills."""
+    operation = DEEDS[action]
     ids = [int(text) for text in request.POST.getlist("id") if text.isdecimal() and len(text) < 19]
     if not ids:
         messages.error(request, "No backfill selected.")
-        return _back(request)
-    if deed.asks and "sure" not in request.POST:
-        found = list(Backfill.objects.listed().filter(pk__in=ids).order_by("-id"))
-        return _ask(request, found, action, several=True)
+        return _redirect_back(request)
+    if operation.asks and "sure" not in request.POST:
+        selected = list(Backfill.objects.listed().filter(pk__in=ids).order_by("-id"))
+        return _confirmation_page(request, selected, action, several=True)
     try:
-        result = in_bulk(action, ids, user=_person(request))
-    except InvalidRequest as refused:
-        messages.error(request, str(refused))
-        return _back(request)
+        result = in_bulk(action, ids, user=_user(request))
+    except InvalidRequest as refusal:
+        messages.error(request, str(refusal))
+        return _redirect_back(request)
     if number := len(result.done):
         counted = "1 backfill" if number == 1 else f"{number} backfills"
-        messages.success(request, f"{counted}: {deed.done}.")
+        messages.success(request, f"{counted}: {operation.done}.")
     refusals = list(result.refused.values())
     for sentence in refusals[:MOST_SAID]:
         messages.warning(request, sentence)
     if len(refusals) > MOST_SAID:
         messages.warning(request, f"{len(refusals) - MOST_SAID} more skipped.")
-    return _back(request)
+    return _redirect_back(request)
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def backfill_change(request: HttpRequest, pk: int) -> HttpResponse:
-    """How many run at once, what goes first, in which order, and why it is there."""
-    found = _backfill(pk)
-    present = ChangeForm.present(found)
-    form = ChangeForm(request.POST) if request.method == "POST" else ChangeForm(initial=present)
+    """Show or save the limit of active runs, the priority, the order and the description."""
+    backfill = _backfill(pk)
+    present_values = ChangeForm.present(backfill)
+    form = (
+        ChangeForm(request.POST) if request.method == "POST" else ChangeForm(initial=present_values)
+    )
     if request.method == "POST" and form.is_valid():
         try:
-            change_backfill(found, user=_person(request), **form.changes())
-            messages.success(request, f"{found.name} updated.")
+            change_backfill(backfill, user=_user(request), **form.changes())
+            messages.success(request, f"{backfill.name} updated.")
             return redirect("backfills:backfill", pk)
-        except InvalidRequest as refused:
-            form.refuse(refused)
+        except InvalidRequest as refusal:
+            form.refuse(refusal)
     status = 400 if request.method == "POST" else 200
-    context = {"backfill": found, "form": form}
+    context = {"backfill": backfill, "form": form}
     return render(request, "backfills_app/backfill_change.html", context, status=status)
 
 
-def _ask(
-    request: HttpRequest, found: list[Backfill], action: str, *, several: bool = False
+def _confirmation_page(
+    request: HttpRequest, backfills: list[Backfill], action: str, *, several: bool = False
 ) -> HttpResponse:
-    """The page that says what it means; it is sent to where it was asked for."""
-    deed = DEEDS[action]
-    reaches = reaches_of(request)
-    progress = progress_with_pace(found)
-    retryable = retryable_counts(found[0]) if deed.chooses_code and not several else None
+    """Return the page that explains an action, and whose form goes to the address of the action."""
+    operation = DEEDS[action]
+    permissions = reaches_of(request)
+    progress = progress_with_pace(backfills)
+    retryable = retryable_counts(backfills[0]) if operation.chooses_code and not several else None
     context = {
-        "deed": deed,
+        "deed": operation,
         "action": action,
         "rows": progress,
         "retryable": retryable,
         "is_canceled_too": "canceled" in request.GET,
-        "one": found[0] if len(found) == 1 else None,
+        "one": backfills[0] if len(backfills) == 1 else None,
         "single": not several,
         "back": request.POST.get("back", ""),
         "may": any(
-            _may(reaches.over(one, skipped_upstream=True), action, of_several=several)
-            for one in progress
+            _is_allowed(
+                permissions.over(backfill_progress, skipped_upstream=True),
+                action,
+                of_several=several,
+            )
+            for backfill_progress in progress
         ),
     }
     return render(request, "backfills_app/backfills_ask.html", context)
 
 
-def _may(allowed: Allowed, action: str, *, of_several: bool) -> bool:
+def _is_allowed(allowed: Allowed, action: str, *, of_several: bool) -> bool:
     if action == "retry":
-        # The page of several has no box for what was canceled.
+        # The page for several backfills has no box for canceled partitions.
         return allowed.retry or (allowed.retry_canceled and not of_several)
     return bool(getattr(allowed, action))
 
 
-def _back(request: HttpRequest, pk: int | None = None) -> HttpResponseRedirect:
-    """To the list as it was shown, or to the page of the one."""
+def _redirect_back(request: HttpRequest, pk: int | None = None) -> HttpResponseRedirect:
+    """Redirect to the list as it was shown, or to the page of the only backfill."""
     if "back" in request.POST or pk is None:
         # A query string of the list, never another address.
         query = request.POST.get("back", "").lstrip("?")
@@ -196,6 +206,6 @@ def _backfill(pk: int) -> Backfill:
     return get_object_or_404(Backfill.objects.listed(), pk=pk)
 
 
-def _person(request: HttpRequest) -> User:
+def _user(request: HttpRequest) -> User:
     assert isinstance(request.user, User)  # noqa: S101  (login_required)
     return request.user

@@ -1,4 +1,6 @@
-"""What somebody can do with a backfill as it stands: what pages offer, and services check again."""
+"""The actions that a person may take on a backfill in its present state: pages offer these actions,
+and services check again.
+"""
 
 from dataclasses import dataclass
 
@@ -12,15 +14,16 @@ from backfills_app.views.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What is offered of one backfill."""
+    """The actions that are offered for one backfill."""
 
     pause: bool = False
     resume: bool = False
     cancel: bool = False
-    # What failed, or was skipped for want of something upstream; and what was canceled.
+    # Retry of failed partitions and of partitions skipped because of upstream; retry of canceled
+    # ones.
     retry: bool = False
     retry_canceled: bool = False
-    # Whether the canceled partitions are the first thing that a person would want to make now.
+    # Whether a person would want to retry the canceled partitions first.
     is_canceled_first: bool = False
     change: bool = False
     clone: bool = False
@@ -28,41 +31,43 @@ class Allowed:
 
     @property
     def anything(self) -> bool:
-        """Whether there is a reason to select it."""
+        """Whether there is a reason to select the backfill."""
         retries = self.retry or self.retry_canceled
         return self.pause or self.resume or self.cancel or retries or self.delete
 
 
 @dataclass(frozen=True, slots=True)
 class Reaches:
-    """On which assets a person may start and steer backfills, and on which stop them."""
+    """The assets on which a person may start and control backfills, and the assets on which the
+    person may cancel backfills.
+    """
 
     backfill: Reach
     cancel: Reach
 
     def over(self, progress: Progress, *, skipped_upstream: bool = False) -> Allowed:
-        """What this person can do with a backfill: no statement, but for those who may do it to
-        some assets only.
+        """Return the actions that this person may take on a backfill: no query, except for persons
+        who may act on some assets only.
         """
         backfill = progress.backfill
-        steers, stops = _covers(self.backfill, backfill), _covers(self.cancel, backfill)
+        may_control, may_cancel = _covers(self.backfill, backfill), _covers(self.cancel, backfill)
         if backfill.deleted:
-            return Allowed(clone=steers)
-        goes_on = not backfill.ended and backfill.state != BackfillState.CANCELING
+            return Allowed(clone=may_control)
+        is_unfinished = not backfill.ended and backfill.state != BackfillState.CANCELING
         failed = progress.counts.failed > 0 or skipped_upstream
         canceled = progress.counts.canceled > 0
-        retries = steers and backfill.state != BackfillState.CANCELING and not backfill.error
+        may_retry = may_control and backfill.state != BackfillState.CANCELING and not backfill.error
         is_canceled = backfill.state == BackfillState.CANCELED
         return Allowed(
-            pause=steers and goes_on and not backfill.group.paused,
-            resume=steers and goes_on and backfill.group.paused,
-            cancel=stops and goes_on,
-            retry=retries and failed,
-            retry_canceled=retries and canceled,
-            is_canceled_first=retries and canceled and (is_canceled or not failed),
-            change=steers and goes_on,
-            clone=steers,
-            delete=steers and backfill.ended,
+            pause=may_control and is_unfinished and not backfill.group.paused,
+            resume=may_control and is_unfinished and backfill.group.paused,
+            cancel=may_cancel and is_unfinished,
+            retry=may_retry and failed,
+            retry_canceled=may_retry and canceled,
+            is_canceled_first=may_retry and canceled and (is_canceled or not failed),
+            change=may_control and is_unfinished,
+            clone=may_control,
+            delete=may_control and backfill.ended,
         )
 
 
@@ -73,5 +78,5 @@ def _covers(within: Reach, backfill: Backfill) -> bool:
 
 
 def reaches_of(request: HttpRequest) -> Reaches:
-    """What the person who asks may do: two statements at most for each."""
+    """Return the permissions of the request's person: at most two queries for each action."""
     return Reaches(reach(request.user, Action.BACKFILL), reach(request.user, Action.CANCEL))

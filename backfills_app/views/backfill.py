@@ -1,4 +1,4 @@
-"""The page of one backfill, and the parts of it that change by themselves."""
+"""The page of one backfill, and the fragments of the page that update themselves."""
 
 import json
 from collections.abc import Sequence
@@ -37,17 +37,18 @@ _NO_LOOKS = ("stale", "not-yet-due")
 @login_required
 @require_safe
 def backfill(request: HttpRequest, pk: int) -> HttpResponse:
-    """One backfill: progress, partitions, runs, failures, and who did what to it."""
-    found, progress = _backfill(pk)
-    trail = AuditEntry.objects.filter(subject_type="backfill", subject=found.name)
+    """Show one backfill: progress, partitions, runs, failures, and the audit trail."""
+    backfill_row, progress = _backfill(pk)
+    trail = AuditEntry.objects.filter(subject_type="backfill", subject=backfill_row.name)
     context = {
-        **_moving(request, found, progress),
-        **_details(found, progress),
-        **_cells(request, found, progress),
-        "codes": _codes(found),
-        "by_role": _by_role(found),
+        **_progress_context(request, backfill_row, progress),
+        **_details_context(backfill_row, progress),
+        **_cells_context(request, backfill_row, progress),
+        "codes": _frozen_codes(backfill_row),
+        "by_role": _by_role(backfill_row),
         "params": [
-            (name, json.dumps(value, ensure_ascii=False)) for name, value in found.params.items()
+            (name, json.dumps(value, ensure_ascii=False))
+            for name, value in backfill_row.params.items()
         ],
         "trail": trail.order_by("id")[:_MOST_ENTRIES],
         "looks": [look for look in PARTITION_LOOKS if look.name not in _NO_LOOKS],
@@ -58,95 +59,113 @@ def backfill(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def backfill_progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """How far it is, and what can be done with it."""
-    found, progress = _backfill(pk)
+    """Show the progress, and the actions on the backfill."""
+    backfill_row, progress = _backfill(pk)
     if answer := unchanged(request, progress.version):
         return answer
-    context = _moving(request, found, progress)
-    return render(request, f"{TEMPLATE}#progress", context, status=_status(found))
+    context = _progress_context(request, backfill_row, progress)
+    return render(request, f"{TEMPLATE}#progress", context, status=_status(backfill_row))
 
 
 @login_required
 @require_safe
 def backfill_details(request: HttpRequest, pk: int) -> HttpResponse:
-    """What has become of it so far: timeline, failures, what was skipped, latest runs."""
-    found, progress = _backfill(pk)
+    """Show the outcome so far: timeline, failures, skipped partitions, latest runs."""
+    backfill_row, progress = _backfill(pk)
     if answer := unchanged(request, progress.version):
         return answer
-    context = _details(found, progress)
-    return render(request, f"{TEMPLATE}#details", context, status=_status(found))
+    context = _details_context(backfill_row, progress)
+    return render(request, f"{TEMPLATE}#details", context, status=_status(backfill_row))
 
 
 @login_required
 @require_safe
 def backfill_cells(request: HttpRequest, pk: int) -> HttpResponse:
-    """The partitions of one page of the grid."""
-    found, progress = _backfill(pk)
+    """Show the partitions of one page of the grid."""
+    backfill_row, progress = _backfill(pk)
     if answer := unchanged(request, progress.version):
         return answer
-    context = _cells(request, found, progress)
-    return render(request, f"{TEMPLATE}#cells", context, status=_status(found))
+    context = _cells_context(request, backfill_row, progress)
+    return render(request, f"{TEMPLATE}#cells", context, status=_status(backfill_row))
 
 
-def _status(found: Backfill) -> int:
-    return STOP_POLLING if found.ended else 200
+def _status(backfill_row: Backfill) -> int:
+    return STOP_POLLING if backfill_row.ended else 200
 
 
 def _backfill(pk: int) -> tuple[Backfill, Progress]:
     rows = Backfill.objects.recorded().select_related("code_version__bundle")
-    found = get_object_or_404(rows.defer("code_version__archive"), pk=pk)
-    return found, progress_with_pace([found])[0]
+    backfill_row = get_object_or_404(rows.defer("code_version__archive"), pk=pk)
+    return backfill_row, progress_with_pace([backfill_row])[0]
 
 
-def _moving(request: HttpRequest, found: Backfill, progress: Progress) -> dict[str, Any]:
-    parts: Sequence[BackfillAsset] = list(found.assets.all())
-    upstream = lacks_upstream(parts)
+def _progress_context(
+    request: HttpRequest, backfill_row: Backfill, progress: Progress
+) -> dict[str, Any]:
+    asset_rows: Sequence[BackfillAsset] = list(backfill_row.assets.all())
+    is_upstream_missing = lacks_upstream(asset_rows)
     return {
-        "backfill": found,
+        "backfill": backfill_row,
         "progress": progress,
-        "parts": [part_progress(found, part) for part in parts] if len(parts) > 1 else [],
-        "allowed": reaches_of(request).over(progress, skipped_upstream=upstream),
+        "parts": [part_progress(backfill_row, asset_row) for asset_row in asset_rows]
+        if len(asset_rows) > 1
+        else [],
+        "allowed": reaches_of(request).over(progress, skipped_upstream=is_upstream_missing),
     }
 
 
-def _details(found: Backfill, progress: Progress) -> dict[str, Any]:
-    parts = list(found.assets.all())
+def _details_context(backfill_row: Backfill, progress: Progress) -> dict[str, Any]:
+    asset_rows = list(backfill_row.assets.all())
     return {
-        "backfill": found,
+        "backfill": backfill_row,
         "progress": progress,
-        "timeline": timeline_of(found, timezone.now()),
+        "timeline": timeline_of(backfill_row, timezone.now()),
         "most_runs_drawn": MOST_RUNS_DRAWN,
-        "failures": failures_of(found) if progress.counts.failed else [],
-        "skipped": skips_of(found) if progress.counts.skipped else [],
-        "several_assets": len(parts) > 1,
-        "runs": list(found.group.runs.listed().order_by("-id")[:_RECENT_RUNS]),
+        "failures": failures_of(backfill_row) if progress.counts.failed else [],
+        "skipped": skips_of(backfill_row) if progress.counts.skipped else [],
+        "several_assets": len(asset_rows) > 1,
+        "runs": list(backfill_row.group.runs.listed().order_by("-id")[:_RECENT_RUNS]),
     }
 
 
-def _cells(request: HttpRequest, found: Backfill, progress: Progress) -> dict[str, Any]:
-    parts = list(found.assets.all())
-    part = next((one for one in parts if str(one.pk) == request.GET.get("part")), None)
-    first_chosen = next((one for one in parts if one.asset_id == found.asset_id), None)
-    part = part or first_chosen or next(iter(parts), None)
-    context = {"backfill": found, "cells": [], "cells_part": part, "cells_parts": parts}
+def _cells_context(
+    request: HttpRequest, backfill_row: Backfill, progress: Progress
+) -> dict[str, Any]:
+    asset_rows = list(backfill_row.assets.all())
+    asset_row = next(
+        (candidate for candidate in asset_rows if str(candidate.pk) == request.GET.get("part")),
+        None,
+    )
+    first_chosen = next(
+        (candidate for candidate in asset_rows if candidate.asset_id == backfill_row.asset_id), None
+    )
+    asset_row = asset_row or first_chosen or next(iter(asset_rows), None)
+    context = {
+        "backfill": backfill_row,
+        "cells": [],
+        "cells_part": asset_row,
+        "cells_parts": asset_rows,
+    }
     context["cells_version"] = progress.version
-    if part is None:
+    if asset_row is None:
         return context
-    rule = part.asset.definition
-    # Each has the address of its asset, and its label beside its key.
-    longest = "x" * (_LONGEST_WINDOW + len(part.asset.name) // 3)
-    size = room_for(longest + (longest_segment(rule) if rule is not None else ""), copies=3)
-    asked = request.GET.get("from", "")
-    if asked.isdecimal() and len(asked) < 10:
-        first = max(int(asked) - 1, 0)
+    definition = asset_row.asset.definition
+    # Each cell has the address of its asset, and the label beside the key.
+    longest = "x" * (_LONGEST_WINDOW + len(asset_row.asset.name) // 3)
+    size = room_for(
+        longest + (longest_segment(definition) if definition is not None else ""), copies=3
+    )
+    requested_position = request.GET.get("from", "")
+    if requested_position.isdecimal() and len(requested_position) < 10:
+        first = max(int(requested_position) - 1, 0)
     else:
-        first = max(interesting_position(part, found.order) - size // 2, 0)
-    page = partitions_from(part, first, size)
+        first = max(interesting_position(asset_row, backfill_row.order) - size // 2, 0)
+    page = partitions_from(asset_row, first, size)
     cells = [
         Cell(
             look_of_wanted(row.state, row.run_state),
             row.key,
-            label_of(rule, row.key),
+            label_of(definition, row.key),
             because=row.because,
         )
         for row in page.rows
@@ -160,21 +179,27 @@ def _cells(request: HttpRequest, found: Backfill, progress: Progress) -> dict[st
     }
 
 
-def _by_role(found: Backfill) -> list[tuple[str, list[BackfillAsset]]]:
-    """Its assets by the reason for which they are made, chosen ones first."""
-    parts = list(found.assets.all())
-    by_role = [(role.label, [part for part in parts if part.role == role]) for role in AssetRole]
-    shown = [(label, some) for label, some in by_role if some]
-    if len(parts) == 1:
-        return [("Asset", parts)]
-    return shown
+def _by_role(backfill_row: Backfill) -> list[tuple[str, list[BackfillAsset]]]:
+    """Return the backfill's assets by role, chosen assets first."""
+    asset_rows = list(backfill_row.assets.all())
+    by_role = [
+        (role.label, [asset_row for asset_row in asset_rows if asset_row.role == role])
+        for role in AssetRole
+    ]
+    roles_with_assets = [(label, role_rows) for label, role_rows in by_role if role_rows]
+    if len(asset_rows) == 1:
+        return [("Asset", asset_rows)]
+    return roles_with_assets
 
 
-def _codes(found: Backfill) -> list[tuple[BackfillAsset, str]]:
-    """The code of each of its assets, as it was frozen, without passwords."""
+def _frozen_codes(backfill_row: Backfill) -> list[tuple[BackfillAsset, str]]:
+    """Return the frozen code of each of the backfill's assets, without passwords."""
     versions = {
         version.pk: version.source
-        for part in found.assets.all()
-        if (version := part.producer_version)
+        for asset_row in backfill_row.assets.all()
+        if (version := asset_row.producer_version)
     }
-    return [(part, masked_text(versions[part.producer_version_id])) for part in found.assets.all()]
+    return [
+        (asset_row, masked_text(versions[asset_row.producer_version_id]))
+        for asset_row in backfill_row.assets.all()
+    ]

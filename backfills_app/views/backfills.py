@@ -36,8 +36,8 @@ _PAGE = 30
 @login_required
 @require_safe
 def backfills(request: HttpRequest) -> HttpResponse:
-    """All backfills, newest first."""
-    context = _listed(request) | {
+    """Show all backfills, newest first."""
+    context = _list_context(request) | {
         "states": [
             (UNFINISHED, "Active"),
             *BackfillState.choices,
@@ -51,19 +51,22 @@ def backfills(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def backfills_listed(request: HttpRequest) -> HttpResponse:
-    """The part of the list that changes by itself."""
-    context = _listed(request)
+    """Show the fragment of the list that updates itself."""
+    context = _list_context(request)
     if answer := unchanged(request, context["version"]):
         return answer
     return render(request, "backfills_app/backfills.html#listed", context)
 
 
-def _listed(request: HttpRequest) -> dict[str, Any]:
+def _list_context(request: HttpRequest) -> dict[str, Any]:
     page = paged(request, matching(request), _PAGE)
     reaches = reaches_of(request)
     progress = progress_with_pace(page.items)
-    rows = [(one, reaches.over(one)) for one in progress]
-    shown = [(one.version, one.rate, one.backfill.description) for one in progress]
+    rows = [(row_progress, reaches.over(row_progress)) for row_progress in progress]
+    shown = [
+        (row_progress.version, row_progress.rate, row_progress.backfill.description)
+        for row_progress in progress
+    ]
     return {
         "page": page,
         "rows": rows,
@@ -76,7 +79,7 @@ def _listed(request: HttpRequest) -> dict[str, Any]:
 
 
 def matching(request: HttpRequest) -> QuerySet[Backfill]:
-    """The backfills that the filters of the address leave, in the order that it names."""
+    """Return the backfills that match the filters of the address, in the order of the address."""
     state = request.GET.get("state", "")
     rows = Backfill.objects.recorded() if state == DELETED else Backfill.objects.listed()
     if state == DELETED:
@@ -88,12 +91,12 @@ def matching(request: HttpRequest) -> QuerySet[Backfill]:
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(Q(name__icontains=text) | Q(description__icontains=text))
     if asset := request.GET.get("asset", "").strip():
-        # Also those that make it downstream of the one asked for.
-        rows = rows.filter(pk__in=_making(asset))
+        # Also backfills that materialize the asset upstream or downstream of the chosen ones.
+        rows = rows.filter(pk__in=_ids_with_asset(asset))
     if person := request.GET.get("person", "").strip():
         rows = rows.filter(submitted_by__username__icontains=person)
     return rows.order_by(*_ORDERS.get(request.GET.get("sort", ""), ("-id",)))
 
 
-def _making(name: str) -> QuerySet[Backfill, Any]:
+def _ids_with_asset(name: str) -> QuerySet[Backfill, Any]:
     return Backfill.objects.filter(assets__asset__name__icontains=name).values("pk")

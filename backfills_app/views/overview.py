@@ -1,4 +1,4 @@
-"""What needs a person now, and what is going on."""
+"""The overview: problems that need a person now, and active work."""
 
 from typing import Any
 from zlib import crc32
@@ -25,31 +25,31 @@ _VERSIONS = ("needs_version", "gateways_version", "going_on_version")
 @login_required
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
-    """The first page."""
-    return render(request, "backfills_app/overview.html", _standing())
+    """Show the first page."""
+    return render(request, "backfills_app/overview.html", _overview_context())
 
 
 @login_required
 @require_safe
 def going_on(request: HttpRequest) -> HttpResponse:
-    """The part of the overview that changes by itself: all of it but the frame."""
-    context = _standing()
+    """Show the fragment of the overview that updates itself: all of the page but the frame."""
+    context = _overview_context()
     if answer := unchanged(request, context["version"]):
         return answer
     return render(request, "backfills_app/overview.html#moving", context)
 
 
-def _standing() -> dict[str, Any]:
-    parts = {**_needs_a_person(), **_gateways(), **_going_on()}
-    # What is polled says whether anything has changed by all that the page is made of.
-    version = crc32(repr([parts.pop(name) for name in _VERSIONS]).encode())
-    return parts | {"version": f"{version:08x}"}
+def _overview_context() -> dict[str, Any]:
+    context = {**_problems_context(), **_gateways_context(), **_work_context()}
+    # The version covers all values of the page, so that polling sees every change.
+    version = crc32(repr([context.pop(name) for name in _VERSIONS]).encode())
+    return context | {"version": f"{version:08x}"}
 
 
-def _needs_a_person() -> dict[str, Any]:
+def _problems_context() -> dict[str, Any]:
     runs = Run.objects.listed().filter(state=RunState.FAILED).order_by("-ended_at")
     failed_by_asset, failed_runs, broken = _most_failed(10), list(runs[:8]), broken_bundles()
-    any_asset = Asset.objects.filter(active=True).exists()
+    has_assets = Asset.objects.filter(active=True).exists()
     left_out = left_out_lately(timezone.now())
     ended = [(run.pk, run.ended_at) for run in failed_runs]
     unloaded = [(bundle.pk, bundle.error, bundle.current_version_id) for bundle in broken]
@@ -58,13 +58,13 @@ def _needs_a_person() -> dict[str, Any]:
         "failed_runs": failed_runs,
         "broken": broken,
         "left_out": left_out,
-        "any_asset": any_asset,
+        "any_asset": has_assets,
         "needs_version": (
             failed_by_asset,
             ended,
             unloaded,
-            any_asset,
-            [(one.pk, one.at) for one in left_out],
+            has_assets,
+            [(truncated_tick.pk, truncated_tick.at) for truncated_tick in left_out],
         ),
     }
 
@@ -77,19 +77,19 @@ def _most_failed(most: int) -> list[dict[str, Any]]:
     return [{"asset__name": names[pk], "number": counts[pk]} for pk in largest if pk in names]
 
 
-def _gateways() -> dict[str, Any]:
-    # By the clock by which they say that they are there: the database's.
+def _gateways_context() -> dict[str, Any]:
+    # By the database's clock, which also stamps the heartbeats of gateways.
     gateways = Gateway.objects.annotate(now=Now())
-    found = [(gateway, gateway.state_at(gateway.now)) for gateway in gateways]
-    shown = [(one.pk, one.slots, state) for one, state in found]
-    return {"gateways": found, "gateways_version": shown}
+    gateway_states = [(gateway, gateway.state_at(gateway.now)) for gateway in gateways]
+    shown = [(gateway.pk, gateway.slots, state) for gateway, state in gateway_states]
+    return {"gateways": gateway_states, "gateways_version": shown}
 
 
-def _going_on() -> dict[str, Any]:
+def _work_context() -> dict[str, Any]:
     backfills = Backfill.objects.listed().exclude(state__in=ENDED_STATES).order_by("-id")[:10]
     running: list[Progress] = [progress_of(backfill) for backfill in backfills]
     unfinished = Run.objects.exclude(state__in=TERMINAL_STATES).order_by()
     counted = dict(unfinished.values_list("state").annotate(number=Count("pk")))
     runs = [(state.value, counted[state]) for state in RunState if state in counted]
-    version = ([one.version for one in running], runs)
+    version = ([backfill_progress.version for backfill_progress in running], runs)
     return {"running": running, "runs": runs, "going_on_version": version}

@@ -1,4 +1,4 @@
-"""A plan in words: what becomes of the partitions of each asset."""
+"""The preview of a plan in words: the outcome for the partitions of each asset."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ _MOST_HOLDERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a plan: so many partitions, and what becomes of them; ``holders`` are the
-    backfills that make them now.
+    """One line of a plan: a number of partitions and their outcome; ``holders`` are the backfills
+    that materialize these partitions now.
     """
 
     label: str
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class AssetPlan:
-    """What is said of one asset."""
+    """The texts of a plan for one asset."""
 
     planned: PlannedAsset
     lines: tuple[Line, ...]
@@ -39,12 +39,12 @@ class AssetPlan:
 
     @property
     def warned(self) -> tuple[Line, ...]:
-        """Lines that whoever reads only the heading has to know of."""
+        """The lines to show beside the heading, for a person who reads only the heading."""
         return tuple(line for line in self.lines if line.warns)
 
 
 def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
-    """What the preview shows."""
+    """Return the context of the preview."""
     return {
         "plan": plan,
         "layers": plan.layers,
@@ -55,11 +55,11 @@ def planned_page(plan: BackfillPlan, existing: str) -> dict[str, Any]:
 
 
 def time_in_words(estimate: Estimate | None) -> str:
-    """About how long, with the spread of past runs."""
+    """Return the estimated duration in words, with the spread of past runs."""
     if estimate is None:
         return "Not enough run history for an estimate"
     about = f"about {duration(timedelta(seconds=estimate.seconds))}"
-    low, high = (duration(timedelta(seconds=each)) for each in (estimate.low, estimate.high))
+    low, high = (duration(timedelta(seconds=seconds)) for seconds in (estimate.low, estimate.high))
     if low == high:
         return about
     return f"{about} ({low} to {high}, based on {estimate.runs_seen:,} runs)"
@@ -89,8 +89,8 @@ def _lines(planned: PlannedAsset, existing: str) -> Iterator[Line]:
         more_holders=max(len(planned.in_flight_by) - _MOST_HOLDERS, 0),
     )
     yield Line("Not ended yet", planned.not_over, "skip: time window has not ended")
-    lacking = planned.missing_upstream - planned.nonexistent_upstream
-    yield Line("Upstream missing", lacking, "will be skipped", True)
+    missing_count = planned.missing_upstream - planned.nonexistent_upstream
+    yield Line("Upstream missing", missing_count, "will be skipped", True)
     texts = "; ".join(gap.reason for gap in planned.gaps if gap.reason)
     yield Line(
         "Upstream does not exist",

@@ -1,4 +1,4 @@
-"""How far a backfill has come: counts, rate, time left, and the pieces of its bar."""
+"""The progress of a backfill: counts, rate, time left, and the sections of the progress bar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _UNKNOWN = Pace()
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of the bar, of 100."""
+    """A section of the progress bar, which has the width 100."""
 
     css: str
     x: float
@@ -25,7 +25,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A backfill and the sums of its assets' counts, or one of its assets and its counts."""
+    """A backfill with the summed counts of its assets, or one of its assets with the asset's
+    counts.
+    """
 
     backfill: Backfill
     counts: Counts
@@ -34,27 +36,34 @@ class Progress:
 
     @property
     def per_second(self) -> float | None:
-        """Partitions a second, of late."""
+        """The recent rate in partitions per second."""
         return self.pace.per_second
 
     @property
     def version(self) -> str:
-        """Changes with everything that is shown of it."""
+        """A text that changes with all values that are shown."""
         numbers = ".".join(f"{state}{number}" for state, number in self.counts.by_state())
-        asked = self.backfill
-        settings = (asked.max_active_runs, asked.group.priority, asked.order, asked.deleted)
-        changed = ".".join(str(value) for value in settings)
+        backfill = self.backfill
+        settings = (
+            backfill.max_active_runs,
+            backfill.group.priority,
+            backfill.order,
+            backfill.deleted,
+        )
+        settings_text = ".".join(str(value) for value in settings)
         runs = f"{self.pace.running}.{self.pace.queued}"
-        return f"{asked.pk}.{asked.state}.{numbers}.{runs}.{changed}.{self.left_text}"
+        return f"{backfill.pk}.{backfill.state}.{numbers}.{runs}.{settings_text}.{self.left_text}"
 
     @property
     def left_text(self) -> str:
-        """Time left in words; empty where it is not known, and while nothing new starts."""
+        """The time left in words; empty where unknown, and while no run starts."""
         return duration(self.left) if self.left is not None else ""
 
     @property
     def stands(self) -> str:
-        """What the state alone does not say: what goes on although it is paused or canceling."""
+        """The number of active runs of a backfill that is paused or canceling, which its state does
+        not tell.
+        """
         running = self.pace.running
         if not running or self.backfill.state not in (
             BackfillState.PAUSED,
@@ -65,7 +74,9 @@ class Progress:
 
     @property
     def rate(self) -> str:
-        """Partitions per second or minute, with the unit; empty where too few were made."""
+        """The rate in partitions per second or minute, with the unit; empty where too few have
+        ended.
+        """
         if not self.per_second:
             return ""
         if self.per_second >= 1:
@@ -74,14 +85,14 @@ class Progress:
 
     @property
     def left(self) -> timedelta | None:
-        """Time left at this rate."""
+        """The time left at this rate; None where unknown."""
         if not self.per_second or self.backfill.ended or self.backfill.group.paused:
             return None
         return timedelta(seconds=self.counts.left / self.per_second)
 
     @property
     def bar(self) -> list[Piece]:
-        """Succeeded, failed, canceled and skipped, and what runs now."""
+        """The sections of the bar: succeeded, failed, canceled, skipped and active partitions."""
         kinds = (
             ("s", "succeeded"),
             ("f", "failed"),
@@ -89,26 +100,26 @@ class Progress:
             ("k", "skipped"),
             ("a", "active"),
         )
-        pieces, x, numbers = [], 0.0, dict(self.counts.by_state())
+        sections, x, numbers = [], 0.0, dict(self.counts.by_state())
         for css, state in kinds:
             if state in numbers:
                 width = 100 * numbers[state] / max(self.counts.total, 1)
-                pieces.append(Piece(css, round(x, 2), round(width, 2)))
+                sections.append(Piece(css, round(x, 2), round(width, 2)))
                 x += width
-        return pieces
+        return sections
 
 
 def progress_of(backfill: Backfill, pace: Pace | None = None) -> Progress:
-    """The progress of a backfill whose assets are at hand."""
+    """Return the progress of a backfill whose assets are loaded."""
     return Progress(backfill, counts_of(backfill.assets.all()), pace or _UNKNOWN)
 
 
-def part_progress(backfill: Backfill, part: BackfillAsset) -> Progress:
-    """The progress of one asset of a backfill."""
-    return Progress(backfill, counts_of([part]), part=part)
+def part_progress(backfill: Backfill, asset_row: BackfillAsset) -> Progress:
+    """Return the progress of one asset of a backfill."""
+    return Progress(backfill, counts_of([asset_row]), part=asset_row)
 
 
 def progress_with_pace(backfills: Sequence[Backfill]) -> list[Progress]:
-    """The progress of several, with their pace: one statement."""
+    """Return the progress of several backfills, with their pace: one query."""
     paces = paces_of(backfills, timezone.now()) if backfills else {}
     return [progress_of(backfill, paces.get(backfill.pk)) for backfill in backfills]

@@ -1,4 +1,4 @@
-"""The runs of a backfill over time: how many ended when, and how."""
+"""The timeline of a backfill's runs: the number of runs that ended in each interval, by state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _KINDS = (("s", "succeeded"), ("f", "failed"), ("c", "canceled"), ("k", "skipped
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One rectangle: its class, its place and its size."""
+    """One rectangle: its class, its position and its size."""
 
     css: str
     x: int
@@ -25,7 +25,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What ended in one piece of time, in words and drawn from the ground up."""
+    """The runs that ended in one interval, in words and as bars from the ground up."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -33,7 +33,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The drawing: ``highest`` runs fill its height; ``counted`` says in words what it shows."""
+    """The drawing: ``highest`` runs fill the height; ``counted`` has the numbers of ended runs by
+    state.
+    """
 
     first: datetime
     last: datetime
@@ -44,12 +46,12 @@ class Timeline:
 
     @property
     def piece(self) -> timedelta:
-        """The time for which a column stands."""
+        """The length of the interval of one column."""
         return (self.last - self.first) / PIECES
 
 
 def timeline_of(backfill: Backfill, now: datetime) -> Timeline | None:
-    """The runs that have ended so far; None while none has."""
+    """Return the timeline of the runs that have ended; None before the first run has ended."""
     ended = ended_by_time(backfill, PIECES, now)
     if ended is None:
         return None
@@ -60,21 +62,23 @@ def timeline_of(backfill: Backfill, now: datetime) -> Timeline | None:
     return Timeline(
         ended.first,
         ended.last,
-        tuple(_column(at, counts, highest) for at, counts in ended.pieces.items()),
+        tuple(
+            _column(column_index, counts, highest) for column_index, counts in ended.pieces.items()
+        ),
         highest,
         ended.drawn,
         tuple((state, number) for state, number in sums.items() if number),
     )
 
 
-def _column(at: int, counts: Mapping[str, int], highest: int) -> Column:
+def _column(column_index: int, counts: Mapping[str, int], highest: int) -> Column:
     bars, ground = [], HEIGHT
     for css, state in _KINDS:
         if number := counts.get(state, 0):
             height = round(HEIGHT * number / highest, 2)
             ground = round(ground - height, 2)
-            bars.append(Bar(css, at, max(ground, 0.0), height))
-    said = ", ".join(
+            bars.append(Bar(css, column_index, max(ground, 0.0), height))
+    title = ", ".join(
         f"{number:,} {look_of(state).label.lower()}" for state, number in counts.items()
     )
-    return Column(said, tuple(bars))
+    return Column(title, tuple(bars))

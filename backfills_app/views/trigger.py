@@ -1,4 +1,4 @@
-"""The trigger form."""
+"""The page with the form for a new backfill."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from backfills_app.services import (
 )
 from backfills_app.views.plans import planned_page
 
-# What a link to the form may fill in.
+# The fields that a link to the form may fill in.
 _FILLED_BY_LINK = (
     "asset",
     "assets",
@@ -49,71 +49,75 @@ _FILLED_BY_LINK = (
     "allow_holes",
 )
 TEMPLATE = "backfills_app/backfill_new.html"
-# Tells the preview that the ends have been exchanged.
+# The event that tells the preview that From and To were filled in.
 _ENDS_FILLED = "ends-filled"
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def backfill_new(request: HttpRequest) -> HttpResponse:
-    """The form; while it is typed, what it comes to; and the request itself."""
+    """Show the form; answer with the preview while a person types; create the backfill."""
     person = request.user
     assert isinstance(person, User)  # noqa: S101  (login_required)
     if request.method == "POST":
         return _posted(request, person)
     if request.htmx:  # type: ignore[attr-defined]
-        return _part(request, person)
+        return _fragment(request, person)
     form = BackfillForm(user=person, initial=_initial(request))
-    return render(request, TEMPLATE, _page(form, person))
+    return render(request, TEMPLATE, _page_context(form, person))
 
 
 def _posted(request: HttpRequest, person: User) -> HttpResponse:
     form = BackfillForm(request.POST, user=person)
     if preset := _preset(request.POST.get("preset")):
         form = form.with_preset(preset)
-        return render(request, TEMPLATE, _page(form, person) | _previewed(form, person))
+        return render(
+            request, TEMPLATE, _page_context(form, person) | _preview_context(form, person)
+        )
     if "preview" in request.POST:
-        return render(request, TEMPLATE, _page(form, person) | _previewed(form, person))
+        return render(
+            request, TEMPLATE, _page_context(form, person) | _preview_context(form, person)
+        )
     try:
         backfill = create_backfill(form.request(), user=person)
         messages.success(request, f"{backfill.name} created.")
         return redirect("backfills:backfill", backfill.pk)
-    except InvalidRequest as refused:
-        form.refuse_once(refused)
-    return render(request, TEMPLATE, _page(form, person), status=400)
+    except InvalidRequest as refusal:
+        form.refuse_once(refusal)
+    return render(request, TEMPLATE, _page_context(form, person), status=400)
 
 
-def _part(request: HttpRequest, person: User) -> HttpResponse:
-    """What a script asks for while the form is filled in."""
+def _fragment(request: HttpRequest, person: User) -> HttpResponse:
+    """Return the fragment that a script requests while the form is filled in."""
     form = BackfillForm(request.GET, user=person)
     if preset := _preset(request.GET.get("preset")):
         form = form.with_preset(preset)
-        answer = render(request, f"{TEMPLATE}#span", _page(form, person))
+        answer = render(request, f"{TEMPLATE}#span", _page_context(form, person))
         answer["HX-Trigger-After-Settle"] = _ENDS_FILLED
         return answer
     if request.GET.get("part") == "dependent":
-        return render(request, f"{TEMPLATE}#dependent", _page(form, person))
-    return render(request, f"{TEMPLATE}#preview", _previewed(form, person))
+        return render(request, f"{TEMPLATE}#dependent", _page_context(form, person))
+    return render(request, f"{TEMPLATE}#preview", _preview_context(form, person))
 
 
-def _previewed(form: BackfillForm, person: User) -> dict[str, Any]:
+def _preview_context(form: BackfillForm, person: User) -> dict[str, Any]:
     if not form.is_begun:
         return {}
     try:
         plan = check_backfill(form.request(), user=person)
         return planned_page(plan, form.cleaned_data["existing"])
-    except InvalidRequest as refused:
-        named = [
+    except InvalidRequest as refusal:
+        labeled_errors = [
             (form.fields[field].label if field in form.fields else "", sentence)
-            for field, said in refused.errors.items()
-            for sentence in said
+            for field, sentences in refusal.errors.items()
+            for sentence in sentences
         ]
-        return {"refused": named}
+        return {"refused": labeled_errors}
     except PermissionDenied as denied:
         return {"refused": [("", str(denied))]}
 
 
-def _page(form: BackfillForm, person: User) -> dict[str, Any]:
+def _page_context(form: BackfillForm, person: User) -> dict[str, Any]:
     may_backfill = bool(reach(person, Action.BACKFILL))
     return {"form": form, "may_backfill": may_backfill, "presets": PRESETS}
 
@@ -123,11 +127,11 @@ def _preset(text: str | None) -> str | None:
 
 
 def _initial(request: HttpRequest) -> dict[str, Any]:
-    """What a link fills in, or the request of a backfill that is to be made again."""
+    """Return the values that a link fills in, or the request of a backfill to clone."""
     clone = request.GET.get("clone", "")
     if clone.isdecimal() and len(clone) < 19:
-        found = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
-        initial = clone_fields(found)
+        backfill = get_object_or_404(Backfill.objects.recorded(), pk=int(clone))
+        initial = clone_fields(backfill)
     else:
         initial = {name: request.GET[name] for name in _FILLED_BY_LINK if request.GET.get(name)}
         initial["assets"] = names_in(request.GET.getlist("assets"))
@@ -140,11 +144,12 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
         followers = None if followers in ("none", "all") else followers.split(",")
     if followers:
         initial |= {"downstream": CHOSEN, "downstream_assets": followers}
-    return initial | _ends(initial)
+    return initial | _first_and_last(initial)
 
 
-def _ends(initial: dict[str, Any]) -> dict[str, str]:
-    """First and last window of what was selected in a grid, where that is all of what it names.
+def _first_and_last(initial: dict[str, Any]) -> dict[str, str]:
+    """Return the first and the last window of a selection made in a grid, if the selection has all
+    partitions between the two; otherwise nothing.
 
     Dates are easier to change than a selection is.
     """
@@ -158,11 +163,13 @@ def _ends(initial: dict[str, Any]) -> dict[str, str]:
     try:
         chosen = preview_selection(asset, selection)
     except InvalidRequest:
-        # The form opens with the text as it was typed: its check says what is wrong.
+        # The form opens with the typed text, and the check of the form shows the error.
         return {}
     first, last = chosen[0].time, chosen[-1].time
     time = definition.time_dimension
-    axis = next(one.name for one in definition.dimensions if one.definition is time)
+    axis = next(
+        dimension.name for dimension in definition.dimensions if dimension.definition is time
+    )
     if len(chosen) != len(definition.select(f"{axis}={first.text}..{last.text}")):
         return {}
     return {"selection": "", "start": first.text, "end": last.text}

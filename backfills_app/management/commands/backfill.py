@@ -1,4 +1,4 @@
-"""``backfill``: requests to make partitions of the past."""
+"""``backfill``: requests to materialize partitions of the past."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -44,9 +44,9 @@ _PLANNED = (
     "to_make", "runs",
 )  # fmt: skip
 # Counts whose name in JSON says less than people want to know.
-_HEADS = {"active": "queued or running"}
-# In place of the name of one asset.
-_SEVERAL: tuple[tuple[str, dict[str, Any]], ...] = (
+_COLUMN_HEADS = {"active": "queued or running"}
+# Options in place of the name of one asset.
+_ASSET_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--assets",
         {"action": "append", "metavar": "NAMES", "help": "several, with commas or said again"},
@@ -55,8 +55,8 @@ _SEVERAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--tag", {"dest": "asset_tag", "metavar": "TAG", "help": "all assets with a tag"}),
 )
 _WAIT = "wait for the end; exit with 1 unless all is there"
-# What is left out is for the service to fill in.
-_TERMS: tuple[tuple[str, dict[str, Any]], ...] = (
+# The service fills in options that are left out.
+_REQUEST_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--selection", {"help": "instead of START and END, in the selection grammar"}),
     ("--description", {}),
     ("--max-active-runs", {"metavar": "N", "help": "how many runs may run at once"}),
@@ -78,31 +78,31 @@ class Command(SlicewiseCommand):
         verbs = self.add_verbs(parser)
         create = self.add_verb(verbs, "create", self.create, "Make partitions of the past.")
         preview = self.add_verb(verbs, "preview", self.preview, "Say what create would do.")
-        for one in (create, preview):
-            one.add_argument(
+        for subparser in (create, preview):
+            subparser.add_argument(
                 "asset", metavar="ASSET", nargs="?", default="", help="the name of one asset"
             )
-            for option, settings in _SEVERAL:
-                one.add_argument(option, default=argparse.SUPPRESS, **settings)
-            _add_terms(one)
-        listed = self.add_verb(verbs, "list", self.list, "List backfills, newest first.")
-        listed.add_argument("--asset", metavar="ASSET")
-        listed.add_argument("--state", choices=BackfillState.values)
-        listed.add_argument("--deleted", action="store_true", help="those that were deleted")
-        listed.add_argument(
+            for option, settings in _ASSET_OPTIONS:
+                subparser.add_argument(option, default=argparse.SUPPRESS, **settings)
+            _add_request_options(subparser)
+        list_parser = self.add_verb(verbs, "list", self.list, "List backfills, newest first.")
+        list_parser.add_argument("--asset", metavar="ASSET")
+        list_parser.add_argument("--state", choices=BackfillState.values)
+        list_parser.add_argument("--deleted", action="store_true", help="those that were deleted")
+        list_parser.add_argument(
             "--limit", type=at_least_zero, default=50, help="at most so many; 0 for all"
         )
         show = self.add_verb(verbs, "show", self.show, "Show one backfill.")
         _add_number(show)
-        several: tuple[tuple[str, Callable[..., None], str], ...] = (
+        control_verbs: tuple[tuple[str, Callable[..., None], str], ...] = (
             ("pause", self.pause, "Start nothing more of backfills."),
             ("resume", self.resume, "Let paused backfills go on."),
             ("cancel", self.cancel, "Stop backfills."),
             ("delete", self.delete, "Take backfills that have ended off the lists."),
         )
-        for name, act, about in several:
-            one = self.add_verb(verbs, name, act, about)
-            one.add_argument("backfills", type=int, nargs="+", metavar="BACKFILL")
+        for name, act, help_text in control_verbs:
+            subparser = self.add_verb(verbs, name, act, help_text)
+            subparser.add_argument("backfills", type=int, nargs="+", metavar="BACKFILL")
         retry = self.add_verb(verbs, "retry", self.retry, "Try once more what has failed.")
         _add_number(retry)
         retry.add_argument("--code", choices=[code.value for code in Code], default=Code.SAME.value)
@@ -117,19 +117,21 @@ class Command(SlicewiseCommand):
         change.add_argument("--description")
         clone = self.add_verb(verbs, "clone", self.clone, "Ask for the same again.")
         _add_number(clone)
-        _add_terms(clone)
-        for one in (create, clone, retry):
-            one.add_argument("--wait", action="store_true", help=_WAIT)
+        _add_request_options(clone)
+        for subparser in (create, clone, retry):
+            subparser.add_argument("--wait", action="store_true", help=_WAIT)
 
     def create(self, wait: bool, **fields: Any) -> None:
-        backfill = create_backfill(request_from_text(**_asked(fields)), user=self.actor)
+        backfill = create_backfill(request_from_text(**_request_fields(fields)), user=self.actor)
         self._tell_created(backfill, wait)
 
     def clone(self, backfill: int, wait: bool, **fields: Any) -> None:
-        self._tell_created(clone_backfill(_backfill(backfill), fields, user=self.actor), wait)
+        self._tell_created(
+            clone_backfill(_require_backfill(backfill), fields, user=self.actor), wait
+        )
 
     def preview(self, **fields: Any) -> None:
-        plan = check_backfill(request_from_text(**_asked(fields)), user=self.actor)
+        plan = check_backfill(request_from_text(**_request_fields(fields)), user=self.actor)
         from backfills_app.serializers import BackfillPlanSerializer
 
         data = BackfillPlanSerializer(plan).data
@@ -139,7 +141,9 @@ class Command(SlicewiseCommand):
         assets, refused = data.pop("assets"), data.pop("refused")
         self.print_facts(data)
         self.say()
-        self.print_table(_PLANNED, ([each[name] for name in _PLANNED] for each in assets))
+        self.print_table(
+            _PLANNED, ([asset_plan[name] for name in _PLANNED] for asset_plan in assets)
+        )
         for planned in plan.assets:
             for gap in planned.gaps:
                 if gap.reason:
@@ -157,30 +161,30 @@ class Command(SlicewiseCommand):
             backfills = backfills.filter(state=state)
         from backfills_app.serializers import BackfillSerializer
 
-        found = BackfillSerializer(backfills[:limit] if limit else backfills, many=True).data
+        rows = BackfillSerializer(backfills[:limit] if limit else backfills, many=True).data
         if self.json:
-            self.print_json(found)
+            self.print_json(rows)
             return
         self.print_table(
             ("backfill", "of", "partitions", "state", "progress", "by"),
             (
                 (
-                    each["id"],
-                    each["title"],
-                    each["logical_dates"],
-                    each["state"],
-                    each["progress"]["summary"],
-                    each["submitted_by"],
+                    row["id"],
+                    row["title"],
+                    row["logical_dates"],
+                    row["state"],
+                    row["progress"]["summary"],
+                    row["submitted_by"],
                 )
-                for each in found
+                for row in rows
             ),
         )
 
     def show(self, backfill: int) -> None:
         from backfills_app.serializers import COUNTS, outcome_of
 
-        shown = _backfill(backfill)
-        detail, outcome = _detail(shown), outcome_of(shown)
+        backfill_row = _require_backfill(backfill)
+        detail, outcome = _detail(backfill_row), outcome_of(backfill_row)
         if self.json:
             self.print_json(detail | outcome)
             return
@@ -190,8 +194,8 @@ class Command(SlicewiseCommand):
         self.print_facts(detail | {"code": f"{len(code.splitlines())} lines (see --json)"})
         self.say()
         names = ("asset", "role", *COUNTS)
-        heads = [_HEADS.get(name, name) for name in names]
-        self.print_table(heads, ([each[name] for name in names] for each in assets))
+        heads = [_COLUMN_HEADS.get(name, name) for name in names]
+        self.print_table(heads, ([counts[name] for name in names] for counts in assets))
         self._print_outcome(outcome)
 
     def pause(self, backfills: Sequence[int]) -> None:
@@ -207,22 +211,26 @@ class Command(SlicewiseCommand):
         self._do("delete", delete_backfill, backfills)
 
     def retry(self, backfill: int, code: str, canceled: bool, wait: bool) -> None:
-        again = retry_failed(_backfill(backfill), code=code, canceled=canceled, user=self.actor)
+        retried = retry_failed(
+            _require_backfill(backfill), code=code, canceled=canceled, user=self.actor
+        )
         if wait:
-            self._follow(again)
+            self._follow(retried)
         else:
-            self._tell(again)
+            self._tell(retried)
 
     def change(self, backfill: int, **changes: Any) -> None:
-        self._tell(change_backfill(_backfill(backfill), user=self.actor, **changes))
+        self._tell(change_backfill(_require_backfill(backfill), user=self.actor, **changes))
 
     def _do(self, verb: str, act: Callable[..., Backfill], numbers: Sequence[int]) -> None:
-        """To one: refused as a whole. To several: to each that takes it, 1 if some did not."""
+        """Apply an action to one backfill, where a refusal is an error; or to several, where the
+        exit status is 1 if some backfills refuse.
+        """
         if len(numbers) == 1:
-            self._tell(act(_backfill(numbers[0]), user=self.actor))
+            self._tell(act(_require_backfill(numbers[0]), user=self.actor))
             return
         for number in numbers:
-            _backfill(number)
+            _require_backfill(number)
         result = in_bulk(verb, numbers, user=self.actor)
         self._tell_result(result)
         if result.refused:
@@ -249,9 +257,15 @@ class Command(SlicewiseCommand):
 
     def _tell_created(self, backfill: Backfill, wait: bool) -> None:
         if not self.json:
-            more = backfill.assets.count() - 1
-            several = f", and {more} more asset{'s' if more > 1 else ''}" if more else ""
-            self.say(f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}{several}")
+            other_count = backfill.assets.count() - 1
+            others_text = (
+                f", and {other_count} more asset{'s' if other_count > 1 else ''}"
+                if other_count
+                else ""
+            )
+            self.say(
+                f"Backfill {backfill.pk} {backfill.name} of {backfill.logical_dates}{others_text}"
+            )
         if wait:
             self._follow(backfill)
         elif self.json:
@@ -265,24 +279,28 @@ class Command(SlicewiseCommand):
             self.print_json(_detail(backfill))
         assets = list(backfill_numbered(backfill.pk).assets.all())
         skipped = skipped_by_reason(assets)
-        lacking = sum(each.number for each in skipped if each.reason not in NOTHING_LACKS)
-        present = sum(each.number for each in skipped if each.reason in NOTHING_LACKS)
+        missing_count = sum(group.number for group in skipped if group.reason not in NOTHING_LACKS)
+        existing_count = sum(group.number for group in skipped if group.reason in NOTHING_LACKS)
         if end.state != BackfillState.SUCCEEDED:
             failures = failures_of(backfill)
-            for line in error_lines((each.examples[0][0], each.error) for each in failures):
+            for line in error_lines((group.examples[0][0], group.error) for group in failures):
                 self.note(line)
             raise Failed(
                 f"Backfill {backfill.pk} has ended, {end.state}:"
-                f" {not_made(end.failed + lacking, end.total)}."
+                f" {not_made(end.failed + missing_count, end.total)}."
             )
-        made = counts_of(assets).succeeded
-        there = f", {present:,} {'was' if present == 1 else 'were'} there" if present else ""
-        self.note(f"Backfill {backfill.pk} has ended, {end.state}: {made:,} made{there}.")
+        succeeded = counts_of(assets).succeeded
+        existing = (
+            f", {existing_count:,} {'was' if existing_count == 1 else 'were'} there"
+            if existing_count
+            else ""
+        )
+        self.note(f"Backfill {backfill.pk} has ended, {end.state}: {succeeded:,} made{existing}.")
 
     def _print_outcome(self, outcome: dict[str, Any]) -> None:
         if outcome["failures"]:
             self.say()
-            rows = ((each["runs"], each["error"]) for each in outcome["failures"])
+            rows = ((group["runs"], group["error"]) for group in outcome["failures"])
             self.print_table(("runs", "failed with"), rows)
         if outcome["skipped"]:
             self.say()
@@ -290,24 +308,24 @@ class Command(SlicewiseCommand):
                 ("skipped", "asset", "reason", "had by", "needs", "does without"),
                 (
                     (
-                        each["partitions"],
-                        each["asset"],
-                        each["reason"],
-                        ", ".join(other["name"] for other in each["others"]),
-                        "; ".join(gap["reason"] for gap in each["upstream_gaps"]),
+                        group["partitions"],
+                        group["asset"],
+                        group["reason"],
+                        ", ".join(other_backfill["name"] for other_backfill in group["others"]),
+                        "; ".join(gap["reason"] for gap in group["upstream_gaps"]),
                         "; ".join(
-                            filter(None, (g["excluded_text"] for g in each["upstream_gaps"]))
+                            filter(None, (g["excluded_text"] for g in group["upstream_gaps"]))
                         ),
                     )
-                    for each in outcome["skipped"]
+                    for group in outcome["skipped"]
                 ),
             )
-            for hint in filter(None, (each["hint"] for each in outcome["skipped"])):
+            for hint in filter(None, (group["hint"] for group in outcome["skipped"])):
                 self.say(hint)
 
 
 def _gap_texts(gaps: Sequence[dict[str, Any]]) -> list[str]:
-    """What does not exist, and what is excluded, of all upstream assets."""
+    """Return the texts of nonexistent and of excluded partitions, for all upstream assets."""
     names = ("reason", "excluded_text")
     return ["; ".join(gap[name] for gap in gaps if gap[name]) for name in names]
 
@@ -326,7 +344,8 @@ def standing_of(pk: int) -> Standing:
     return Standing(
         total=counts.total,
         done=counts.ended,
-        # What was skipped was there, or another run made it; the reasons are on its page.
+        # Skipped partitions existed, or another run materialized them; the page of the backfill has
+        # the reasons.
         failed=counts.failed + counts.canceled,
         state=backfill.state,
         ended=backfill.ended,
@@ -337,13 +356,13 @@ def _add_number(parser: CommandParser) -> None:
     parser.add_argument("backfill", type=int, metavar="BACKFILL")
 
 
-def _add_terms(parser: CommandParser) -> None:
+def _add_request_options(parser: CommandParser) -> None:
     first, last = "key of the first partition: 2013-01-01", "key of the last one, included"
-    for name, about in (("start", first), ("end", last)):
+    for name, help_text in (("start", first), ("end", last)):
         parser.add_argument(
-            name, metavar=name.upper(), nargs="?", default=argparse.SUPPRESS, help=about
+            name, metavar=name.upper(), nargs="?", default=argparse.SUPPRESS, help=help_text
         )
-    for name, settings in _TERMS:
+    for name, settings in _REQUEST_OPTIONS:
         parser.add_argument(name, default=argparse.SUPPRESS, **settings)
     parser.add_argument(
         "--allow-holes",
@@ -353,16 +372,16 @@ def _add_terms(parser: CommandParser) -> None:
     )
 
 
-def _asked(fields: dict[str, Any]) -> dict[str, Any]:
+def _request_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the request: where assets are named by an option, the words before are
     the first and the last partition.
     """
-    several = {name for name in ("assets", "asset_group", "asset_tag") if name in fields}
+    asset_options = {name for name in ("assets", "asset_group", "asset_tag") if name in fields}
     words = [fields.pop(name) for name in ("asset", "start", "end") if fields.get(name)]
-    names = ("start", "end") if several else ("asset", "start", "end")
+    names = ("start", "end") if asset_options else ("asset", "start", "end")
     if len(words) > len(names):
         raise Refused(f"Name assets before the dates, or by an option, not both: {words[0]}.")
-    if not several and len(words) > 1:
+    if not asset_options and len(words) > 1:
         _refuse_several_names(words)
     if "assets" in fields:
         fields["assets"] = ",".join(fields["assets"])
@@ -371,14 +390,14 @@ def _asked(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_several_names(words: Sequence[str]) -> None:
     """Refuse a second asset where the first partition is expected: both are words."""
-    named = Asset.objects.declared().filter(name__in=words).values_list("name", flat=True)
-    found = set(named)
-    if {words[0], words[1]} <= found:
-        names = ",".join(word for word in words if word in found)
+    asset_names = Asset.objects.declared().filter(name__in=words).values_list("name", flat=True)
+    declared_names = set(asset_names)
+    if {words[0], words[1]} <= declared_names:
+        names = ",".join(word for word in words if word in declared_names)
         raise Refused(f"{words[1]} is an asset: name several by --assets {names}.")
 
 
-def _backfill(pk: int) -> Backfill:
+def _require_backfill(pk: int) -> Backfill:
     if not 0 < pk <= LARGEST_ID:
         raise Refused(f"There is no backfill {pk}.")
     return backfill_numbered(pk)
