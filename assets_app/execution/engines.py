@@ -21,7 +21,7 @@ from django.conf import settings
 
 from assets_app.catalogue.loading import user_code_environment
 from assets_app.execution.attempts import Attempt
-from assets_app.execution.runner_user import shared_folder
+from assets_app.execution.runner_user import runner_user, shared_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
 from slicewise.runner.client import WarmParent, WarmParentError
@@ -215,19 +215,24 @@ def _leave(application: str, attempt: RunAttempt) -> None:
 def _ask_cluster(command: list[str]) -> str | None:
     """Run a command about an application on the cluster; return the command's output.
 
-    Returns None where the cluster has no such application, or this host no such command. Raises
-    MayGoOn.
+    The command has the user and the environment of runs, as spark-submit had when the application
+    was submitted. Returns None where the cluster has no such application, or this host no such
+    command. Raises MayGoOn.
     """
     env = {**user_code_environment(), **submit_environment()}
+    user, group = runner_user() or (None, None)
     try:
         completed = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=_KILL_SECONDS, check=False
-        )
+            command, env=env, capture_output=True, text=True, timeout=_KILL_SECONDS, check=False,
+            user=user, group=group, extra_groups=None if user is None else [],
+        )  # fmt: skip
     except FileNotFoundError:
         # Some gateways lack the tools of the cluster, and the end of the driver ends the
         # application anyhow.
         log.warning("no command to end an application with", extra={"command": command[0]})
         return None
+    except PermissionError as error:
+        raise MayGoOn(f"{command[0]} cannot be started by the user of runs: {error}") from error
     except subprocess.TimeoutExpired as error:
         raise MayGoOn(f"{command[0]} did not answer within {_KILL_SECONDS:g} s") from error
     output = completed.stdout + completed.stderr

@@ -1,6 +1,11 @@
 """How a run is told of Spark, and how what it has left there is stopped."""
 
+import os
+import pwd
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, Mock, patch
@@ -211,3 +216,37 @@ def test_what_a_lost_host_has_kept_of_ended_attempts_is_removed_when_it_is_back(
 
 def stop(attempt: RunAttempt) -> None:
     engine_of(attempt).stop(Mock(), attempt)
+
+
+@pytest.fixture
+def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The only folder with commands; every user may write to it."""
+    folder = Path(tempfile.mkdtemp(prefix="slicewise-commands-"))
+    folder.chmod(0o777)
+    monkeypatch.setenv("PATH", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become another user")
+def test_commands_about_applications_have_the_user_of_runs(
+    attempt: Attempt, open_folder: Path, settings: Any
+) -> None:
+    settings.RUNNER_USER = "nobody"
+    arguments = command(open_folder, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
+    RunAttempt.objects.filter(pk=attempt.row.pk).update(application_id="application_1_0001")
+    engine_of(attempt.row).stop(Mock(), attempt.row)
+    assert "application -kill application_1_0001" in arguments.read_text()
+    assert arguments.stat().st_uid == pwd.getpwnam("nobody").pw_uid
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become another user")
+def test_a_command_that_the_user_of_runs_cannot_start_leaves_the_end_open(
+    attempt: Attempt, open_folder: Path, settings: Any
+) -> None:
+    settings.RUNNER_USER = "nobody"
+    command(open_folder, "yarn")
+    (open_folder / "yarn").chmod(0o700)
+    RunAttempt.objects.filter(pk=attempt.row.pk).update(application_id="application_1_0001")
+    with pytest.raises(MayGoOn, match="yarn cannot be started by the user of runs"):
+        engine_of(attempt.row).stop(Mock(), attempt.row)
