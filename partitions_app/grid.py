@@ -99,13 +99,13 @@ def layout(definition: PartitionDefinition | None, request: GridRequest, clock: 
         return _list_page(definition, request, clock)
     unit = unit_of(time_definition)
     first, last = span_of(time_definition, clock)
-    at = _local_time(request.at)
+    local_time = _local_time(request.at)
     page = Layout(definition, clock, "table", unit=unit)
-    period = period_of(_zoom(request.zoom, page), at.date() if at else last)
+    period = period_of(_zoom(request.zoom, page), local_time.date() if local_time else last)
     if period.zoom == "all":
         period = period.within(first, last)
     # In a period that needs several pages, each further page begins at a time.
-    start = at if at and "T" in request.at else None
+    start = local_time if local_time and "T" in request.at else None
     return _time_page(replace(page, period=period, starts_at=start), definition, request)
 
 
@@ -202,19 +202,19 @@ def _zoom(requested: str, page: Layout) -> Zoom:
 def _local_time(text: str) -> datetime | None:
     """Parse a local time as written in addresses of pages; return None for any other text."""
     try:
-        at = datetime.fromisoformat(text).replace(tzinfo=None)
+        local_time = datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         return None
-    return at if at.year in _YEARS else None
+    return local_time if local_time.year in _YEARS else None
 
 
 def _zoom_links(page: Layout) -> list[ZoomLink]:
     period, time_definition = page.stretch
     _, last = span_of(time_definition, page.clock)
     # Zooming in leads to the latest period of this page that has partitions.
-    at = min(max(last, period.first), period.days[-1])
+    target_date = min(max(last, period.first), period.days[-1])
     return [
-        ZoomLink(zoom, _LABELS[zoom], address(zoom, at), zoom == period.zoom)
+        ZoomLink(zoom, _LABELS[zoom], address(zoom, target_date), zoom == period.zoom)
         for zoom in _ZOOMS[page.unit]
     ]
 

@@ -88,7 +88,7 @@ class ShareCell:
 
     @property
     def missing(self) -> int:
-        """The number of partitions that should exist by now, minus partitions in any other state."""
+        """The number of partitions that should exist by now, minus partitions in another state."""
         counted = sum(count for state, count in self.counts.items() if state != "missing")
         return max(self.expected - self.not_yet_due - counted, 0)
 
@@ -117,12 +117,12 @@ class ShareCell:
         blank.
         """
         counts = self.counts
-        other = counts.get("canceled", 0) + counts.get("skipped", 0)
+        other_count = counts.get("canceled", 0) + counts.get("skipped", 0)
         class_counts = (
             ("s", counts.get("materialized", 0)),
             ("f", counts.get("failed", 0)),
             ("a", counts.get("held", 0)),
-            ("o", other),
+            ("o", other_count),
         )
         total = max(self.expected, sum(count for _, count in class_counts), 1)
         shares, x = [], 0.0
@@ -231,13 +231,13 @@ def name_with_key(label: str, key: str) -> str:
     return key if label.replace(" | ", "|") in ("", key) else f"{label} ({key})"
 
 
-def address(zoom: Zoom, at: date) -> str:
+def address(zoom: Zoom, start: date) -> str:
     """Return the query string of a page of the grid: of a date, or of a local time within a day."""
-    text = at.isoformat(timespec="minutes") if isinstance(at, datetime) else at.isoformat()
+    text = start.isoformat(timespec="minutes") if isinstance(start, datetime) else start.isoformat()
     return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 
 def room_for(longest_key: str, copies: int = 2) -> int:
-    """Return the number of cells that fit a page if each cell holds so many copies of such a key."""
+    """Return the number of cells that fit a page if each cell has so many copies of such a key."""
     size = 72 + copies * len(quote(longest_key, safe=":+"))
     return max(min(MAX_CELLS, CELL_BUDGET_BYTES // size), 1)

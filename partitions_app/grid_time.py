@@ -17,7 +17,7 @@ _PAD = timedelta(days=800)
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The present, and the time since when partitions of a definition without a start are expected."""
+    """The present, and the time since when partitions without a start are expected."""
 
     now: datetime
     since: datetime
@@ -72,16 +72,16 @@ class Period:
         return [self.first + timedelta(days=n) for n in range((self.stop - self.first).days)]
 
 
-def period_of(zoom: Zoom, at: date) -> Period:
+def period_of(zoom: Zoom, day: date) -> Period:
     """Return the page of a zoom that holds the date."""
     match zoom:
         case "day":
-            return Period(zoom, at, at + timedelta(days=1))
+            return Period(zoom, day, day + timedelta(days=1))
         case "month":
-            return Period(zoom, at.replace(day=1), next_month(at))
+            return Period(zoom, day.replace(day=1), next_month(day))
         case "year":
-            return Period(zoom, date(at.year, 1, 1), date(at.year + 1, 1, 1))
-    first = max(at.year - at.year % YEARS_PER_PAGE, 1)
+            return Period(zoom, date(day.year, 1, 1), date(day.year + 1, 1, 1))
+    first = max(day.year - day.year % YEARS_PER_PAGE, 1)
     return Period(zoom, date(first, 1, 1), date(min(first + YEARS_PER_PAGE, 9999), 1, 1))
 
 
