@@ -234,9 +234,7 @@ class AccessLogsAdmin(AdministeredAdmin[Any], AccessLogAdmin):  # type: ignore[m
 
 @admin.register(AuthToken)
 class TokenAdmin(AdministeredAdmin[Any]):
-    """Tokens of programs: lists the owners of tokens, and revokes tokens. Only the API creates
-    tokens.
-    """
+    """Tokens of programs, listed with owners. Admins revoke tokens; only the API creates tokens."""
 
     list_display = ("token_key", "user", "created", "expiry")
     list_select_related = ("user",)

@@ -11,9 +11,7 @@ from accounts_app.models import AuditEntry, User
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of a write: the client's address, and a function that returns the user of the
-    request.
-    """
+    """The origin of a write: the client's address, and a function that returns the user."""
 
     address: str | None
     find_user: Callable[[], object]
@@ -75,7 +73,10 @@ def record(
 def record_each(
     user: User, action: str, subject_type: str, details: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Write an entry for each subject in a mapping of names to details, in one statement."""
+    """Write an entry for each subject in a mapping of names to details.
+
+    One statement writes up to 2,000 entries.
+    """
     AuditEntry.objects.bulk_create(
         (
             AuditEntry(

@@ -11,9 +11,7 @@ from accounts_app.services.sign_in_limits import seconds_to_wait
 
 
 class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
-    """Backend that refuses attempts beyond the limits before a password is hashed, and admits no
-    user.
-    """
+    """Backend that refuses attempts beyond the limits before any hashing, and admits no user."""
 
     def authenticate(
         self,

@@ -28,10 +28,10 @@ class AuditOriginMiddleware:
 
 
 class StorableAddressMiddleware:
-    """Middleware that answers 400 if the address of a page has text that no row can hold or be
-    compared with.
+    """Middleware that answers 400 to the address of a page with text that no row can hold.
 
-    Addresses of the API pass: the API has answers of its own, in the words that programs read.
+    Such text cannot be compared with rows either. Addresses of the API pass: the API has answers of
+    its own, in the words that programs read.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -44,9 +44,7 @@ class StorableAddressMiddleware:
 
 
 class DatabaseAwayMiddleware:
-    """Middleware that answers 503 while the database does not answer: the page itself is not at
-    fault.
-    """
+    """Middleware that answers 503 while the database is away: the page itself is not at fault."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -55,9 +53,7 @@ class DatabaseAwayMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Return the answer for an error of the database connection; None leaves the error to
-        Django: 500.
-        """
+        """Return the answer for a lost database; None leaves the error to Django: 500."""
         if not isinstance(error, OperationalError | InterfaceError):
             return None
         log.warning("database away", extra={"path": request.path_info, "error": str(error)})

@@ -37,9 +37,7 @@ class User(AbstractUser):
         return user
 
     def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
-        """Read the row again, or some of the fields; Django also loads deferred fields through this
-        method.
-        """
+        """Read the row, or some fields, again; Django loads deferred fields by this method."""
         super().refresh_from_db(*args, **kwargs)
         fields = kwargs.get("fields", args[1] if len(args) > 1 else None)
         self._remember(_WATCHED if fields is None else _WATCHED & set(fields))

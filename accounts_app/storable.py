@@ -1,4 +1,4 @@
-"""Checks of all input that the database can store a value, so that no value fails when stored."""
+"""Checks that the database can store a value, applied to all input so that no write fails later."""
 
 import json
 import math

@@ -73,9 +73,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
 
 
 class GrantForm(forms.ModelForm[Grant]):
-    """A form for grants that accepts existing names only: a misspelt name could fit a later
-    asset.
-    """
+    """A form for grants on existing names only: a misspelt name could fit a later asset."""
 
     class Meta:
         model = Grant

@@ -77,9 +77,7 @@ class Layout:
 
     @property
     def stretch(self) -> tuple[Period, PartitionByTime]:
-        """The period shown and the definition of the time dimension; LookupError for a list of
-        keys.
-        """
+        """The period and the definition of the time dimension; LookupError without time."""
         if self.period is None or self.time is None:
             raise LookupError("this page of the grid has no time in it")
         return self.period, self.time
@@ -254,9 +252,7 @@ def _segment_page(page: Layout) -> SegmentPage | None:
 
 
 def _page_number(page: Layout) -> int:
-    """Return the page's number: all pages of segments but the last are full, so the first segment
-    tells.
-    """
+    """Return the page's number, which the first segment tells: all pages but the last are full."""
     return 1 if page.segment_first == 0 else -(-page.segment_first // page.rows) + 1
 
 

@@ -17,7 +17,7 @@ from partitions_app.looks import (
     look_of_partition,
 )
 
-# A page of cells stays below this many bytes of markup, and this many cells, whatever the history.
+# A page of cells stays below this many bytes of markup, and this many cells, with any history.
 CELL_BUDGET_BYTES = 118_000
 MAX_CELLS = 1_500
 MAX_SHARES = 440
@@ -54,9 +54,7 @@ class Cell:
 
     @property
     def href(self) -> str:
-        """The address relative to the asset's page: a thousand links need not repeat the page's
-        address.
-        """
+        """The address relative to the asset's page: a thousand links need not repeat the rest."""
         return f"partitions/{quote(self.key, safe=':+')}/" if self.key else "partitions/"
 
     @property
@@ -113,9 +111,7 @@ class ShareCell:
 
     @property
     def shares(self) -> list[Share]:
-        """Materialized, failed, running and other, from left to right; missing partitions are
-        blank.
-        """
+        """Materialized, failed, running and other, from left to right; missing is blank."""
         counts = self.counts
         other_count = counts.get("canceled", 0) + counts.get("skipped", 0)
         class_counts = (

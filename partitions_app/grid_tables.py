@@ -254,9 +254,7 @@ def _week_rows(dated_cells: Sequence[tuple[date, Cell | ShareCell | None]]) -> l
 
 
 def _hour_table(title: str, cells: list[Started]) -> Block:
-    """Return a block of days as rows and local hours as columns; the second pass of a fold adds a
-    column.
-    """
+    """Return days as rows, local hours as columns; the second pass of a fold adds a column."""
     rows = []
     for day, group in groupby(cells, lambda pair: pair[0].date()):
         row: list[Cell | None] = []

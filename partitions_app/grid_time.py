@@ -17,7 +17,7 @@ _PAD = timedelta(days=800)
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The present, and the time since when partitions without a start are expected."""
+    """The present, and the start of expected partitions for definitions without a start."""
 
     now: datetime
     since: datetime
@@ -32,18 +32,14 @@ class Period:
     stop: date
 
     def within(self, first: date, last: date) -> "Period":
-        """Return the years of the period with dates from `first` to `last`; the whole period if
-        none has.
-        """
+        """Return the years of the period with dates between two dates; the period if none."""
         start = max(self.first, date(first.year, 1, 1))
         stop = min(self.stop, date(last.year + 1, 1, 1))
         return Period(self.zoom, start, stop) if start < stop else self
 
     @property
     def title(self) -> str:
-        """The period in words: ``2013``, ``May 2013``, ``Wednesday 1 May 2013`` or ``2004 to
-        2023``.
-        """
+        """The name: ``2013``, ``May 2013``, ``Wednesday 1 May 2013``, ``2004 to 2023``."""
         match self.zoom:
             case "day":
                 return f"{self.first:%A} {self.first.day} {self.first:%B %Y}"

@@ -46,8 +46,9 @@ def _remembered_label(definition: PartitionDefinition, text: str, _object: int) 
 
 
 def label_of_key(key: PartitionKey) -> str:
-    """Return the key's label, or its text where a reader would not see the whole label; by
-    component.
+    """Return the key's label, or the key's text if a reader would not see the whole label.
+
+    A product key is labelled component by component.
     """
     if isinstance(key, ProductKey):
         return _COMPONENT_SEPARATOR.join(label_of_key(component) for component in key.parts)
@@ -95,9 +96,7 @@ def _range_label(definition: PartitionDefinition, text: str) -> str:
 
 
 def _is_visible(label: str) -> bool:
-    """Return whether a reader sees the whole label: no control character, no blank at an end, not
-    too long.
-    """
+    """Return whether a label has no control character and no outer blank, and is not too long."""
     return (
         0 < len(label) <= LONGEST_LABEL
         and label.translate(_JOINERS).isprintable()

@@ -62,16 +62,12 @@ def look_of(state: str) -> Look:
 
 
 def look_of_wanted(state: str, run_state: str | None) -> Look:
-    """Return the look of a partition of a backfill; an active partition looks like the partition's
-    run.
-    """
+    """Return the look of a partition of a backfill; an active partition looks like the run."""
     return look_of_partition(state, run_state) if state == "active" else _LOOKS[state]
 
 
 def look_of_partition(state: str, run_state: str | None = None, *, is_stale: bool = False) -> Look:
-    """Return the look of a partition: a run that claims the partition comes before the settled
-    state.
-    """
+    """Return the look of a partition: a claiming run comes before the settled state."""
     if run_state is None:
         return STALE if is_stale and state == MATERIALIZED.name else _LOOKS[state]
     return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING

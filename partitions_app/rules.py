@@ -53,9 +53,7 @@ def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
 
 
 class RemovedPartitions(NamedTuple):
-    """The count of partitions that a definition no longer has, and the key texts of the first and
-    the last.
-    """
+    """The count of partitions that a definition lost, and key texts of the first and the last."""
 
     partitions: int
     first: str
@@ -63,9 +61,7 @@ class RemovedPartitions(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The count and the ends: ``14 do not exist any more: 2024-01-01|north to
-        2024-01-14|north``.
-        """
+        """``14 do not exist any more: 2024-01-01|north to 2024-01-14|north``."""
         return _count_text(self.partitions, "not exist any more", self.first, self.last)
 
 
@@ -87,15 +83,13 @@ class UpstreamGap:
 
     @property
     def text(self) -> str:
-        """The count and the ends: ``5 do not exist: 2024-01-01 to 2024-01-05``."""
+        """``5 do not exist: 2024-01-01 to 2024-01-05``."""
         texts = [nonexistent_text(self.nonexistent), self.removed.text if self.removed else ""]
         return ", ".join(text for text in texts if text)
 
     @property
     def reason(self) -> str:
-        """The asset with the gap: ``load, 5 do not exist: 2024-01-01 to 2024-01-05``; empty without
-        a gap.
-        """
+        """``load, 5 do not exist: 2024-01-01 to 2024-01-05``; empty if all exist."""
         return f"{self.asset}, {self.text}" if self.text else ""
 
     @property

@@ -69,7 +69,7 @@ class NoSuchAddress(ApiView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check nothing about the caller: for no method is there anything to protect."""
+        """Check nothing about the caller, since no method has anything to protect."""
 
     def _absent(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return problem(404, f"There is nothing at {request.path}; see /api/docs/.")

@@ -1,6 +1,4 @@
-"""Filters of lists that refuse misspelt parameters, so that no caller mistakes all rows for the
-answer.
-"""
+"""Filters that refuse misspelt parameters: no caller mistakes a full list for the answer."""
 
 from typing import Any
 

@@ -59,9 +59,7 @@ def _body(status: int, detail: str) -> dict[str, Any]:
 
 
 def answer_exception(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Return the answer for an exception of a view; None lets Django answer 500 and log the
-    traceback.
-    """
+    """Return the answer for an exception of a view; None lets Django answer 500 and log."""
     answer = _answer(error)
     if answer is not None:
         set_rollback()

@@ -88,8 +88,8 @@ class TokensView(ApiView):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Issue a token, to be sent as `Authorization: Bearer <token>`. The token is shown this
-        once and expires.
+        """Issue a token. Send the token as `Authorization: Bearer <token>`. The token is shown only
+        in this answer, and expires.
         """
         credentials = CredentialsSerializer(data=request.data)
         credentials.is_valid(raise_exception=True)

@@ -23,7 +23,7 @@ from slicewise.terminal import terminal_json, terminal_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Functions import the libraries for JSON and tables: a command is as fast as the imports.
+# Functions that print JSON and tables import the libraries: a command is as fast as its imports.
 USER_VARIABLE = "SLICEWISE_USER"
 # Wide enough that no text is cut where the output goes to a file or another program.
 FILE_WIDTH = 400
@@ -92,9 +92,7 @@ class SlicewiseCommand(BaseCommand):
             raise Refused(str(error)) from error
 
     def find_user(self) -> User | None:
-        """Return the acting user, chosen as the help of ``--as`` describes; None without any
-        superuser.
-        """
+        """Return the acting user as the help of ``--as`` says; None without a superuser."""
         name = self.acting_as or os.environ.get(USER_VARIABLE)
         users = User.objects.filter(is_active=True)
         if name:
@@ -253,7 +251,7 @@ def not_made(number: int, total: int) -> str:
 
 
 def partition_text(key: str) -> str:
-    """Return a partition key as people read it; an unpartitioned asset has an empty key."""
+    """Return a partition key as people read it: ``the whole asset`` for the empty key."""
     return key or "the whole asset"
 
 

@@ -21,7 +21,7 @@ from accounts_app.management.standing import Standing
 def wait_until_ended(
     title: str, look: Callable[[], Standing], *, interval_seconds: float = 0.5
 ) -> Standing:
-    """Call ``look`` until the work has ended, and return the end; a bar goes to standard error."""
+    """Return the progress once the work has ended; a bar on standard error shows each ``look``."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -2,8 +2,8 @@
 
 django-axes keeps failures in the database, by name and address, until 15 minutes have passed
 without another failure. A name is locked for an address. An address that tries many names is
-slowed, and so is a name that is tried from many addresses, but not for a name at an address where
-the name's owner has signed in before.
+slowed, and so is a name that is tried from many addresses. Neither slows a name at an address where
+the owner of the name has signed in before.
 """
 
 from datetime import datetime, timedelta

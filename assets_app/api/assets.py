@@ -107,9 +107,7 @@ class AssetView(ApiView):
         examples=[NOT_FOUND_EXAMPLE],
     )
     def get(self, request: Request, name: str) -> Response:
-        """Return the asset with columns, neighbours, and the number of partitions that should exist
-        by now.
-        """
+        """Return the asset with columns, neighbours, and the number of expected partitions."""
         return Response(asset_detail(asset_named(name)))
 
 

@@ -47,9 +47,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionQuery:
-    """The asset, selection, state, position and size of a page; by default partitions ended by
-    ``now``.
-    """
+    """The request for a page of an asset's partitions, by default partitions ended by ``now``."""
 
     asset: Asset
     now: datetime

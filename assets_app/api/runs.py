@@ -50,8 +50,9 @@ class RunFilter(django_filters.FilterSet):
 
 
 def log_page(run: Run, position: Any) -> dict[str, Any]:
-    """Return the log of a run after ``position``, the cursor of the next page, and whether the log
-    has ended.
+    """Return the log of a run after ``position``, with the cursor of the next page.
+
+    ``ended`` says that no more will follow.
     """
     has_ended = run.state in TERMINAL_STATES
     logs = RunLog.objects.filter(attempt__run=run).order_by("attempt__number", "sequence")
@@ -125,8 +126,8 @@ class RunLogView(ApiView):
         responses={200: LogPageSerializer, 304: None} | problems(400, 401, 404),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """Return the log of all attempts in order. To follow a log, repeat with `cursor` until
-        `ended` is true.
+        """Return the log of all attempts in order. Repeat with `cursor` until `ended` is true to
+        follow the log of a running run.
         """
         refuse_unknown_parameters(request, {"cursor"})
         return conditional(request, log_page(run_numbered(pk), read_cursor(request)))
@@ -142,7 +143,7 @@ class RunCancelView(ApiView):
         responses={200: RunDetailSerializer} | problems(401, 403, 404, 409),
     )
     def post(self, request: Request, pk: int) -> Response:
-        """Cancel a run. A queued run ends at once; a running run is `canceling` until the work has
+        """Cancel a run. A queued run ends at once; a running run is `canceling` until its work has
         stopped.
         """
         cancel_run(run_numbered(pk), user=signed_in(request))

@@ -129,8 +129,8 @@ class PauseView(_SettingPaused):
         responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Pause the asset: the schedule queues nothing any more; requests of people are still
-        executed.
+        """Pause the asset: the schedule queues nothing any more. Manual runs and backfills still
+        work.
         """
         return self._set(request, name)
 
@@ -148,7 +148,5 @@ class UnpauseView(_SettingPaused):
         responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Unpause the asset: the schedule goes on from now. For missed partitions, create a
-        backfill.
-        """
+        """Unpause the asset: the schedule goes on from now. Missed partitions need a backfill."""
         return self._set(request, name)

@@ -20,8 +20,9 @@ from slicewise.masking import masked_text
 
 
 def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
-    """Print the schedule, the latest ``limit`` ticks (0: all), and partitions under way, left out
-    and missed.
+    """Print the schedule of an asset and the latest ``limit`` ticks (0: all).
+
+    Partitions under way, left out or missed follow.
     """
     words = words_of(asset)
     ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])

@@ -49,9 +49,7 @@ class StrategyField(serializers.Field[Any, Any, Any, Any]):
 
 
 class ScheduleFailureSerializer(serializers.Serializer[Any]):
-    """The error of a schedule whose due partitions cannot be computed, and the time of the
-    retry.
-    """
+    """The error that keeps a schedule from computing due partitions, and the time of the retry."""
 
     error = MaskedText()
     failures = serializers.IntegerField(help_text="How often in a row.")
@@ -109,7 +107,8 @@ class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
 
 
 class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
-    """Due partitions of one upstream write that were not queued: the oldest, beyond the limit.
+    """Due partitions of one upstream write or one tick that were not queued: the oldest of too
+    many.
 
     Slicewise does not materialize these partitions by itself; a backfill from `start` to `end`
     does.
@@ -176,8 +175,8 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
         return counts
 
     def get_in_flight(self, asset: Asset) -> int:
-        held: int = self.context["counts"].held(asset)
-        return held
+        in_flight_count: int = self.context["counts"].held(asset)
+        return in_flight_count
 
 
 class AssetDetailSerializer(AssetSerializer):
@@ -267,9 +266,7 @@ class MaterializeSerializer(StrictSerializer):
 
 
 class RequestSerializer(serializers.Serializer[Any]):
-    """The result of a request: the numbers of the first hundred runs, and all runs at
-    ``runs_url``.
-    """
+    """The result of a request, with the first hundred runs; all runs are at ``runs_url``."""
 
     group = serializers.IntegerField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field, gathered by DRF

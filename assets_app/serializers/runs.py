@@ -146,9 +146,7 @@ class LogEntrySerializer(serializers.Serializer[Any]):
 
 
 class LogPageSerializer(serializers.Serializer[Any]):
-    """Pieces of a log in order. To follow a log, repeat the request with ``cursor`` until
-    ``ended``.
-    """
+    """Pieces of a log in order. Repeat with ``cursor`` until ``ended`` to follow a log."""
 
     entries = LogEntrySerializer(many=True)
     cursor = serializers.CharField(allow_null=True)

@@ -42,9 +42,7 @@ def _in_parentheses(operand: Mapping[str, Any], timezone: str | None) -> SafeStr
 
 @register.filter
 def from_now(moment: datetime | None) -> str:
-    """Render the time until an instant: ``in 3 h``, ``now``; for an overdue instant the delay: ``5
-    min``.
-    """
+    """Render the time until an instant: ``in 3 h``, ``now``; the delay if overdue: ``5 min``."""
     if moment is None:
         return ""
     span = moment - clock.now()

@@ -76,9 +76,7 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def declared(name: str) -> Asset:
-    """Return the asset of that name with the values for pages, also if no longer declared; raise
-    404.
-    """
+    """Return the asset of that name for a page, also if no longer declared; or raise 404."""
     return get_object_or_404(_as_shown(), name=name)
 
 

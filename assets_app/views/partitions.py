@@ -129,9 +129,7 @@ def _redirect_to_runs(request: HttpRequest, asset: Asset, group: RunGroup) -> Ht
 
 
 def selected_now(asset: Asset, selection: str) -> dict[str, Any] | None:
-    """Return a count with first and last key for a selection, or errors; None for an empty
-    selection.
-    """
+    """Return count, first and last key of a selection, or errors; None for an empty selection."""
     if asset.definition is None or not selection.strip():
         return None
     try:
@@ -158,8 +156,9 @@ def _person(request: HttpRequest) -> User:
 
 
 def _window(asset: Asset, key: str) -> Any:
-    """Return the window of a key without a row, None for a key without time; raise 404 for no
-    partition.
+    """Return the window of a key that has no row; None for a key without time.
+
+    Raise Http404 if the key names no partition.
     """
     definition = asset.definition
     if definition is None:

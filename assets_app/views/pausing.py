@@ -28,9 +28,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
-    """Unpause the asset: the schedule goes on from now, and a backfill is offered for missed
-    partitions.
-    """
+    """Unpause the asset from now on, and offer a backfill for missed partitions."""
     asset = declared(name)
     missed = missed_by(asset, database_now())
     set_paused(asset, False, user=_person(request))

@@ -37,9 +37,7 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
-    """Ask for confirmation, then create a new run of the same partitions and redirect to the new
-    run.
-    """
+    """Ask for confirmation, then create a new run of the same partitions and show that run."""
     run = get_object_or_404(_listed(), pk=pk)
     if request.method != "POST":
         return render(request, "assets_app/run_rerun.html", {"run": run, **_versions(run)})
@@ -59,9 +57,7 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def runs_retry(request: HttpRequest) -> HttpResponse:
-    """Ask for confirmation, then retry several runs: the named runs, or all failed runs of a
-    group.
-    """
+    """Ask for confirmation, then retry the named runs, or all failed runs of a group."""
     ids = _requested_ids(request)
     if not ids:
         messages.error(request, "No run selected.")

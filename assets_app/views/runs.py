@@ -98,9 +98,7 @@ def run_status(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def run_log(request: HttpRequest, pk: int) -> HttpResponse:
-    """Render the log after the last piece that the reader has; polling stops after the end of the
-    run.
-    """
+    """Render the log after the reader's last piece; polling stops after the end of the run."""
     run_row = _run(pk)
     after = request.GET.get("after", "")
     log = pages.log_after(run_row, _cursor(after))
@@ -204,9 +202,7 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
 
 
 def _link(application: RunAttempt | None) -> str:
-    """Return the address of Spark's pages; an empty text for an address that browsers would
-    execute.
-    """
+    """Return the address of Spark's pages; empty for an address that browsers would execute."""
     address = application.application_ui if application else ""
     return address if is_web_address(address) else ""
 
@@ -231,7 +227,7 @@ def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     trail = AuditEntry.objects.filter(subject_type="run", subject=str(run.pk))
     return {
         "may_retry": may_make and can_retry(run),
-        # Also for runs that cannot be retried since a backfill counts the run.
+        # Also for a run that a backfill counts, and that therefore cannot be retried.
         "may_rerun": may_make and run.state in TERMINAL_STATES,
         "trail": list(trail[:MOST_ENTRIES]),
     }

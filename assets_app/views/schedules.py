@@ -17,9 +17,7 @@ from assets_app.views.listing import paged
 
 
 def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    """Return the context of the tab: schedule, next tick, progress of partitions, and recorded
-    ticks.
-    """
+    """Return the context of the tab: schedule, next tick, progress and recorded ticks."""
     schedule, now = words_of(asset), database_now()
     tick_context = {} if schedule is None else _tick_context(request, schedule, now)
     return tick_context | {
@@ -45,9 +43,7 @@ def _tick_context(request: HttpRequest, schedule: ScheduleWords, now: datetime) 
 
 
 def _tick_line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
-    """Return a recorded tick for the page, with times in the schedule's time zone and a link to the
-    runs.
-    """
+    """Return a recorded tick with times in the schedule's zone and a link to the runs."""
     return {
         "row": tick,
         "at": schedule.local(tick.at),
@@ -58,9 +54,7 @@ def _tick_line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
 
 
 def _was_missed(request: HttpRequest, asset: Asset) -> tuple[str, str] | None:
-    """Return the first and the last missed window, as named in the address; None for anything
-    else.
-    """
+    """Return the first and the last missed window named in the address; None without both."""
     time_definition = None if asset.definition is None else asset.definition.time_dimension
     ends = request.GET.get("missed_first", ""), request.GET.get("missed_last", "")
     if time_definition is None or not all(ends):

@@ -218,11 +218,11 @@ class Command(SlicewiseCommand):
 
         self._print_keys("Removed", remove_partitions(_asset(asset), keys, user=self.actor))
 
-    def _print_keys(self, done: str, keys: Sequence[str]) -> None:
+    def _print_keys(self, participle: str, keys: Sequence[str]) -> None:
         if self.json:
             self.print_json({"keys": list(keys)})
         else:
-            self.say(f"{done}: {', '.join(keys) or 'nothing'}.")
+            self.say(f"{participle}: {', '.join(keys) or 'nothing'}.")
 
     def _set_paused(self, name: str, paused: bool) -> None:
         from assets_app.catalogue.services import set_paused
@@ -250,15 +250,16 @@ def run_errors(group: RunGroup) -> list[tuple[int, str]]:
 
 
 def standing_of(group: RunGroup) -> Standing:
-    """Return the progress of a request's runs. A run that discovers partitions has no progress
-    before the run's end.
+    """Return the progress of a request's runs.
+
+    A run that discovers partitions has no progress before the end of the run.
     """
     states = run_states(group)
-    done = sum(count for state, count in states.items() if state in TERMINAL_STATES)
+    done_count = sum(count for state, count in states.items() if state in TERMINAL_STATES)
     return Standing(
         total=sum(states.values()),
-        done=done,
-        failed=done - states.get(RunState.SUCCEEDED, 0),
+        done=done_count,
+        failed=done_count - states.get(RunState.SUCCEEDED, 0),
         state="",
         ended=states.keys() <= set(TERMINAL_STATES),
     )

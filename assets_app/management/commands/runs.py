@@ -176,9 +176,7 @@ def _run(pk: int) -> Run:
 
 
 def _origin(run: Run) -> dict[str, object]:
-    """Return the origin of a run as people read it: the tick, if any, the group, and the version of
-    the code.
-    """
+    """Return the tick, if any, the group and the code's version of a run, in words for people."""
     version = run.producer_version
     tick = {"tick": f"{run.tick.at:%Y-%m-%d %H:%M:%S} UTC"} if run.tick else {}
     return {

@@ -73,7 +73,7 @@ class Command(SlicewiseCommand):
 
 
 def _orphans(report: SyncReport) -> dict[str, int]:
-    """Return the number of orphans with data, by asset, if the definitions changed."""
+    """Return the number of orphans with data, by asset; empty for an unchanged bundle."""
     if not report.changed:
         return {}
     rows = report.bundle.assets.filter(active=True).select_related("partition_definition")
