@@ -20,19 +20,19 @@ def client_address(request: HttpRequest, trusted: Sequence[Network] | None = Non
     address, or left of text that is no address.
     """
     proxies = settings.TRUSTED_PROXIES if trusted is None else trusted
-    found = _read(request.META.get("REMOTE_ADDR", ""))
+    address = _parse_address(request.META.get("REMOTE_ADDR", ""))
     hops = request.headers.get("X-Forwarded-For", "").split(",")
-    while found is not None and hops and _is_within(found, proxies):
-        before = _read(hops.pop())
-        if before is None:
+    while address is not None and hops and _is_within(address, proxies):
+        forwarded = _parse_address(hops.pop())
+        if forwarded is None:
             break
-        found = before
-    return None if found is None else str(found)
+        address = forwarded
+    return None if address is None else str(address)
 
 
 def limited_address(request: HttpRequest) -> str | None:
-    """Return the address for limits on sign-ins: of an IPv6 address the base of its network."""
-    address = _read(client_address(request) or "")
+    """Return the address that limits on sign-ins count: for IPv6 the base of the network."""
+    address = _parse_address(client_address(request) or "")
     if isinstance(address, IPv6Address):
         network = IPv6Network((address, _IPV6_PREFIX), strict=False)
         return str(network.network_address)
@@ -43,10 +43,10 @@ def _is_within(address: Address, proxies: Sequence[Network]) -> bool:
     return any(address in network for network in proxies)
 
 
-def _read(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     """Return the address of ``192.0.2.7``, ``192.0.2.7:80``, ``2001:db8::7``, ``[2001:db8::7]:80``.
 
-    The name of an interface (``%eth0``) is left out: it means something on the proxy alone.
+    The name of an interface (``%eth0``) is left out, since only the proxy knows the interface.
     """
     text = text.strip()
     if text.startswith("["):

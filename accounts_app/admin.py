@@ -1,4 +1,4 @@
-"""Admin for people and the audit trail, and the base of all other admins: the policy decides."""
+"""Admins of accounts and the audit trail, and base classes of all admins, which ask the policy."""
 
 import json
 from collections.abc import Callable
@@ -26,18 +26,18 @@ _DETAIL = "slicewise.audit_detail"
 
 
 def masked_column(name: str) -> Callable[[Any, Any], str]:
-    """Return a method of an admin that shows a field of the model without the secrets in it."""
+    """Return a method of an admin that shows a field of the model with its secrets masked."""
 
     @admin.display(description=name.replace("_", " "), ordering=name)
-    def shown(model_admin: Any, row: Any) -> str:
+    def masked(model_admin: Any, row: Any) -> str:
         value = getattr(row, name)
         return masked_text(value if isinstance(value, str) else json.dumps(masked_json(value)))
 
-    return shown
+    return masked
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[_Row]):
-    """To look at; writes belong to services."""
+    """Base of admins that show rows and change none; writes belong to services."""
 
     show_full_result_count = False
 
@@ -58,7 +58,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[_Row]):
 
 
 class ReadOnlyInline(admin.TabularInline[_Row, _Parent]):
-    """Rows that belong to the one shown, to look at."""
+    """Base of inlines that show the rows related to an object, and change none."""
 
     extra = 0
     can_delete = False
@@ -74,7 +74,7 @@ class ReadOnlyInline(admin.TabularInline[_Row, _Parent]):
 
 
 class AdministeredAdmin(admin.ModelAdmin[_Row]):
-    """To be changed by admins, with an entry in the audit trail for each change."""
+    """Base of admins for the role admin, with an entry in the audit trail for each change."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may(request.user, Action.ADMINISTER)
@@ -95,7 +95,7 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> Any:
         detail = {"set": values_of(form)} if add else {"changed": changes_of(form)}
-        # The entry is written by the calls that follow, which are not given the form.
+        # The methods below write the entry after this call, and are not given the form.
         request.META[_DETAIL] = detail
         return super().construct_change_message(request, form, formsets, add)
 
@@ -113,7 +113,7 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
         return super().log_deletions(request, queryset)
 
     def audit_subject(self, obj: _Row) -> str:
-        """Return how entries of the audit trail name the row."""
+        """Return the name of the row in entries of the audit trail."""
         return str(obj)
 
     def _record(
@@ -124,7 +124,7 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
 
 
 def acting(request: HttpRequest) -> User:
-    """Return the user of a request that the admin site has let in."""
+    """Return the user of a request that the admin site has admitted."""
     assert isinstance(request.user, User)  # noqa: S101  (AdminSite.has_permission)
     return request.user
 
@@ -134,7 +134,7 @@ admin.site.unregister([Group, AuthToken, AccessAttempt, AccessLog, AccessFailure
 
 @admin.register(User)
 class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
-    """Who may sign in, and in which role: groups are roles."""
+    """Accounts of people, with the roles of each account: groups are roles."""
 
     list_display = ("username", "email", "roles", "is_active", "is_superuser", "last_login")
     list_filter = ("groups", "is_active", "is_superuser")
@@ -146,15 +146,15 @@ class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
-        # The role admin gives every role, and no more: it could raise itself otherwise.
-        raising = () if _is_superuser(request) else ("is_superuser", "user_permissions")
-        return (*fields, *raising)
+        # The role admin assigns roles, and no more: an admin could become a superuser otherwise.
+        escalating = () if _is_superuser(request) else ("is_superuser", "user_permissions")
+        return (*fields, *escalating)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+        return super().has_change_permission(request, obj) and _may_change_account(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
+        return super().has_delete_permission(request, obj) and _may_change_account(request, obj)
 
     @admin.display
     def roles(self, user: User) -> str:
@@ -171,14 +171,14 @@ def _is_superuser(request: HttpRequest) -> bool:
     return isinstance(request.user, User) and request.user.is_superuser
 
 
-def _may_touch(request: HttpRequest, user: User | None) -> bool:
+def _may_change_account(request: HttpRequest, user: User | None) -> bool:
     """Return whether the requester may change the account: only superusers change superusers."""
     return _is_superuser(request) or user is None or not user.is_superuser
 
 
 @admin.register(Group)
 class RolesAdmin(AdministeredAdmin[Group], GroupAdmin):
-    """Roles and other groups. A group that stands for a role keeps its name."""
+    """Roles and other groups. The group of a role can be neither renamed nor deleted."""
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Group | None = None
@@ -196,10 +196,10 @@ def _is_role(group: Group | None) -> bool:
 
 @admin.register(AccessAttempt)
 class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore[misc]
-    """Failed sign-ins that count at present. To delete an attempt allows new attempts."""
+    """Failed sign-ins that count at present. Deleting a failed sign-in allows new attempts."""
 
-    # Without axes' own, which deletes attempts and leaves no trail. The site's action that deletes
-    # the chosen attempts leaves one.
+    # Without axes' own action, which deletes attempts without an entry in the audit trail. The
+    # site's action that deletes the selected attempts writes an entry.
     actions = ()
     # axes' own fields also show the form, which is not stored.
     fieldsets = None
@@ -220,7 +220,7 @@ class AttemptsAdmin(AdministeredAdmin[Any], AccessAttemptAdmin):  # type: ignore
 
 @admin.register(AccessLog)
 class AccessLogsAdmin(AdministeredAdmin[Any], AccessLogAdmin):  # type: ignore[misc]
-    """From which addresses people have signed in, to look at."""
+    """Addresses from which people have signed in; rows cannot be changed."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -234,7 +234,7 @@ class AccessLogsAdmin(AdministeredAdmin[Any], AccessLogAdmin):  # type: ignore[m
 
 @admin.register(AuthToken)
 class TokenAdmin(AdministeredAdmin[Any]):
-    """Tokens of programs: to see who has some, and to revoke them. Made by the API alone."""
+    """Tokens of programs, listed with owners. Admins revoke tokens; only the API creates tokens."""
 
     list_display = ("token_key", "user", "created", "expiry")
     list_select_related = ("user",)
@@ -254,7 +254,7 @@ class TokenAdmin(AdministeredAdmin[Any]):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
-    """Who did what, to what, when and from where."""
+    """Audit trail: the actor, action, subject, time and address of each write."""
 
     list_display = ("at", "actor_name", "action", "subject_type", "subject", "address")
     list_filter = ("action", "subject_type", "at")

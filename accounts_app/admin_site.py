@@ -1,4 +1,4 @@
-"""The admin site: the policy says who opens it."""
+"""The admin site, which the policy opens."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from accounts_app.models import User
 from accounts_app.policy import opens_admin
 
 _View = TypeVar("_View", bound=Callable[..., HttpResponseBase])
-_WHAT_PAGES_SEND = require_http_methods(["GET", "HEAD", "POST"])
+_METHODS_OF_PAGES = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class AdminSignInForm(BoundedSignInForm, AdminAuthenticationForm):
@@ -35,7 +35,7 @@ class AdminSignInForm(BoundedSignInForm, AdminAuthenticationForm):
 
 
 class SlicewiseAdminSite(AdminSite):
-    """Opened by the staff and by the role admin; passwords are changed on the account's page."""
+    """The admin site for staff and the role admin. Passwords are changed on the account's page."""
 
     site_header = "Slicewise administration"
     site_title = "Slicewise admin"
@@ -46,10 +46,10 @@ class SlicewiseAdminSite(AdminSite):
         return opens_admin(request.user)
 
     def admin_view(self, view: _View, cacheable: bool = False) -> _View:
-        """Wrap a view so that the site is asked, and no method is taken for another one: Django's
-        own views answer all but POST as they answer GET.
+        """Wrap a view with the site's check of permission, and refuse other methods than GET, HEAD
+        and POST: Django's own views answer every method but POST as GET.
         """
-        return super().admin_view(_WHAT_PAGES_SEND(view), cacheable)
+        return super().admin_view(_METHODS_OF_PAGES(view), cacheable)
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

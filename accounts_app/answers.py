@@ -1,4 +1,4 @@
-"""Answers for errors that no view has met: a page for people, problem details below ``/api/``."""
+"""Answers for errors that no view handled: a page for people, problem details below ``/api/``."""
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
@@ -20,14 +20,14 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def too_large(request: HttpRequest) -> HttpResponse:
-    """Return the answer for a body beyond the limit, which nobody has read."""
+    """Return the answer for a body beyond the limit; no part of the body has been read."""
     return _answer(request, 413, body_too_large())
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return the answer for an error that nobody foresaw (``handler500``).
+    """Return the answer for an unforeseen error (``handler500``).
 
-    Django has its traceback written to the log. The answer tells nothing of it.
+    Django writes the traceback to the log. The answer says nothing about the error.
     """
     return _answer(request, 500, "Something broke on our side. It is in the server's log.")
 
@@ -35,6 +35,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _answer(request: HttpRequest, status: int, detail: str) -> HttpResponse:
     if request.path_info.startswith(_API):
         return problem_outside_views(status, detail)
-    # Without the request: what the page would ask of it may be what has failed.
+    # Without the request: a value that the page reads from the request may cause the error.
     page = loader.get_template(f"{status}.html").render({"detail": detail})
     return HttpResponse(page, status=status)

@@ -12,7 +12,7 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         post_migrate.connect(create_roles, sender=self, dispatch_uid="accounts_app.create_roles")
         receivers = import_module("accounts_app.receivers")
-        # Commands of people load no axes, and sign nobody in.
+        # The command line loads no axes, and signs no user in.
         if apps.is_installed("axes"):
             pre_save.connect(
                 receivers.keep_no_form_data,
@@ -22,7 +22,7 @@ class AccountsConfig(AppConfig):
 
 
 def create_roles(*, using: str, **_: Any) -> None:
-    """Make the groups that stand for roles: people can be put into them from the first start."""
+    """Create the groups of the roles, so that people have roles to join from the first start."""
     from django.contrib.auth.models import Group
 
     from accounts_app.policy import Role

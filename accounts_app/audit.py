@@ -1,4 +1,4 @@
-"""Writes the audit trail; called by services, inside the transaction of what they did."""
+"""Writer of the audit trail, called by services inside the transaction of the recorded write."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,19 +11,19 @@ from accounts_app.models import AuditEntry, User
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A request: the client's address, and a function that returns the user."""
+    """The origin of a write: the client's address, and a function that returns the user."""
 
     address: str | None
     find_user: Callable[[], object]
 
 
-# Set per request by the middleware; commands and tasks have none.
+# Set per request by the middleware; commands and tasks have no origin.
 _origin: ContextVar[Origin | None] = ContextVar("origin", default=None)
 
 
 @contextmanager
 def request_from(address: str | None, find_user: Callable[[], object]) -> Iterator[None]:
-    """Let entries that are written meanwhile say that they come from this request."""
+    """Give all entries written inside the context the address and the user of a request."""
     token = _origin.set(Origin(address, find_user))
     try:
         yield
@@ -32,7 +32,7 @@ def request_from(address: str | None, find_user: Callable[[], object]) -> Iterat
 
 
 def is_in_request() -> bool:
-    """Return whether a request is being answered."""
+    """Return whether the calling code runs while a request is answered."""
     return _origin.get() is not None
 
 
@@ -55,9 +55,9 @@ def record(
     subject: str,
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Leave an entry: who did what to which subject, with details that JSON can hold.
+    """Write an entry: the user, the action, the subject, and details that JSON can hold.
 
-    No user stands for a person who is not signed in, and for a command of Django's.
+    None as the user stands for a person who is not signed in, and for a command of Django's.
     """
     AuditEntry.objects.create(
         actor=user if user and user.pk else None,
@@ -73,7 +73,10 @@ def record(
 def record_each(
     user: User, action: str, subject_type: str, details: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Leave an entry for each of several subjects, by name, with its details: one statement."""
+    """Write an entry for each subject in a mapping of names to details.
+
+    One statement writes up to 2,000 entries.
+    """
     AuditEntry.objects.bulk_create(
         (
             AuditEntry(

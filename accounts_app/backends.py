@@ -11,7 +11,7 @@ from accounts_app.services.sign_in_limits import seconds_to_wait
 
 
 class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
-    """Refuses an attempt beyond the limits before a password is hashed; authenticates no user."""
+    """Backend that refuses attempts beyond the limits before any hashing, and admits no user."""
 
     def authenticate(
         self,
@@ -22,7 +22,7 @@ class SignInLimits(AxesStandaloneBackend):  # type: ignore[misc]
     ) -> None:
         wait = 0 if request is None else seconds_to_wait(username, limited_address(request))
         if wait:
-            # For axes' middleware, for the audit trail, and for the header Retry-After.
+            # Read by axes' middleware, by the audit trail, and for the header Retry-After.
             request.axes_locked_out = True  # type: ignore[union-attr]
             request.sign_in_refused = True  # type: ignore[union-attr]
             request.sign_in_wait = wait  # type: ignore[union-attr]

@@ -1,6 +1,6 @@
-"""What a service raises when a request cannot be granted.
+"""Errors that services raise for requests that cannot be granted.
 
-Every door (page, API, command) turns it into its own answer.
+Each caller (page, API, command) answers an error in a form of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,21 +9,24 @@ from django.http.multipartparser import MultiPartParserError
 
 
 class InvalidRequest(ValueError):
-    """The request is wrong: per field, sentences that say what was wrong and what would be right.
+    """A wrong request: per field, sentences that name the mistake and the correction.
 
     The field ``""`` stands for the request as a whole. An API answers 400, a command exits with 2.
     """
 
     def __init__(self, errors: Mapping[str, str | Sequence[str]]) -> None:
         self.errors: dict[str, list[str]] = {
-            field: [said] if isinstance(said, str) else list(said) for field, said in errors.items()
+            field: [messages] if isinstance(messages, str) else list(messages)
+            for field, messages in errors.items()
         }
-        super().__init__("; ".join(sentence for said in self.errors.values() for sentence in said))
+        super().__init__(
+            "; ".join(sentence for messages in self.errors.values() for sentence in messages)
+        )
 
 
 class ConflictingRequest(InvalidRequest):
-    """The request is well formed and contradicts the present state: 409."""
+    """A well-formed request that contradicts the present state: 409."""
 
 
 class FilesRefused(MultiPartParserError):
-    """A form holds a file: 415. Django takes it, as its base class, for a body that ends here."""
+    """A form that holds a file: 415. For Django the base class means that the body ends here."""

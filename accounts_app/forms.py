@@ -22,7 +22,7 @@ class BoundedSignInForm(AuthenticationForm):
 
 
 class SignInForm(BoundedSignInForm):
-    """The same in the style of the other forms."""
+    """The sign-in form of the pages, in the style of the other forms."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -31,14 +31,14 @@ class SignInForm(BoundedSignInForm):
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """The old password and a new one, twice."""
+    """A form with the old password, and the new password twice."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._request = request
         for field in self.fields.values():
             field.widget.attrs["class"] = "form-control"
-        # The page shows more than the form, so that the form does not take the focus.
+        # The form does not take the focus, since the page shows more than the form.
         del self.fields["old_password"].widget.attrs["autofocus"]
         self.fields["new_password2"].label = "Confirm new password"
         self.fields["new_password2"].help_text = ""

@@ -1,4 +1,4 @@
-"""What is done with every request: where it came from is noted, and addresses are checked."""
+"""Middleware for the origin of requests, unstorable addresses, and an unreachable database."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _API = "/api/"
 
 
 class AuditOriginMiddleware:
-    """Keeps who asks, and from where, for the entries that are written while it is answered."""
+    """Middleware that keeps the user and the address of a request for audit entries."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -28,9 +28,10 @@ class AuditOriginMiddleware:
 
 
 class StorableAddressMiddleware:
-    """Answers 400 to a page's address with text that no row can hold or be compared with.
+    """Middleware that answers 400 to the address of a page with text that no row can hold.
 
-    The API has answers of its own, in the words that programs read.
+    Such text cannot be compared with rows either. Addresses of the API pass: the API has answers of
+    its own, in the words that programs read.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -43,7 +44,7 @@ class StorableAddressMiddleware:
 
 
 class DatabaseAwayMiddleware:
-    """Answers 503 for a page while the database does not answer: nothing is wrong with the page."""
+    """Middleware that answers 503 while the database is away: the page itself is not at fault."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -52,7 +53,7 @@ class DatabaseAwayMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer an exception of a view for Django; None leaves the answer at 500."""
+        """Return the answer for a lost database; None leaves the error to Django: 500."""
         if not isinstance(error, OperationalError | InterfaceError):
             return None
         log.warning("database away", extra={"path": request.path_info, "error": str(error)})

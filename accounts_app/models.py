@@ -1,6 +1,4 @@
-"""People, what they were granted, the trail of what they did, and the answers that a repeated
-request gets again.
-"""
+"""Models of accounts: people, grants, the audit trail, and answers kept for repeated requests."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -25,10 +23,10 @@ class User(AbstractUser):
     A new password, deactivation and "sign out everywhere" end all sessions and delete all tokens.
     """
 
-    # The number of these events. Sessions hold a digest of the number, and end when it grows.
+    # Counts these events. Sessions hold a digest of the number, and end when the number grows.
     sign_in_generation = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
-    # The watched fields as this object has last read or saved them.
+    # Values of the watched fields when this object last read or saved the row.
     _stored: Mapping[str, Any] = MappingProxyType({})
 
     @classmethod
@@ -39,37 +37,40 @@ class User(AbstractUser):
         return user
 
     def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
-        """Read the row again, or some of the fields; this also loads a deferred field."""
+        """Read the row, or some fields, again; Django loads deferred fields by this method."""
         super().refresh_from_db(*args, **kwargs)
         fields = kwargs.get("fields", args[1] if len(args) > 1 else None)
         self._remember(_WATCHED if fields is None else _WATCHED & set(fields))
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save, and end sessions and tokens with a new password and with deactivation.
+        """Save the row, and end sessions and tokens with a new password and with deactivation.
 
-        A save that names no fields leaves the password and `is_active` of the row as they are,
-        unless this object has changed them: the object may have been read long ago.
+        A save that names no fields leaves the row's password and `is_active` unchanged unless this
+        object has changed the value: the object may have been read long ago.
         """
-        named = kwargs.get("update_fields")
+        update_fields = kwargs.get("update_fields")
         # Django leaves out the deferred fields of an object where no fields are named.
         saved = {field.attname for field in self._meta.concrete_fields} - self.get_deferred_fields()
-        watched = _WATCHED & set(saved if named is None else named)
+        watched = _WATCHED & set(saved if update_fields is None else update_fields)
         if self._state.adding or not watched:
             super().save(*args, **kwargs)
             self._remember(watched)
             return
         with transaction.atomic():
-            before = User.objects.select_for_update().get(pk=self.pk)
-            if self._is_rehashed(watched) and before.sign_in_generation != self.sign_in_generation:
+            stored_user = User.objects.select_for_update().get(pk=self.pk)
+            if (
+                self._is_rehashed(watched)
+                and stored_user.sign_in_generation != self.sign_in_generation
+            ):
                 # The password has changed since this object was read: keep the new password.
-                self._take(before, {"password"})
+                self._take(stored_user, {"password"})
                 return
-            if named is None:
-                self._take(before, watched - self._changed(watched))
-            cause = self._cause_to_end(before, watched)
-            self.sign_in_generation = before.sign_in_generation + bool(cause)
-            if named is not None:
-                kwargs["update_fields"] = {*named, "sign_in_generation"}
+            if update_fields is None:
+                self._take(stored_user, watched - self._changed(watched))
+            cause = self._cause_to_end(stored_user, watched)
+            self.sign_in_generation = stored_user.sign_in_generation + bool(cause)
+            if update_fields is not None:
+                kwargs["update_fields"] = {*update_fields, "sign_in_generation"}
             super().save(*args, **kwargs)
             self._remember(watched)
             if cause:
@@ -83,8 +84,8 @@ class User(AbstractUser):
             self._delete_tokens("sign out everywhere")
 
     def _remember(self, names: Iterable[str]) -> None:
-        read = {name: self.__dict__[name] for name in names if name in self.__dict__}
-        self._stored = {**self._stored, **read}
+        loaded = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        self._stored = {**self._stored, **loaded}
 
     def _changed(self, names: Iterable[str]) -> set[str]:
         missing = object()
@@ -108,24 +109,24 @@ class User(AbstractUser):
         return "new password" if ends else ""
 
     def _is_rehashed(self, saved: frozenset[str]) -> bool:
-        # To hash the same password anew, Django saves only that column and clears the text.
+        # To hash the same password again, Django saves only that column and clears the text.
         text = getattr(self, "_password", None)
         return saved == {"password"} and text is None and self.has_usable_password()
 
     def _get_session_auth_hash(self, secret: Any = None) -> str:
-        # Of generation 0 it is Django's own, so that an upgrade ends no session.
-        plain: str = super()._get_session_auth_hash(secret)  # type: ignore[misc]
+        # Generation 0 uses Django's own hash, so that an upgrade ends no session.
+        django_hash: str = super()._get_session_auth_hash(secret)  # type: ignore[misc]
         if not self.sign_in_generation:
-            return plain
-        value = f"{self.sign_in_generation} {plain}"
+            return django_hash
+        value = f"{self.sign_in_generation} {django_hash}"
         return salted_hmac(_SESSION_SALT, value, secret=secret, algorithm="sha256").hexdigest()
 
 
 class Grant(models.Model):
     """A permission for one person, or for a group of people, on one asset or a group of assets.
 
-    Assets and their groups by name, which is what they are known by in definition files: a group
-    has no row, and an asset that comes back under its name is the same one.
+    Grants hold the names of assets and groups, as definition files do: a group has no row, and an
+    asset that comes back under its name is the same asset.
     """
 
     class Permission(models.TextChoices):
@@ -186,18 +187,18 @@ class Grant(models.Model):
         )
 
     def __str__(self) -> str:
-        on = f"group {self.asset_group}" if self.asset_group else self.asset
-        return f"{self.person or self.people}: {self.permission} {on}"
+        target = f"group {self.asset_group}" if self.asset_group else self.asset
+        return f"{self.person or self.people}: {self.permission} {target}"
 
 
 class AuditEntry(models.Model):
-    """One write by somebody: who, what, to what, when, from where.
+    """The record of one write: actor, action, subject, time and address.
 
     The database refuses to change or delete entries (migration 0004).
     """
 
     at = models.DateTimeField(auto_now_add=True)
-    # The database sets it to null once the account is gone, and refuses any other change.
+    # The database sets the actor to null once the account is gone, and refuses any other change.
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -222,10 +223,10 @@ class AuditEntry(models.Model):
 
 
 class IdempotentRequest(models.Model):
-    """A write that came with an ``Idempotency-Key``, and the answer that the same again gets.
+    """A write with an ``Idempotency-Key``, and the answer for a repetition of the request.
 
-    Inserted before the write and committed with it, so that the unique key makes a second request
-    wait for the first, and a first that failed leaves nothing.
+    The row is inserted before the write and committed with the write. So the unique key makes a
+    second request wait for the first, and a failed first request leaves no row.
     """
 
     user = models.ForeignKey(

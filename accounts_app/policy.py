@@ -1,8 +1,8 @@
-"""The one place that says who may do what.
+"""The permissions of users, decided in this module alone.
 
-Pages, API, admin and command line all ask here. Roles are Django groups of these names; a
-superuser is an admin, and whoever is signed in may look. What no role allows may be granted for
-single assets, or for groups of assets.
+Pages, API, admin and command line all ask the policy. Roles are Django groups with the names of
+`Role`; a superuser is an admin, and every signed-in user may view. An action that a user's roles do
+not allow may be granted for single assets, or for groups of assets.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ GRANTS: dict[Role, frozenset[Action]] = {
     Role.ADMIN: frozenset(Action),
 }
 
-# What a grant on an asset allows: to start backfills of it, and so to stop them.
+# The actions that a grant on an asset allows: to start its backfills, and so to stop backfills.
 GRANTED: dict[str, frozenset[Action]] = {
     Grant.Permission.BACKFILL: frozenset({Action.BACKFILL, Action.CANCEL}),
 }
@@ -57,7 +57,7 @@ type_of_user = User | AnonymousUser
 
 
 class NamedAsset(Protocol):
-    """What the policy needs to know of an asset."""
+    """The attributes of an asset that the policy reads."""
 
     @property
     def name(self) -> str: ...
@@ -67,7 +67,7 @@ class NamedAsset(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """On which assets somebody may do something: on all, or on those of these names and groups."""
+    """The assets on which a user may perform an action: all assets, or assets by name and group."""
 
     everything: bool = False
     assets: frozenset[str] = frozenset()
@@ -77,12 +77,12 @@ class Reach:
         return self.everything or bool(self.assets or self.groups)
 
     def covers(self, asset: NamedAsset) -> bool:
-        """Return whether the asset is covered."""
+        """Return whether the asset is within reach."""
         return self.everything or asset.name in self.assets or asset.group in self.groups
 
 
 def may(user: type_of_user, action: Action) -> bool:
-    """Return whether the user may do this. Inactive and anonymous users may do nothing."""
+    """Return whether the user may perform the action; inactive and anonymous users may not."""
     if not user.is_authenticated or not user.is_active:
         return False
     if user.is_superuser:
@@ -91,18 +91,19 @@ def may(user: type_of_user, action: Action) -> bool:
 
 
 def require(user: type_of_user, action: Action) -> None:
-    """Raise ``PermissionDenied`` with a sentence unless the user may do this."""
+    """Raise ``PermissionDenied`` with a sentence unless the user may perform the action."""
     if not may(user, action):
         name = user.get_username() or "Nobody who is not signed in"
         raise PermissionDenied(
-            f"{name} may not {action.value}: this needs the role {_least(action)}."
+            f"{name} may not {action.value}: this needs the role {_min_role(action)}."
         )
 
 
 def require_for_some(user: type_of_user, action: Action) -> None:
-    """Raise ``PermissionDenied`` with a sentence unless the user may do this to some asset.
+    """Raise ``PermissionDenied`` with a sentence unless the user may act on at least one asset.
 
-    Asked before a request is read that says to which: whoever may do it to none learns no more.
+    Called before the request is read, which names the assets: a user who may act on no asset learns
+    no more.
     """
     if not reach(user, action):
         require(user, action)
@@ -114,58 +115,59 @@ def opens_admin(user: type_of_user) -> bool:
 
 
 def reach(user: type_of_user, action: Action) -> Reach:
-    """Return the assets on which the user may do this, by role or grant: two statements at most."""
+    """Return the assets on which the user may act, by role or grant: two statements at most."""
     if may(user, action):
         return Reach(everything=True)
     granting = [permission for permission, actions in GRANTED.items() if action in actions]
     if not granting or not user.is_authenticated or not user.is_active:
         return Reach()
-    held = Grant.objects.filter(Q(person=user.pk) | Q(people__in=user.groups.all()))
-    named = held.filter(permission__in=granting).values_list("asset", "asset_group")
-    found = list(named.distinct())
+    grants = Grant.objects.filter(Q(person=user.pk) | Q(people__in=user.groups.all()))
+    names = grants.filter(permission__in=granting).values_list("asset", "asset_group")
+    granted_names = list(names.distinct())
     return Reach(
-        assets=frozenset(asset for asset, _ in found if asset),
-        groups=frozenset(group for _, group in found if group),
+        assets=frozenset(asset for asset, _ in granted_names if asset),
+        groups=frozenset(group for _, group in granted_names if group),
     )
 
 
 def may_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> bool:
-    """Return whether the user may do this to every one of the assets."""
+    """Return whether the user may perform the action on every one of the assets."""
     within = reach(user, action)
     return bool(within) and all(within.covers(asset) for asset in assets)
 
 
 def require_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> None:
-    """Raise ``PermissionDenied`` that names each of the assets to which the user may not do this.
+    """Raise ``PermissionDenied`` that names each asset on which the user may not perform the
+    action.
 
-    Every one is asked about: what follows an asset is not granted with it.
+    Every asset is checked: a grant on an asset does not include downstream assets.
     """
     within = reach(user, action)
-    refused = sorted({asset.name for asset in assets if not within.covers(asset)})
-    if not refused:
+    refused_names = sorted({asset.name for asset in assets if not within.covers(asset)})
+    if not refused_names:
         return
-    named = ", ".join(refused[:_MOST_NAMED])
-    if len(refused) > _MOST_NAMED:
-        named += f" and {len(refused) - _MOST_NAMED} more"
+    named = ", ".join(refused_names[:_MOST_NAMED])
+    if len(refused_names) > _MOST_NAMED:
+        named += f" and {len(refused_names) - _MOST_NAMED} more"
     name = user.get_username() or "Nobody who is not signed in"
     granting = [permission for permission, actions in GRANTED.items() if action in actions]
     on_each = (
         f", or the permission {granting[0]} on each of them or on its group" if granting else ""
     )
     raise PermissionDenied(
-        f"{name} may not {action.value} {named}: this needs the role {_least(action)}{on_each}."
+        f"{name} may not {action.value} {named}: this needs the role {_min_role(action)}{on_each}."
     )
 
 
 def roles_of(user: type_of_user) -> set[Role]:
-    """Return the user's roles: read once per user object, since a page asks several times."""
-    known: set[Role] | None = getattr(user, "_slicewise_roles", None)
-    if known is None:
-        names = set(user.groups.values_list("name", flat=True))
-        known = {role for role in Role if role.value in names}
-        user._slicewise_roles = known  # type: ignore[union-attr]
-    return known
+    """Return the user's roles, read once per user object, since a page asks several times."""
+    roles: set[Role] | None = getattr(user, "_slicewise_roles", None)
+    if roles is None:
+        group_names = set(user.groups.values_list("name", flat=True))
+        roles = {role for role in Role if role.value in group_names}
+        user._slicewise_roles = roles  # type: ignore[union-attr]
+    return roles
 
 
-def _least(action: Action) -> str:
+def _min_role(action: Action) -> str:
     return next(role.value for role in Role if action in GRANTS[role])

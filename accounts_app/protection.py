@@ -19,7 +19,7 @@ _PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)
 
 
 class PermissionsPolicyMiddleware:
-    """Tells browsers that no page uses a camera, a place or the like, whatever it may hold."""
+    """Middleware by which browsers deny camera, location and the like to any content of a page."""
 
     def __init__(self, get_response: _Answer) -> None:
         self.get_response = get_response
@@ -31,10 +31,10 @@ class PermissionsPolicyMiddleware:
 
 
 class BoundedBodyMiddleware:
-    """Answers 413 to a body beyond ``DATA_UPLOAD_MAX_MEMORY_SIZE`` before any of it is read.
+    """Middleware that answers 413 to a body beyond ``DATA_UPLOAD_MAX_MEMORY_SIZE`` before reading.
 
-    Django bounds forms alone, and only what it keeps in memory of them. The length of a body that
-    came without one is told by `config.serving`, which has read it.
+    Django limits forms alone, and of a form only the data kept in memory. For a body without a
+    length, `config.serving` reads the body and supplies the length.
     """
 
     def __init__(self, get_response: _Answer) -> None:
@@ -47,8 +47,8 @@ class BoundedBodyMiddleware:
 
 
 class HostMiddleware(CommonMiddleware):
-    """Refuses hosts that are not ours, as Django does, but for probes of health: these come to the
-    address of a container, which no setting can name.
+    """Middleware that refuses foreign hosts as Django does, except for health probes: probes use
+    the address of a container, which no setting can name.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
@@ -61,9 +61,9 @@ class HostMiddleware(CommonMiddleware):
 def _is_beyond_limit(length: str) -> bool:
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     try:
-        # As Django reads it: "+99", "1_000" and " 99 " are numbers too.
+        # Parsed as Django parses the header: "+99", "1_000" and " 99 " are numbers too.
         return int(length) > limit
     except ValueError:
-        # What is no number counts as 0, as for Django, which reads no more of it. Python refuses a
-        # number of thousands of digits as well: that is a large body.
+        # Text that is no number counts as 0: so Django counts, and reads no more of the body.
+        # Python refuses a number of thousands of digits as well: that is a large body.
         return len(length) > _MOST_DIGITS

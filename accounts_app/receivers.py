@@ -1,4 +1,4 @@
-"""Records sign-ins, failed sign-ins and sign-outs, by page, admin site and API alike."""
+"""Receivers that record sign-ins, failed sign-ins and sign-outs of pages, admin site and API."""
 
 from typing import Any
 
@@ -49,8 +49,8 @@ def record_failure(
 def record_end(user: User, cause: str, tokens: int, **_: Any) -> None:
     """Record that all sessions and tokens of a person have ended, and why."""
     detail = {"cause": cause, "tokens": tokens}
-    by = audit.requester()
-    audit.record(by, "end sessions and tokens", "user", user.get_username(), detail)
+    actor = audit.requester()
+    audit.record(actor, "end sessions and tokens", "user", user.get_username(), detail)
 
 
 def keep_no_form_data(instance: Any, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Shapes of what comes in and goes out, strict about both."""
+"""Fields and base serializers, strict about input and output."""
 
 from collections.abc import Mapping
 from datetime import UTC
@@ -14,7 +14,8 @@ from slicewise.masking import masked_text
 class MaskedText(serializers.CharField):
     """Text that may hold words of user code, shown without secrets.
 
-    Errors, tracebacks and logs; not keys and selections, by which clients name partitions.
+    Used for errors, tracebacks and logs; not for keys and selections, by which clients name
+    partitions.
     """
 
     def to_representation(self, value: Any) -> str:
@@ -22,7 +23,7 @@ class MaskedText(serializers.CharField):
 
 
 class Text(serializers.CharField):
-    """A JSON string; a number is not taken for one."""
+    """A JSON string; a number is refused."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -31,7 +32,7 @@ class Text(serializers.CharField):
 
 
 class Whole(serializers.IntegerField):
-    """A JSON number without a fraction; a string is not taken for one."""
+    """A JSON number without a fraction; a string is refused."""
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, int) or isinstance(data, bool):
@@ -55,27 +56,27 @@ class JSONObject(serializers.JSONField):
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields that it does not know: a misspelt option is an error, not a default."""
+    """Base of serializers that refuse unknown fields: a misspelt option is no silent default."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
-            known = sorted(name for name, field in self.fields.items() if not field.read_only)
-            unknown = sorted(str(name) for name in data if name not in known)
+            field_names = sorted(name for name, field in self.fields.items() if not field.read_only)
+            unknown = sorted(str(name) for name in data if name not in field_names)
             if unknown:
-                said = f"There is no such field; there are {', '.join(known)}."
-                raise serializers.ValidationError({name: [said] for name in unknown})
+                sentence = f"There is no such field; there are {', '.join(field_names)}."
+                raise serializers.ValidationError({name: [sentence] for name in unknown})
         return super().to_internal_value(data)
 
 
 class CredentialsSerializer(StrictSerializer):
-    """What a token is given for."""
+    """User name and password, for which a token is issued."""
 
     username = Text(max_length=150)
     password = Text(max_length=1000, trim_whitespace=False)
 
 
 class TokenSerializer(serializers.Serializer[Any]):
-    """A token, shown this once: only its digest is kept."""
+    """A token, shown this once: only a digest of the token is kept."""
 
     token = serializers.CharField()
     expiry = serializers.DateTimeField()
@@ -96,7 +97,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 def json_kind(value: Any) -> str:
-    """Return the name of a value's JSON type, with its article."""
+    """Return the name of a value's JSON type, with the article."""
     match value:
         case None:
             return "null"
@@ -114,8 +115,8 @@ def json_kind(value: Any) -> str:
 class UtcDateTimeField(serializers.DateTimeField):
     """An instant, in UTC.
 
-    Django's current zone, which is UTC for every request to the API, is not asked for each value:
-    that is an eighth of the work of a page of runs.
+    Django's current time zone is UTC for every request to the API, and is not looked up for each
+    value: the lookup takes an eighth of the time of a page of runs.
     """
 
     timezone = UTC

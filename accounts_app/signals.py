@@ -3,4 +3,4 @@
 from django.dispatch import Signal
 
 sign_ins_ended = Signal()
-"""All sessions and tokens of ``user`` have ended: ``cause``, and ``tokens``, their number."""
+"""Sent when all sessions and tokens of ``user`` ended: ``cause``, and ``tokens``, a number."""

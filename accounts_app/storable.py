@@ -1,4 +1,4 @@
-"""What the database can keep: checked at every door, so that nothing fails only when it is kept."""
+"""Checks that the database can store a value, applied to all input so that no write fails later."""
 
 import json
 import math
@@ -6,46 +6,46 @@ from collections.abc import Mapping
 from typing import Any
 
 MOST_LEVELS = 100
-"""How deep JSON may be nested."""
+"""The greatest depth of nested JSON."""
 
 MOST_DIGITS = 1000
-"""How many digits a whole number in JSON may have."""
+"""The greatest number of digits of a whole number in JSON."""
 
 _TOO_LARGE = 10**MOST_DIGITS
 
 
 def is_storable(text: str) -> bool:
-    """Return whether the text has no NUL or lone surrogate, which PostgreSQL does not keep."""
+    """Return whether the text has no NUL or lone surrogate, which PostgreSQL does not store."""
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def read_json(text: str) -> Any:
-    """Read JSON that a person typed; raise ValueError, with a sentence, for anything else."""
+    """Read JSON that a person typed; raise ValueError, with a sentence, for any other text."""
     try:
-        read = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"This is no JSON: {error}.") from error
     except ValueError as error:  # a number of more digits than Python reads
         raise ValueError(f"A number has at most {MOST_DIGITS:,} digits.") from error
     except RecursionError as error:
         raise ValueError(f"This is nested deeper than {MOST_LEVELS} levels.") from error
-    require_storable(read)
-    return read
+    require_storable(value)
+    return value
 
 
 def read_json_object(text: str) -> dict[str, Any]:
     """Read a JSON object that a person typed; raise ValueError, with a sentence, otherwise."""
-    read = read_json(text)
-    if not isinstance(read, dict):
+    value = read_json(text)
+    if not isinstance(value, dict):
         raise ValueError('An object of names and values is needed, for example {"name": 1}.')
-    return read
+    return value
 
 
 def require_storable(value: Any) -> None:
-    """Raise ValueError, with a sentence, for JSON that the database cannot keep."""
-    waiting = [(value, 0)]
-    while waiting:
-        inner, level = waiting.pop()
+    """Raise ValueError, with a sentence, for JSON that the database cannot store."""
+    pending = [(value, 0)]
+    while pending:
+        inner, level = pending.pop()
         if level > MOST_LEVELS:
             raise ValueError(f"This is nested deeper than {MOST_LEVELS} levels.")
         if isinstance(inner, str) and not is_storable(inner):
@@ -55,6 +55,6 @@ def require_storable(value: Any) -> None:
         if isinstance(inner, int) and abs(inner) >= _TOO_LARGE:
             raise ValueError(f"A number has at most {MOST_DIGITS:,} digits.")
         if isinstance(inner, Mapping):
-            waiting += [(part, level + 1) for pair in inner.items() for part in pair]
+            pending += [(member, level + 1) for pair in inner.items() for member in pair]
         elif isinstance(inner, list | tuple):
-            waiting += [(part, level + 1) for part in inner]
+            pending += [(member, level + 1) for member in inner]

@@ -1,4 +1,4 @@
-"""Files in requests: no page and no operation takes any."""
+"""Handler of files in requests: no page and no operation takes files."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from accounts_app.errors import FilesRefused
 
 
 class RefusingFiles(FileUploadHandler):
-    """Ends the reading of a form at its first file: Django's own handlers write it to disk first,
-    also for senders who are not signed in.
+    """Upload handler that stops reading a form at the first file: Django's own handlers write a
+    file to disk first, also for senders who are not signed in.
     """
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:

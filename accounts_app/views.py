@@ -19,7 +19,7 @@ from accounts_app.services.tokens import revoke_token, tokens_of
 
 
 class SignIn(LoginView):
-    """The sign-in page; whoever is signed in already goes on to where they wanted."""
+    """The sign-in page; a user who is already signed in goes on to the requested page."""
 
     template_name = "accounts_app/sign_in.html"
     authentication_form = SignInForm
@@ -27,14 +27,14 @@ class SignIn(LoginView):
 
 
 class SignOut(LogoutView):
-    """Ends the session, by POST alone."""
+    """The end of a session, by POST alone."""
 
 
 def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
-    """Return the answer of all pages to an attempt beyond the limits (AXES_LOCKOUT_CALLABLE)."""
+    """Return the answer for an attempt beyond the limits, on all pages (AXES_LOCKOUT_CALLABLE)."""
     wait = seconds_told(request)
-    shown = {"sentence": too_many_attempts(wait), "back": request.get_full_path()}
-    answer = render(request, "accounts_app/sign_in_refused.html", shown, status=429)
+    context = {"sentence": too_many_attempts(wait), "back": request.get_full_path()}
+    answer = render(request, "accounts_app/sign_in_refused.html", context, status=429)
     answer["Retry-After"] = str(wait)
     return answer
 
@@ -54,8 +54,8 @@ def account(request: HttpRequest) -> HttpResponse:
             "Password changed. Your other sessions have ended, and your tokens are revoked.",
         )
         return redirect("accounts:account")
-    shown = {"form": form, "tokens": tokens_of(person), "roles": person.groups.order_by("name")}
-    return render(request, "accounts_app/account.html", shown)
+    context = {"form": form, "tokens": tokens_of(person), "roles": person.groups.order_by("name")}
+    return render(request, "accounts_app/account.html", context)
 
 
 @login_required

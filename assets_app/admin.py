@@ -1,6 +1,6 @@
-"""Admin for the catalogue, what is granted on it, materializations, runs and gateways.
+"""Admins of the catalogue, grants on assets, materializations, runs and gateways.
 
-Writes go through the services.
+Services carry out all writes.
 """
 
 from typing import ClassVar
@@ -36,7 +36,7 @@ from slicewise.masking import masked_uri
 
 @admin.register(Asset)
 class AssetAdmin(ReadOnlyAdmin[Asset]):
-    """Declared in definition files."""
+    """Assets, which definition files declare."""
 
     list_display = ("name", "bundle", "kind", "group", "paused", "active")
     list_filter = ("active", "paused", "bundle", "kind", "group")
@@ -73,7 +73,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
 
 
 class GrantForm(forms.ModelForm[Grant]):
-    """A grant, by names that are there: a misspelt one would lie in wait for an asset."""
+    """A form for grants on existing names only: a misspelt name could fit a later asset."""
 
     class Meta:
         model = Grant
@@ -86,14 +86,14 @@ class GrantForm(forms.ModelForm[Grant]):
         }
 
     def clean_asset(self) -> str:
-        """Return the asset, if there is one of that name."""
+        """Return the name of the asset, if an asset has that name."""
         name: str = self.cleaned_data["asset"]
         if name and not Asset.objects.declared().filter(name=name).exists():
             raise forms.ValidationError(f"There is no asset {name!r}.")
         return name
 
     def clean_asset_group(self) -> str:
-        """Return the group, if an asset is in the group."""
+        """Return the name of the group, if an asset is in the group."""
         name: str = self.cleaned_data["asset_group"]
         if name and not Asset.objects.declared().filter(group=name).exists():
             raise forms.ValidationError(f"No asset is in a group {name!r}.")
@@ -102,7 +102,7 @@ class GrantForm(forms.ModelForm[Grant]):
 
 @admin.register(Grant)
 class GrantAdmin(AdministeredAdmin[Grant]):
-    """Who may do what to single assets, beyond what roles allow. Here, since it knows assets."""
+    """Grants on single assets or groups, beyond roles; in this app, since grants name assets."""
 
     form = GrantForm
     list_display = ("id", "permission", "person", "people", "asset", "asset_group")
@@ -114,7 +114,7 @@ class GrantAdmin(AdministeredAdmin[Grant]):
 
 @admin.register(Materialization)
 class MaterializationAdmin(ReadOnlyAdmin[Materialization]):
-    """What was made, when, and by which run, or who told of it."""
+    """Materializations, with the run or the report of each."""
 
     list_display = ("id", "asset", "key", "version", "run", "report", "rows", "bytes", "created_at")
     list_filter = ("created_at",)
@@ -131,7 +131,7 @@ class MaterializationAdmin(ReadOnlyAdmin[Materialization]):
 
 
 class AttemptsInline(ReadOnlyInline[RunAttempt, Run]):
-    """The tries at a run."""
+    """The attempts of a run."""
 
     model = RunAttempt
     fields = readonly_fields = (
@@ -142,7 +142,7 @@ class AttemptsInline(ReadOnlyInline[RunAttempt, Run]):
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin[Run]):
-    """What ran, runs, or is to run."""
+    """Ended, running and queued runs."""
 
     list_display = (
         "id", "asset", "selection", "partition_count", "state", "trigger", "queue", "created_at",
@@ -171,7 +171,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
 
 @admin.register(Gateway)
 class GatewayAdmin(ReadOnlyAdmin[Gateway]):
-    """Workers that execute runs, and when they were last heard."""
+    """Workers that execute runs, with the time of the last heartbeat."""
 
     list_display = ("name", "host", "queue", "slots", "last_seen", "draining")
     list_filter = ("queue", "draining")
@@ -186,7 +186,7 @@ class VersionsInline(ReadOnlyInline[BundleVersion, Bundle]):
     fields = readonly_fields = ("digest", "created_at", "broken_files")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BundleVersion]:
-        # An archive may have megabytes, and nobody reads it here.
+        # An archive may have megabytes, and this page does not show archives.
         return super().get_queryset(request).defer("archive")
 
     @admin.display

@@ -7,6 +7,6 @@ class AssetsConfig(AppConfig):
     verbose_name = "Assets"
 
     def ready(self) -> None:
-        """Connect the worker's signals; in any other process nothing sends them."""
+        """Connect receivers of the worker's signals, which other processes never send."""
         if not settings.IS_COMMAND:
             from assets_app.execution import celery_signals  # noqa: F401

@@ -1,11 +1,11 @@
-"""What apps above may hear, and may object to. Sent inside the transaction of what happens."""
+"""Signals that higher apps receive and may veto, sent inside the transaction of the event."""
 
 from django.dispatch import Signal
 
-# run_ids: list[int]: these runs have just ended, in whatever way; their rows say how.
+# run_ids: list[int]: these runs have just ended, with success or without; the rows hold the state.
 runs_ended = Signal()
-# run_ids: list[int]: somebody wants to retry these runs, which are locked. Whoever counts them
-# answers with a sentence for each one that cannot be: dict[int, str].
+# run_ids: list[int]: a user wants to retry these runs, which are locked. An app that counts runs
+# answers with a sentence for each run that cannot be retried: dict[int, str].
 retry_asked = Signal()
-# run_ids: list[int]: these runs had ended, and are queued again with all their partitions.
+# run_ids: list[int]: these ended runs are queued again, with all partitions of each run.
 runs_retried = Signal()

@@ -1,4 +1,4 @@
-"""Pages of assets, runs and bundles."""
+"""Addresses of the pages of assets, runs and bundles."""
 
 from django.urls import path
 
@@ -24,7 +24,7 @@ urlpatterns = [
     path("assets/<str:name>/add-partition/", runtime_partitions.add, name="add-partition"),
     path("assets/<str:name>/remove-partition/", runtime_partitions.remove, name="remove-partition"),
     path("assets/<str:name>/report-write/", reporting.report_page, name="report-write"),
-    # The one partition of an asset that is not partitioned has the empty key.
+    # The single partition of an unpartitioned asset has the empty key.
     path("assets/<str:name>/partitions/", partitions.partition, name="whole"),
     path("assets/<str:name>/partitions/<path:key>/", partitions.partition, name="partition"),
     path("runs/", runs.runs, name="runs"),

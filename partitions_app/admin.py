@@ -1,4 +1,4 @@
-"""Admin for the rules that say which partitions exist."""
+"""Admins of partition definitions and runtime partitions."""
 
 from django.contrib import admin
 
@@ -8,7 +8,7 @@ from partitions_app.models import PartitionDefinition, RuntimePartition
 
 @admin.register(PartitionDefinition)
 class PartitionDefinitionAdmin(ReadOnlyAdmin[PartitionDefinition]):
-    """Made by loading definition files; never changed."""
+    """Partition definitions, created by loading definition files and never changed."""
 
     list_display = ("id", "kind", "identity", "fingerprint")
     list_filter = ("kind",)
@@ -17,7 +17,7 @@ class PartitionDefinitionAdmin(ReadOnlyAdmin[PartitionDefinition]):
 
 @admin.register(RuntimePartition)
 class RuntimePartitionAdmin(ReadOnlyAdmin[RuntimePartition]):
-    """Keys that runs have found."""
+    """Keys of runtime partitions."""
 
     list_display = ("key", "label", "definition", "added_by", "added_at", "removed_at")
     search_fields = ("key", "label")

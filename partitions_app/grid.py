@@ -1,8 +1,8 @@
-"""The partition grid: which cells a page of it has, and how they look.
+"""The partition grid: the cells of each page, and the look of each cell.
 
-Two steps, so that whoever holds the rows can read just what is shown, in a fixed number of
-statements: `layout` says which keys or which buckets of counts the page needs, `draw` makes cells.
-What is zoomed out of is never counted slice by slice: it comes from counts kept per bucket.
+The grid has two steps, so that the caller reads only the rows of the page, in a fixed number of
+statements: `layout` returns the keys or the buckets of counts that the page needs, and `draw` makes
+the cells. Zoomed-out pages use counts kept per bucket, and never count single partitions.
 """
 
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ _ZOOMS: dict[Unit, tuple[Zoom, ...]] = {
 }
 _DEFAULT: dict[Unit, Zoom] = {"minute": "day", "hour": "month", "day": "year", "long": "all"}
 _LABELS: dict[Zoom, str] = {"day": "Day", "month": "Month", "year": "Year", "all": "Years"}
-_ROWS_WANTED = 10
-# Pages look a few years ahead and behind: addresses stay clear of where dates end.
+_MIN_ROWS = 10
+# Pages look a few years ahead and behind: addresses stay clear of the ends of Python's dates.
 _YEARS = range(1000, 9000)
 
 
 @dataclass(frozen=True, slots=True)
 class GridRequest:
-    """What the address asks for; what it does not say, or says wrongly, has a default."""
+    """The values of the page's address; a missing or wrong value has a default."""
 
     zoom: str = ""
     at: str = ""
@@ -48,10 +48,11 @@ class GridRequest:
 
 @dataclass(frozen=True)
 class Layout:
-    """One page of the grid, before anything is known of its partitions.
+    """One page of the grid, before any partition is read.
 
-    Either ``keys`` are to be looked up, or ``counts_from``: buckets in ``[first, stop)`` summed by
-    ``unit``, of ``segments`` (all there is, for an asset without).
+    The page needs either the partitions with ``keys``, or counts: buckets in ``[first, stop)`` of
+    the period summed by ``counts_unit``, of ``segments`` (one empty segment for an asset without
+    segments).
     """
 
     definition: PartitionDefinition | None
@@ -71,46 +72,48 @@ class Layout:
 
     @property
     def time(self) -> PartitionByTime | None:
-        """The dimension of time."""
+        """The partition definition of the time dimension."""
         return None if self.definition is None else self.definition.time_dimension
 
     @property
     def stretch(self) -> tuple[Period, PartitionByTime]:
-        """The stretch of time shown and the rule that cuts it; LookupError for a list of keys."""
+        """The period and the definition of the time dimension; LookupError without time."""
         if self.period is None or self.time is None:
             raise LookupError("this page of the grid has no time in it")
         return self.period, self.time
 
     @property
     def has_segments(self) -> bool:
-        """Whether cells are told apart by more than time."""
+        """Whether the definition has dimensions other than time."""
         return self.definition is not None and bool(self.definition.segment_dimensions)
 
 
 def layout(definition: PartitionDefinition | None, request: GridRequest, clock: Clock) -> Layout:
-    """Return the layout of the page that a request asks for."""
+    """Return the layout of the requested page."""
     if definition is None:
         return Layout(None, clock, "list", keys=("",))
-    rule = definition.time_dimension
-    if rule is None:
+    time_definition = definition.time_dimension
+    if time_definition is None:
         return _list_page(definition, request, clock)
-    unit = unit_of(rule)
-    first, last = span_of(rule, clock)
-    at = _moment(request.at)
+    unit = unit_of(time_definition)
+    first, last = span_of(time_definition, clock)
+    local_time = _local_time(request.at)
     page = Layout(definition, clock, "table", unit=unit)
-    period = period_of(_zoom(request.zoom, page), at.date() if at else last)
+    period = period_of(_zoom(request.zoom, page), local_time.date() if local_time else last)
     if period.zoom == "all":
         period = period.within(first, last)
-    # Within a stretch that holds more than a page, pages begin at a time.
-    start = at if at and "T" in request.at else None
+    # In a period that needs several pages, each further page begins at a time.
+    start = local_time if local_time and "T" in request.at else None
     return _time_page(replace(page, period=period, starts_at=start), definition, request)
 
 
 def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Grid:
-    """Draw the cells of a page, from the partitions that have a row and from counts per bucket."""
+    """Draw the cells of a page, from the partitions that have rows and from counts per bucket."""
     if page.definition is None or page.time is None or page.period is None:
         blocks = grid_lists.blocks(page.definition, page.keys, slices)
-        return Grid("", blocks, "list", segments=_segment_page(page), dimensions=_names(page))
+        return Grid(
+            "", blocks, "list", segments=_segment_page(page), dimensions=_dimension_names(page)
+        )
     sheet = grid_tables.Sheet(
         definition=page.definition,
         rule=page.time,
@@ -124,44 +127,44 @@ def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Gri
         blocks = sheet.share_blocks(page.counts_unit, counts)
     else:
         blocks = sheet.exact_blocks(page.cells, slices)
-    calendar = page.unit == "day" and not page.has_segments and page.counts_unit is None
+    is_calendar = page.unit == "day" and not page.has_segments and page.counts_unit is None
     by_day = page.counts_unit == "day" and not page.has_segments
     return Grid(
         page.period.title,
         blocks,
-        "calendar" if calendar or by_day else "table",
+        "calendar" if is_calendar or by_day else "table",
         zooms=_zoom_links(page),
         previous=_earlier(page),
         following=_later(page),
         segments=_segment_page(page),
         aggregated=page.counts_unit is not None,
         zone=page.time.timezone,
-        dimensions=_names(page),
+        dimensions=_dimension_names(page),
     )
 
 
 def _time_page(page: Layout, definition: PartitionDefinition, request: GridRequest) -> Layout:
-    period, rule = page.stretch
+    period, time_definition = page.stretch
     total = grid_lists.segment_count(definition)
-    text = len("2000-01-01" if page.unit == "day" else "2000-01-01T00:00Z")
-    longest = "x" * text + "|" + grid_lists.longest_segment(definition)
-    # Encoded characters are read in labels, which names of cells then have beside the key.
+    text_length = len("2000-01-01" if page.unit == "day" else "2000-01-01T00:00Z")
+    longest = "x" * text_length + "|" + grid_lists.longest_segment(definition)
+    # Keys with encoded characters have labels, which the names of cells show beside the key.
     room = room_for(longest, copies=3 if "%" in longest else 2)
-    rows = room // max(windows_in(rule, period), 1)
-    # What cannot be zoomed into any further shows each partition, on as many pages as that takes.
-    exact = rows >= min(total, _ROWS_WANTED) or period.zoom == _ZOOMS[page.unit][0]
-    unit = None if exact else grid_tables.counts_unit(period, page.has_segments)
-    if unit:
-        rows = MAX_SHARES // grid_tables.columns(period, unit)
+    rows = room // max(windows_in(time_definition, period), 1)
+    # The closest zoom shows each partition, on as many pages as necessary.
+    is_exact = rows >= min(total, _MIN_ROWS) or period.zoom == _ZOOMS[page.unit][0]
+    counts_unit = None if is_exact else grid_tables.counts_unit(period, page.has_segments)
+    if counts_unit:
+        rows = MAX_SHARES // grid_tables.columns(period, counts_unit)
     if page.has_segments:
         page = _with_segments(page, definition, request, max(rows, 1))
-    if unit:
-        return replace(page, counts_unit=unit)
-    cells, more = grid_tables.exact_cells(
+    if counts_unit:
+        return replace(page, counts_unit=counts_unit)
+    cells, next_start = grid_tables.exact_cells(
         definition, period, page.clock, page.segments, room, page.starts_at
     )
     keys = tuple(key for _, row in cells for _, key in row)
-    return replace(page, cells=cells, keys=keys, continues_at=more)
+    return replace(page, cells=cells, keys=keys, continues_at=next_start)
 
 
 def _with_segments(
@@ -169,75 +172,75 @@ def _with_segments(
 ) -> Layout:
     total = grid_lists.segment_count(definition)
     first = min((request.page - 1) * rows, (total - 1) // rows * rows)
-    chosen = tuple(grid_lists.segments(definition, first, first + rows))
-    return replace(page, segments=chosen, segment_total=total, segment_first=first, rows=rows)
+    segments = tuple(grid_lists.segments(definition, first, first + rows))
+    return replace(page, segments=segments, segment_total=total, segment_first=first, rows=rows)
 
 
 def _list_page(definition: PartitionDefinition, request: GridRequest, clock: Clock) -> Layout:
     total = grid_lists.segment_count(definition)
-    # Each is there as a link, in its name, often with a label beside the key, and to be read.
+    # A key appears in the link, in the name, often beside a label, and as text in the cell.
     rows = room_for(grid_lists.longest_segment(definition) + "x" * 10, copies=4)
     first = max(min((request.page - 1) * rows, (total - 1) // rows * rows), 0)
     keys = tuple(grid_lists.segments(definition, first, first + rows))
-    found = Layout(definition, clock, "list", keys=keys, segments=keys, rows=rows)
-    return replace(found, segment_total=total, segment_first=first)
+    page = Layout(definition, clock, "list", keys=keys, segments=keys, rows=rows)
+    return replace(page, segment_total=total, segment_first=first)
 
 
-def _names(page: Layout) -> tuple[str, ...]:
+def _dimension_names(page: Layout) -> tuple[str, ...]:
     return () if page.definition is None else tuple(d.name for d in page.definition.dimensions)
 
 
-def _zoom(asked: str, page: Layout) -> Zoom:
+def _zoom(requested: str, page: Layout) -> Zoom:
     default = _DEFAULT[page.unit]
     if page.unit == "long" and page.has_segments:
         default = "year"
-    return next((zoom for zoom in _ZOOMS[page.unit] if zoom == asked), default)
+    return next((zoom for zoom in _ZOOMS[page.unit] if zoom == requested), default)
 
 
-def _moment(text: str) -> datetime | None:
-    """Local time, as pages write it into addresses; None for anything else."""
+def _local_time(text: str) -> datetime | None:
+    """Parse a local time as written in addresses of pages; return None for any other text."""
     try:
-        at = datetime.fromisoformat(text).replace(tzinfo=None)
+        local_time = datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         return None
-    return at if at.year in _YEARS else None
+    return local_time if local_time.year in _YEARS else None
 
 
 def _zoom_links(page: Layout) -> list[ZoomLink]:
-    period, rule = page.stretch
-    _, last = span_of(rule, page.clock)
-    # Zooming in leads to the latest stretch of this page that has partitions.
-    at = min(max(last, period.first), period.days[-1])
+    period, time_definition = page.stretch
+    _, last = span_of(time_definition, page.clock)
+    # Zooming in leads to the latest period of this page that has partitions.
+    target_date = min(max(last, period.first), period.days[-1])
     return [
-        ZoomLink(zoom, _LABELS[zoom], address(zoom, at), zoom == period.zoom)
+        ZoomLink(zoom, _LABELS[zoom], address(zoom, target_date), zoom == period.zoom)
         for zoom in _ZOOMS[page.unit]
     ]
 
 
 def _earlier(page: Layout) -> str:
-    period, rule = page.stretch
+    period, time_definition = page.stretch
     if page.starts_at:
         return address(period.zoom, period.first)
-    first, _ = span_of(rule, page.clock)
+    first, _ = span_of(time_definition, page.clock)
     if period.first <= first:
         return ""
     return address(period.zoom, period.first - timedelta(days=1))
 
 
 def _later(page: Layout) -> str:
-    period, rule = page.stretch
+    period, time_definition = page.stretch
     if page.continues_at:
         number = _page_number(page)
         return address(period.zoom, page.continues_at) + (f"&page={number}" if number > 1 else "")
-    _, last = span_of(rule, page.clock)
+    _, last = span_of(time_definition, page.clock)
     return address(period.zoom, period.stop) if period.stop <= last else ""
 
 
 def _segment_page(page: Layout) -> SegmentPage | None:
-    shown = len(page.segments)
-    if page.segment_total <= shown or page.definition is None:
+    segment_count = len(page.segments)
+    if page.segment_total <= segment_count or page.definition is None:
         return None
-    first, stop = page.segment_first, page.segment_first + shown
+    first, stop = page.segment_first, page.segment_first + segment_count
     number = _page_number(page)
     return SegmentPage(
         first + 1,
@@ -249,7 +252,7 @@ def _segment_page(page: Layout) -> SegmentPage | None:
 
 
 def _page_number(page: Layout) -> int:
-    """Every page of segments but the last one is full: it follows from where this one begins."""
+    """Return the page's number, which the first segment tells: all pages but the last are full."""
     return 1 if page.segment_first == 0 else -(-page.segment_first // page.rows) + 1
 
 

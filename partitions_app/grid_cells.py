@@ -1,4 +1,4 @@
-"""What a grid is drawn from and what it draws: facts in, blocks of cells out."""
+"""Values of the grid: facts about partitions as input, and blocks of cells as output."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from partitions_app.looks import (
     look_of_partition,
 )
 
-# A page of cells stays below this many bytes of markup, and this many cells, whatever the history.
+# A page of cells stays below this many bytes of markup, and this many cells, with any history.
 CELL_BUDGET_BYTES = 118_000
 MAX_CELLS = 1_500
 MAX_SHARES = 440
@@ -26,9 +26,10 @@ Zoom = Literal["day", "month", "year", "all"]
 
 @dataclass(frozen=True, slots=True)
 class SliceFact:
-    """What became of one partition; ``run_state`` is that of the run that holds it, if any.
+    """The state of one partition; ``run_state`` is the state of the run that claims the partition,
+    if any.
 
-    ``because`` says what a stale one was made from and has changed since, where there is room.
+    ``because`` names changed upstream partitions of a stale partition, where there is room.
     """
 
     state: str
@@ -37,13 +38,13 @@ class SliceFact:
     because: str = ""
 
 
-# Settled states, and "held", to how many partitions of a stretch of time are in it.
+# The number of partitions of a period in each settled state, and in "held": claimed by a run.
 Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One partition; ``label`` is what people are shown for its key, ``inside`` what is drawn."""
+    """One partition; ``label`` is the key's label for people, ``inside`` the text in the cell."""
 
     look: Look
     key: str
@@ -53,19 +54,19 @@ class Cell:
 
     @property
     def href(self) -> str:
-        """Relative to the asset's page: a thousand links need not repeat its address."""
+        """The address relative to the asset's page: a thousand links need not repeat the rest."""
         return f"partitions/{quote(self.key, safe=':+')}/" if self.key else "partitions/"
 
     @property
     def title(self) -> str:
-        """What it is and how it stands, in words; with its key, where that is something else."""
-        said = f"{name_with_key(self.label, self.key)}: {self.look.label.lower()}"
-        return f"{said}: {self.because}" if self.because else said
+        """The name and the state in words, with the key where the key differs from the name."""
+        text = f"{name_with_key(self.label, self.key)}: {self.look.label.lower()}"
+        return f"{text}: {self.because}" if self.because else text
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One piece of a cell that stands for many: where it begins and how wide it is, of 100."""
+    """The part of a cell of many partitions that has one state: offset and width, in percent."""
 
     css: str
     x: float
@@ -74,7 +75,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class ShareCell:
-    """Many partitions: how many of them are in which state."""
+    """A cell of many partitions, with the number of partitions in each state."""
 
     name: str
     expected: int
@@ -85,13 +86,13 @@ class ShareCell:
 
     @property
     def missing(self) -> int:
-        """Those that should exist and to which nothing ever happened, or nothing that lasted."""
-        known = sum(count for state, count in self.counts.items() if state != "missing")
-        return max(self.expected - self.not_yet_due - known, 0)
+        """The number of partitions that should exist by now, minus partitions in another state."""
+        counted = sum(count for state, count in self.counts.items() if state != "missing")
+        return max(self.expected - self.not_yet_due - counted, 0)
 
     @property
     def look(self) -> Look | None:
-        """The one look of all of them, if they have one."""
+        """The look of all partitions of the cell; None for partitions in different states."""
         present = {state: count for state, count in self.counts.items() if count}
         present.pop("missing", None)
         if not present and not self.missing:
@@ -105,33 +106,33 @@ class ShareCell:
 
     @property
     def alarming(self) -> bool:
-        """Whether something in it failed."""
+        """Whether a partition of the cell failed."""
         return bool(self.counts.get("failed"))
 
     @property
     def shares(self) -> list[Share]:
-        """Materialized, failed, running and other, from left to right; what is missing is blank."""
+        """Materialized, failed, running and other, from left to right; missing is blank."""
         counts = self.counts
-        other = counts.get("canceled", 0) + counts.get("skipped", 0)
-        pieces = (
+        other_count = counts.get("canceled", 0) + counts.get("skipped", 0)
+        class_counts = (
             ("s", counts.get("materialized", 0)),
             ("f", counts.get("failed", 0)),
             ("a", counts.get("held", 0)),
-            ("o", other),
+            ("o", other_count),
         )
-        whole = max(self.expected, sum(count for _, count in pieces), 1)
+        total = max(self.expected, sum(count for _, count in class_counts), 1)
         shares, x = [], 0.0
-        for css, count in pieces:
+        for css, count in class_counts:
             if count:
-                width = round(100 * count / whole, 1)
+                width = round(100 * count / total, 1)
                 shares.append(Share(css, round(x, 1), width))
                 x += width
         return shares
 
     @property
     def title(self) -> str:
-        """What it is and how its partitions stand, in words."""
-        counted = [
+        """The name of the cell and the number of partitions in each state, in words."""
+        label_counts = [
             (self.counts.get("materialized", 0), MATERIALIZED.label),
             (self.counts.get("failed", 0), FAILED.label),
             (self.counts.get("held", 0), RUNNING.label),
@@ -140,8 +141,8 @@ class ShareCell:
             (self.missing, MISSING.label),
             (self.not_yet_due, NOT_YET_DUE.label),
         ]
-        said = ", ".join(f"{count:,} {label.lower()}" for count, label in counted if count)
-        return f"{self.name}: {said or 'no partitions'}"
+        text = ", ".join(f"{count:,} {label.lower()}" for count, label in label_counts if count)
+        return f"{self.name}: {text or 'no partitions'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +165,13 @@ class Block:
 
     @property
     def labelled(self) -> bool:
-        """Whether its rows begin with a label."""
+        """Whether any row begins with a label."""
         return any(row.label for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class ZoomLink:
-    """One zoom that the grid has."""
+    """A link to one zoom of the grid."""
 
     name: Zoom
     label: str
@@ -180,7 +181,7 @@ class ZoomLink:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPage:
-    """Which segments are rows here, and the addresses of the others."""
+    """The segments that are rows on this page, and the addresses of pages with other segments."""
 
     first: int
     last: int
@@ -211,7 +212,7 @@ class Grid:
 
     @property
     def empty(self) -> bool:
-        """Whether there is not one cell."""
+        """Whether the grid has no cell."""
         return not any(cell for block in self.blocks for row in block.rows for cell in row.cells)
 
 
@@ -219,20 +220,20 @@ Bucketed = Mapping[tuple[date, str], Counts]
 
 
 def name_with_key(label: str, key: str) -> str:
-    """Return the name of a partition in running text, with its key where the two differ."""
+    """Return the name of a partition in running text, with the key if name and key differ."""
     if not key:
         return "Unpartitioned"
-    # Labels of products have room around the bars, and that alone is not worth saying twice.
+    # Labels of products have blanks around the bars: a difference too small to repeat the key.
     return key if label.replace(" | ", "|") in ("", key) else f"{label} ({key})"
 
 
-def address(zoom: Zoom, at: date) -> str:
+def address(zoom: Zoom, start: date) -> str:
     """Return the query string of a page of the grid: of a date, or of a local time within a day."""
-    text = at.isoformat(timespec="minutes") if isinstance(at, datetime) else at.isoformat()
+    text = start.isoformat(timespec="minutes") if isinstance(start, datetime) else start.isoformat()
     return "?" + urlencode({"zoom": zoom, "at": text}, safe=":")
 
 
 def room_for(longest_key: str, copies: int = 2) -> int:
-    """Return how many cells fit a page where each cell has so many copies of such a key."""
+    """Return the number of cells that fit a page if each cell has so many copies of such a key."""
     size = 72 + copies * len(quote(longest_key, safe=":+"))
     return max(min(MAX_CELLS, CELL_BUDGET_BYTES // size), 1)

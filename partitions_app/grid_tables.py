@@ -1,4 +1,4 @@
-"""Pages of the grid that have time in them: calendars, hours by day, segments by time, shares."""
+"""Pages of the grid with time: calendars, hours by day, segments by time, shares of states."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from slicewise import Interval, PartitionByTime, PartitionDefinition
 
 Shape = Literal["calendar", "table", "list"]
 CountsUnit = Literal["day", "month", "year"]
-# Each window of the page with the key of each segment in it.
+# A window of the page, with pairs of a segment and the key text of the segment in that window.
 WindowKeys = tuple[Interval, tuple[tuple[str, str], ...]]
 Cells = list[WindowKeys]
 # A cell with the local time at which its window starts.
@@ -66,29 +66,34 @@ def exact_cells(
     most: int,
     starts_at: datetime | None,
 ) -> tuple[Cells, datetime | None]:
-    """Return the windows that start in the period, with their keys, as at most so many cells.
+    """Return the cells (windows that start in the period, with keys) and the start of the next
+    page.
 
-    The second value is the local time at which the next page begins, None where all windows fit.
+    At most ``most`` cells are returned. The start is a local time, None where all windows fit.
     """
-    rule = definition.time_dimension
-    if rule is None:
+    time_definition = definition.time_dimension
+    if time_definition is None:
         raise LookupError("a grid without time has no windows")
-    found = windows_starting(rule, period.first, period.stop, clock)
+    candidates = windows_starting(time_definition, period.first, period.stop, clock)
     if starts_at:
-        found = (one for one in found if one.local_start.replace(tzinfo=None) >= starts_at)
+        candidates = (
+            window for window in candidates if window.local_start.replace(tzinfo=None) >= starts_at
+        )
     fitting = max(most // len(segments), 1)
-    windows = list(islice(found, fitting + 1))
-    more = windows[fitting].local_start.replace(tzinfo=None) if len(windows) > fitting else None
+    windows = list(islice(candidates, fitting + 1))
+    next_start = (
+        windows[fitting].local_start.replace(tzinfo=None) if len(windows) > fitting else None
+    )
     cells = [
         (window, tuple(zip(segments, key_texts(definition, window.text, segments), strict=True)))
         for window in windows[:fitting]
     ]
-    return cells, more
+    return cells, next_start
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """One page with time in it."""
+    """One page of the grid with time."""
 
     definition: PartitionDefinition
     rule: PartitionByTime
@@ -99,31 +104,37 @@ class Sheet:
     has_segments: bool
 
     def exact_blocks(self, cells: Cells, slices: Mapping[str, SliceFact]) -> list[Block]:
-        """Return one cell per partition."""
+        """Return blocks with one cell per partition."""
         if not cells:
             return []
         if self.has_segments:
             return [self._segment_block(title, list(group), slices)
                     for title, group in groupby(cells, self._segment_block_title)]  # fmt: skip
-        # Local time is dear: each window is asked for it once.
-        made = [self._started(window, keys[0][1], slices) for window, keys in cells]
+        # Local time is expensive: computed once per window.
+        started_cells = [self._started(window, keys[0][1], slices) for window, keys in cells]
         match self.unit:
             case "day":
-                return _calendars(made)
+                return _month_calendars(started_cells)
             case "hour":
-                return [_hours(title, list(group)) for title, group in groupby(made, _month_of)]
+                return [
+                    _hour_table(title, list(group))
+                    for title, group in groupby(started_cells, _month_of)
+                ]
             case "minute":
-                return [_minutes(title, list(group)) for title, group in groupby(made, _day_of)]
-        return [_years(made)]
+                return [
+                    _minute_table(title, list(group))
+                    for title, group in groupby(started_cells, _day_of)
+                ]
+        return [_year_table(started_cells)]
 
     def share_blocks(self, unit: CountsUnit, counts: Bucketed) -> list[Block]:
-        """Return one cell per day, month or year, with the share of each state."""
+        """Return blocks with one cell per day, month or year, which has the share of each state."""
         starts = list(self._starts(unit))
         expected = counts_starting(self.rule, [*starts, self.period.stop], self.clock)
         by_segment = {
             segment: [
-                self._share(unit, start, (total, over), segment, counts.get((start, segment), {}))
-                for start, (total, over) in zip(starts, expected, strict=True)
+                self._share(unit, start, (total, ended), segment, counts.get((start, segment), {}))
+                for start, (total, ended) in zip(starts, expected, strict=True)
             ]
             for segment in self.segments
         }
@@ -132,16 +143,18 @@ class Sheet:
             rows = [Row(cells, self._label(text), text) for text, cells in by_segment.items()]
             return [Block(self.period.title, rows, names)]
         (cells,) = by_segment.values()
-        dated = list(zip(starts, cells, strict=True))
+        dated_cells = list(zip(starts, cells, strict=True))
         if unit == "day":
-            by_month = groupby(dated, lambda pair: pair[0].replace(day=1))
+            by_month = groupby(dated_cells, lambda pair: pair[0].replace(day=1))
             return [
-                Block(_month_name(month), _weeks(list(group)), WEEKDAYS, address("month", month))
+                Block(
+                    _month_name(month), _week_rows(list(group)), WEEKDAYS, address("month", month)
+                )
                 for month, group in by_month
             ]
         rows = [
             Row([cell for _, cell in group], str(year))
-            for year, group in groupby(dated, lambda pair: pair[0].year)
+            for year, group in groupby(dated_cells, lambda pair: pair[0].year)
         ]
         return [Block("", [row for row in rows if any(row.cells)], MONTHS)]
 
@@ -179,11 +192,11 @@ class Sheet:
     def _segment_block(self, title: str, cells: Cells, slices: Mapping[str, SliceFact]) -> Block:
         rows = [
             Row(
-                [self._cell(window, keys[at][1], slices) for window, keys in cells],
+                [self._cell(window, keys[index][1], slices) for window, keys in cells],
                 self._label(segment),
                 segment,
             )
-            for at, segment in enumerate(self.segments)
+            for index, segment in enumerate(self.segments)
         ]
         return Block(title, rows, [_segment_column(window, self.unit) for window, _ in cells])
 
@@ -204,7 +217,7 @@ class Sheet:
         segment: str,
         counts: Mapping[str, int],
     ) -> ShareCell | None:
-        total, over = expected
+        total, ended = expected
         if not total and not any(counts.values()):
             return None
         zoom: Zoom = {"day": "day", "month": "month", "year": "year"}[unit]  # type: ignore[assignment]
@@ -212,26 +225,26 @@ class Sheet:
         if self.has_segments:
             name = f"{Truncator(self._label(segment)).chars(_SEGMENT_IN_NAME)}, {name}"
         inside = str(start.day) if unit == "day" and not self.has_segments else ""
-        return ShareCell(name, total, total - over, counts, address(zoom, start), inside)
+        return ShareCell(name, total, total - ended, counts, address(zoom, start), inside)
 
 
-def _calendars(cells: list[Started]) -> list[Block]:
+def _month_calendars(cells: list[Started]) -> list[Block]:
     blocks = []
     for month, group in groupby(cells, lambda pair: pair[0].date().replace(day=1)):
-        dated = [(start.date(), cell) for start, cell in group]
+        dated_cells = [(start.date(), cell) for start, cell in group]
         title, href = _month_name(month), address("month", month)
-        if len({day for day, _ in dated}) < len(dated):
-            # Windows of odd lengths: two may start on one date, which a calendar has no room for.
-            blocks.append(Block(title, [Row([cell for _, cell in dated])], (), href))
+        if len({day for day, _ in dated_cells}) < len(dated_cells):
+            # Windows of odd lengths: a calendar has no room for two windows that start on one date.
+            blocks.append(Block(title, [Row([cell for _, cell in dated_cells])], (), href))
         else:
-            blocks.append(Block(title, _weeks(dated), WEEKDAYS, href))
+            blocks.append(Block(title, _week_rows(dated_cells), WEEKDAYS, href))
     return blocks
 
 
-def _weeks(dated: Sequence[tuple[date, Cell | ShareCell | None]]) -> list[Row]:
-    """Rows of seven, each weekday in its column."""
-    by_day = dict(dated)
-    first, last = dated[0][0], dated[-1][0]
+def _week_rows(dated_cells: Sequence[tuple[date, Cell | ShareCell | None]]) -> list[Row]:
+    """Return rows of seven cells, each weekday in a column of its own."""
+    by_day = dict(dated_cells)
+    first, last = dated_cells[0][0], dated_cells[-1][0]
     monday = first - timedelta(days=first.weekday())
     rows = []
     while monday <= last:
@@ -240,22 +253,22 @@ def _weeks(dated: Sequence[tuple[date, Cell | ShareCell | None]]) -> list[Row]:
     return rows
 
 
-def _hours(title: str, cells: list[Started]) -> Block:
-    """Days as rows, each local hour in its column; the second pass of a fold takes one more."""
+def _hour_table(title: str, cells: list[Started]) -> Block:
+    """Return days as rows, local hours as columns; the second pass of a fold adds a column."""
     rows = []
     for day, group in groupby(cells, lambda pair: pair[0].date()):
         row: list[Cell | None] = []
-        extra, before = 0, -1
+        fold_count, previous_hour = 0, -1
         for start, cell in group:
-            extra += start.hour == before
-            row.extend([None] * (start.hour + extra - len(row)))
+            fold_count += start.hour == previous_hour
+            row.extend([None] * (start.hour + fold_count - len(row)))
             row.append(cell)
-            before = start.hour
+            previous_hour = start.hour
         rows.append(Row(row, f"{day.day} {WEEKDAYS[day.weekday()]}"))
     return Block(title, rows, [str(hour) if hour % 6 == 0 else "" for hour in range(24)])
 
 
-def _minutes(title: str, cells: list[Started]) -> Block:
+def _minute_table(title: str, cells: list[Started]) -> Block:
     rows = [
         Row([cell for _, cell in group], f"{hour:02}:00")
         for hour, group in groupby(cells, lambda pair: pair[0].hour)
@@ -263,7 +276,7 @@ def _minutes(title: str, cells: list[Started]) -> Block:
     return Block(title, rows)
 
 
-def _years(cells: list[Started]) -> Block:
+def _year_table(cells: list[Started]) -> Block:
     rows = [
         Row([cell for _, cell in group], str(year))
         for year, group in groupby(cells, lambda pair: pair[0].year)

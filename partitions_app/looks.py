@@ -1,7 +1,7 @@
-"""How states look on pages: one word, one icon, one class each, wherever they are shown.
+"""The look of states on pages: one word, one icon and one CSS class each, everywhere.
 
-A state never speaks by colour alone: a cell of the grid has a shape of its own
-(static/slicewise.css), a badge has an icon and its word.
+Colour alone never shows a state: a cell of the grid has a shape (static/slicewise.css), and a badge
+has an icon and a word.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a state is called, its icon in the sprite, and its class in the style sheet."""
+    """The label of a state, the icon in the sprite, and the class in the style sheet."""
 
     name: str
     label: str
@@ -34,7 +34,7 @@ PARTITION_LOOKS = (
     MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
 )  # fmt: skip
 
-# Words of runs, attempts, partitions of runs, and backfills, beside those of partitions.
+# States of runs, attempts, partitions of runs, and backfills, beside the states of partitions.
 _LOOKS: dict[str, Look] = {look.name: look for look in PARTITION_LOOKS} | {
     "waiting": Look("queued", "Waiting", "clock", "info"),
     "pending": Look("queued", "Pending", "clock", "info"),
@@ -62,12 +62,12 @@ def look_of(state: str) -> Look:
 
 
 def look_of_wanted(state: str, run_state: str | None) -> Look:
-    """Return the look of a partition of a backfill; an active one looks like its run."""
+    """Return the look of a partition of a backfill; an active partition looks like the run."""
     return look_of_partition(state, run_state) if state == "active" else _LOOKS[state]
 
 
 def look_of_partition(state: str, run_state: str | None = None, *, is_stale: bool = False) -> Look:
-    """Return the look of a partition: the run that holds it comes before the settled state."""
+    """Return the look of a partition: a claiming run comes before the settled state."""
     if run_state is None:
         return STALE if is_stale and state == MATERIALIZED.name else _LOOKS[state]
     return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING

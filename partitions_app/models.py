@@ -1,4 +1,4 @@
-"""The rules that say which partitions exist."""
+"""Models of partition definitions and runtime partitions."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from django.utils import timezone
 import slicewise
 from slicewise.key_json import key_from_json, key_to_json
 
-# Sets found at run time with their keys, at the revision that was asked for last: there may be a
-# hundred thousand keys, and a new revision with each run that finds one.
-_found: dict[int, tuple[str, UUID | None, slicewise.PartitionDefinition]] = {}
+# Definitions of runtime partitions with all keys, at the revision that was last read: there may be
+# a hundred thousand keys, and a new revision with each run that finds a key.
+_definitions_with_keys: dict[int, tuple[str, UUID | None, slicewise.PartitionDefinition]] = {}
 
-# One that is there already stays as it was found first; one that was removed is there again.
+# A key that exists already keeps its first label and run; a removed key is restored.
 _ADD = """
 INSERT INTO partitions_app_runtimepartition AS known
     (definition_id, key, content, label, added_by, added_at)
@@ -32,21 +32,22 @@ RETURNING key
 
 
 class PartitionDefinition(models.Model):
-    """One rule, shared by all assets that have the same one.
+    """A partition definition, shared by all assets with an equal definition.
 
-    Never changed: another rule is another row. Of a set found at run time, which is one row, the
-    keys change, and of a sequence the labels of its keys, and ``revision`` with them.
+    A row is never changed: another definition is another row. Only the keys of runtime partitions
+    change, whose definition is one row, and the labels of a sequence's keys; each such change sets
+    a new ``revision``.
     """
 
     kind = models.CharField(max_length=20)
     spec = models.JSONField()
     fingerprint = models.CharField(max_length=64, unique=True)
-    # Cadence, zone, alignment and names of dimensions, without bounds: slices outlive a moved
+    # Cadence, zone, alignment and names of dimensions, without bounds: partitions outlive a moved
     # start.
     identity = models.CharField(max_length=16, db_collation="C")
-    # Names the state of the keys found at run time, or of the labels of keys. Drawn at random, so
-    # that what a process knows of it never stands for another state: a number would come again
-    # after a rollback.
+    # Names the state of the runtime keys, or of the labels of keys. A random value, so that a state
+    # cached by a process is never taken for another state: a number would come again after a
+    # rollback.
     revision = models.UUIDField(null=True)
 
     class Meta:
@@ -57,17 +58,17 @@ class PartitionDefinition(models.Model):
 
     @property
     def definition(self) -> slicewise.PartitionDefinition:
-        """The rule itself, with its arithmetic; found at run time, with the keys that are known.
+        """The definition as a value of the SDK, with the present keys of runtime partitions.
 
-        Whoever reads the row sees its keys as they were then: reading it again costs no more than
-        any row, and the keys are read once per process and revision.
+        The keys are the keys at the time when this row was read. To read the row again costs no
+        more than any row: a process reads the keys once per revision.
         """
         if self.kind == slicewise.PartitionAtRuntime.kind:
-            return _with_known_keys(self.pk, self.fingerprint, self.revision)
+            return _definition_with_keys(self.pk, self.fingerprint, self.revision)
         return _parsed(_Version(self.fingerprint, self.revision, self))
 
     def relabel(self, spec: dict[str, Any]) -> None:
-        """Take over the labels of an equal rule: `__str__` of a key class may have changed."""
+        """Store the labels of an equal definition: `__str__` of a key class may have changed."""
         if list(_labels(self.spec)) != list(_labels(spec)):
             self.spec = spec
             self.revision = uuid4()
@@ -76,32 +77,38 @@ class PartitionDefinition(models.Model):
     def add_keys(
         self, keys: Iterable[tuple[slicewise.PartitionKey, str]], *, run_id: int | None
     ) -> list[str]:
-        """Add keys with their labels to a set found at run time; texts of those that are new.
+        """Add keys with labels to a definition of runtime partitions; return the texts of new keys.
 
-        In a transaction of the caller's.
+        The caller provides the transaction.
         """
-        found = {key.text: (key, label) for key, label in keys}
-        contents = [json.dumps(key_to_json(key)) for key, _ in found.values()]
-        labels = [label for _, label in found.values()]
+        labeled_keys = {key.text: (key, label) for key, label in keys}
+        contents = [json.dumps(key_to_json(key)) for key, _ in labeled_keys.values()]
+        labels = [label for _, label in labeled_keys.values()]
         with connection.cursor() as cursor:
-            cursor.execute(_ADD, [self.pk, run_id, timezone.now(), list(found), contents, labels])
-            new = [row[0] for row in cursor.fetchall()]
-        if new:
+            cursor.execute(
+                _ADD, [self.pk, run_id, timezone.now(), list(labeled_keys), contents, labels]
+            )
+            new_texts = [row[0] for row in cursor.fetchall()]
+        if new_texts:
             self.revise()
-        return new
+        return new_texts
 
     def revise(self) -> None:
-        """Set a new revision: the keys found at run time have changed, cached ones are outdated."""
+        """Set a new revision, since the runtime keys have changed and cached keys are outdated."""
         self.revision = uuid4()
         self.save(update_fields=["revision"])
 
     @classmethod
     def of(cls, spec: dict[str, Any]) -> "PartitionDefinition":
         """Return the row of the definition with this spec; create a row for a new definition."""
-        rule = slicewise.PartitionDefinition.from_json(spec)
+        definition = slicewise.PartitionDefinition.from_json(spec)
         row, _ = cls.objects.get_or_create(
-            fingerprint=rule.fingerprint,
-            defaults={"kind": rule.kind, "spec": rule.to_json(), "identity": rule.identity},
+            fingerprint=definition.fingerprint,
+            defaults={
+                "kind": definition.kind,
+                "spec": definition.to_json(),
+                "identity": definition.identity,
+            },
         )
         return row
 
@@ -117,8 +124,8 @@ class PartitionDefinition(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A fingerprint and a revision, which together never change their meaning; and a row that says
-    the rule, which is read only where it is not known yet.
+    """A fingerprint and a revision, which together never change their meaning, and the row with the
+    definition, read only when the version is not cached yet.
     """
 
     fingerprint: str
@@ -126,15 +133,15 @@ class _Version:
     row: PartitionDefinition = field(compare=False)
 
 
-# Of the versions that a process has met in months, those asked for last: one may have a hundred
-# thousand keys.
+# Keeps the most recently used of the versions that a process meets in months: a version may have a
+# hundred thousand keys.
 @lru_cache(maxsize=1024)
 def _parsed(version: _Version) -> slicewise.PartitionDefinition:
     return slicewise.PartitionDefinition.from_json(version.row.spec)
 
 
 def _labels(spec: Any) -> Iterator[Any]:
-    """Yield the labels of all keys in the JSON of a rule, in order."""
+    """Yield the labels of all keys in the JSON of a definition, in order."""
     if isinstance(spec, dict):
         if "label" in spec and "fields" in spec:
             yield spec["label"]
@@ -146,9 +153,10 @@ def _labels(spec: Any) -> Iterator[Any]:
 
 
 class RuntimePartition(models.Model):
-    """A key of a set found at run time (AIP-76): who added it and when.
+    """A key of a definition of runtime partitions (AIP-76), with the run that added the key and the
+    time.
 
-    Those that were removed stay as rows: what was made of them has its history.
+    Removed keys stay as rows: partitions with these keys have a history.
     """
 
     definition = models.ForeignKey(
@@ -158,7 +166,7 @@ class RuntimePartition(models.Model):
     # The key as JSON by type: the text alone does not tell 1 from "1".
     content = models.JSONField()
     label = models.TextField()
-    # The number of a run; no foreign key, since runs are known above.
+    # The number of a run; no foreign key, since the model of runs belongs to a higher layer.
     added_by = models.BigIntegerField(null=True)
     added_at = models.DateTimeField()
     removed_at = models.DateTimeField(null=True)
@@ -173,25 +181,25 @@ class RuntimePartition(models.Model):
         return f"{self.definition_id} {self.key}"
 
 
-def _with_known_keys(
+def _definition_with_keys(
     definition_id: int, fingerprint: str, revision: UUID | None
 ) -> slicewise.PartitionDefinition:
-    """The set with its keys, read once per revision."""
-    kept = _found.get(definition_id)
-    if kept is not None and kept[:2] == (fingerprint, revision):
-        return kept[2]
-    rule = _read_with_keys(definition_id, revision)
-    _found[definition_id] = (fingerprint, revision, rule)
-    return rule
+    """Return a definition of runtime partitions with all keys, read once per revision."""
+    cached = _definitions_with_keys.get(definition_id)
+    if cached is not None and cached[:2] == (fingerprint, revision):
+        return cached[2]
+    definition = _read_with_keys(definition_id, revision)
+    _definitions_with_keys[definition_id] = (fingerprint, revision, definition)
+    return definition
 
 
 def _read_with_keys(definition_id: int, revision: UUID | None) -> slicewise.PartitionDefinition:
-    """Read the set with its keys: run by run, as they were found."""
+    """Read a definition of runtime partitions with all keys, in the order of discovery."""
     spec = PartitionDefinition.objects.get(pk=definition_id).spec
-    rule = slicewise.PartitionDefinition.from_json(spec)
-    assert isinstance(rule, slicewise.PartitionAtRuntime)  # noqa: S101
+    definition = slicewise.PartitionDefinition.from_json(spec)
+    assert isinstance(definition, slicewise.PartitionAtRuntime)  # noqa: S101
     if revision is None:
-        return rule.known(())
+        return definition.known(())
     rows = RuntimePartition.objects.filter(definition=definition_id, removed_at=None)
     contents = rows.order_by("id").values_list("content", flat=True)
-    return rule.known(key_from_json(content) for content in contents)
+    return definition.known(key_from_json(content) for content in contents)

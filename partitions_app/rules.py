@@ -1,4 +1,4 @@
-"""Small questions about rules, as columns and other rows keep them."""
+"""Functions on partition definitions and mappings, and texts about partitions that do not exist."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,17 +28,17 @@ def mapping_of(spec: Mapping[str, Any] | None) -> slicewise.PartitionMapping | N
 
 
 def nonexistent_text(nonexistent: Nonexistent) -> str:
-    """``5 do not exist: 2024-01-01 to 2024-01-05``; empty where there is nothing of it."""
+    """Return ``5 do not exist: 2024-01-01 to 2024-01-05``; an empty text if all exist."""
     if not nonexistent:
         return ""
-    return _counted(nonexistent.partitions, "not exist", nonexistent.first, nonexistent.last)
+    return _count_text(nonexistent.partitions, "not exist", nonexistent.first, nonexistent.last)
 
 
-def _counted(count: int, what: str, first: str, last: str) -> str:
+def _count_text(count: int, predicate: str, first: str, last: str) -> str:
     verb = "does" if count == 1 else "do"
     ends = f"{first} to {last}" if last != first else first
-    # What is not partitioned has no key.
-    return f"{count:,} {verb} {what}" + (f": {ends}" if ends else "")
+    # An unpartitioned asset has no keys.
+    return f"{count:,} {verb} {predicate}" + (f": {ends}" if ends else "")
 
 
 def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
@@ -53,9 +53,7 @@ def nonexistent_json(nonexistent: Nonexistent) -> dict[str, Any] | None:
 
 
 class RemovedPartitions(NamedTuple):
-    """The number of partitions that a definition does not have any more, and the key texts of the
-    first and the last.
-    """
+    """The count of partitions that a definition lost, and key texts of the first and the last."""
 
     partitions: int
     first: str
@@ -64,16 +62,17 @@ class RemovedPartitions(NamedTuple):
     @property
     def text(self) -> str:
         """``14 do not exist any more: 2024-01-01|north to 2024-01-14|north``."""
-        return _counted(self.partitions, "not exist any more", self.first, self.last)
+        return _count_text(self.partitions, "not exist any more", self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamGap:
-    """Partitions of one upstream asset that are needed and do not exist, and the number of those
-    that it excludes, which are not needed.
+    """Needed partitions of one upstream asset that do not exist, and the count of excluded
+    partitions, which are not needed.
 
-    ``removed`` are those that its definition had when a backfill froze it and does not have any
-    more. ``is_outdated`` says that the definition which was frozen is not the one in force.
+    ``removed`` counts partitions that the upstream definition had when a backfill froze the
+    definition, and no longer has. ``is_outdated`` says that the frozen definition is not the one in
+    force.
     """
 
     asset: str
@@ -90,21 +89,21 @@ class UpstreamGap:
 
     @property
     def reason(self) -> str:
-        """``load, 5 do not exist: 2024-01-01 to 2024-01-05``; empty where all exists."""
+        """``load, 5 do not exist: 2024-01-01 to 2024-01-05``; empty if all exist."""
         return f"{self.asset}, {self.text}" if self.text else ""
 
     @property
     def excluded_text(self) -> str:
-        """``8 excluded partitions of load``; empty where none is excluded."""
+        """The count of excluded partitions: ``8 excluded partitions of load``; empty for none."""
         noun = "partition" if self.excluded == 1 else "partitions"
         return f"{self.excluded:,} excluded {noun} of {self.asset}" if self.excluded else ""
 
 
 def goes_by_windows(mapping: slicewise.PartitionMapping | None) -> bool:
-    """Return whether a window's needs follow from its place in time, as with overlap and offsets.
+    """Return whether the time of a window decides its needs, as with overlap and offsets.
 
-    Other mappings need the same for all windows: all of time, or the last window, as far as time is
-    bounded.
+    With other mappings all windows need the same: all of time, or the last window, as far as time
+    is bounded.
     """
     return mapping is None or isinstance(mapping, WindowMapping)
 
@@ -114,8 +113,8 @@ def needs_all_of_time(
     upstream: slicewise.PartitionDefinition | None,
     mapping: slicewise.PartitionMapping | None,
 ) -> bool:
-    """Return whether upstream windows are needed whatever the downstream window is: all of their
-    time, or the last window. Their time begins with the first window that was ever materialized.
+    """Return whether every downstream window needs the same upstream windows: all of upstream time,
+    or the last window. Upstream time begins with the first window that was ever materialized.
     """
     by_own_window = has_time(downstream) and goes_by_windows(mapping)
     return has_time(upstream) and not by_own_window

@@ -1,4 +1,4 @@
-"""Help on what partitions look like and how they are selected."""
+"""Address of the help on the looks of partitions and on selections."""
 
 from django.urls import path
 

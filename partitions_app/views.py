@@ -1,4 +1,4 @@
-"""What the pages' signs mean."""
+"""The help page, which explains states of partitions and selections."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -11,5 +11,5 @@ from partitions_app.looks import PARTITION_LOOKS
 @login_required
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Render the looks of partitions, and how selections are written."""
+    """Render the help on the looks of partitions and on the syntax of selections."""
     return render(request, "partitions_app/help.html", {"looks": PARTITION_LOOKS})

@@ -1,4 +1,4 @@
-"""Tokens for programs; sessions of people are DRF's own."""
+"""Authentication of programs by token; sessions of people are DRF's own."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from rest_framework.exceptions import AuthenticationFailed
 
 
 class TokenAuthentication(KnoxAuthentication):  # type: ignore[misc]
-    """``Authorization: Bearer <token>``, hashed in the database and expiring."""
+    """Authentication by ``Authorization: Bearer <token>``; tokens are stored hashed, and expire."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[AbstractUser, Any]:
-        # Only these are ever given out; a control character would be an error of the database.
+        # Tokens have no other characters; a control character would be an error of the database.
         if not token.isalnum() or not token.isascii():
             raise AuthenticationFailed("This is not a token: get one from /api/v1/tokens/.")
-        found: tuple[AbstractUser, Any] = super().authenticate_credentials(token)
-        return found
+        user_and_token: tuple[AbstractUser, Any] = super().authenticate_credentials(token)
+        return user_and_token

@@ -1,4 +1,4 @@
-"""What every view of the API has in common: who may come in, what is read, how errors are told."""
+"""Base classes of the API's views: authentication, permission, parser and answers for errors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ _Row = TypeVar("_Row", bound=Model)
 
 
 class MayView(BasePermission):
-    """Whoever is signed in may look; what a write needs is asked of the policy by its service."""
+    """Permission for every signed-in user to view; the service of a write asks the policy."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         return may(request.user, Action.VIEW)
@@ -49,7 +49,7 @@ class ApiView(APIView):
     ) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
         if final.content_type == MEDIA_TYPE:
-            # Whatever else a view renders, problems are JSON.
+            # Problems are JSON, also where a view renders another format.
             final.accepted_renderer = JSONRenderer()
         return final
 
@@ -63,13 +63,13 @@ class ApiList(ApiView, ListAPIView[_Row]):
 
 
 class NoSuchAddress(ApiView):
-    """Answers below ``/api/`` where nothing is, in the words that programs read."""
+    """View of unknown addresses below ``/api/``, which answers in the words that programs read."""
 
     permission_classes = ()
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Ask nothing of the caller: there is nothing to protect, whatever the method."""
+        """Check nothing about the caller, since no method has anything to protect."""
 
     def _absent(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return problem(404, f"There is nothing at {request.path}; see /api/docs/.")
@@ -78,7 +78,7 @@ class NoSuchAddress(ApiView):
 
 
 def signed_in(request: Request) -> User:
-    """Return the user of a request that ``MayView`` has let in."""
+    """Return the user of a request that ``MayView`` has admitted."""
     user = request.user
     if isinstance(user, AnonymousUser):  # pragma: no cover - the permission answers first
         raise TypeError("Ask only where a permission keeps out who is not signed in.")

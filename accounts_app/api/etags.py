@@ -1,4 +1,4 @@
-"""ETags for what is polled: an unchanged resource is answered with 304 and no body."""
+"""ETags for polled resources: an unchanged resource is answered with 304 and no body."""
 
 import hashlib
 from typing import Any
@@ -14,7 +14,7 @@ def conditional(request: Request, data: Any) -> Response:
     # Weak, since it stands for the content and not for the bytes that a proxy may compress.
     etag = f'W/"{hashlib.sha256(JSONRenderer().render(data)).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    known = parse_etags(request.headers.get("If-None-Match", ""))
-    if etag in known or "*" in known:
+    known_etags = parse_etags(request.headers.get("If-None-Match", ""))
+    if etag in known_etags or "*" in known_etags:
         return Response(status=304, headers=headers)
     return Response(data, headers=headers)

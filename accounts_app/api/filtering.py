@@ -1,4 +1,4 @@
-"""Filters of lists: what is misspelt is refused, so that nobody takes everything for the answer."""
+"""Filters that refuse misspelt parameters: no caller mistakes a full list for the answer."""
 
 from typing import Any
 
@@ -20,23 +20,23 @@ class StrictFilterBackend(DjangoFilterBackend):
         self, request: Any, queryset: QuerySet[Any], view: APIView
     ) -> QuerySet[Any]:
         filterset_class = self.get_filterset_class(view, queryset)
-        known = set(filterset_class.base_filters) if filterset_class else set()
-        refuse_unknown_parameters(request, known | _PAGING)
+        filter_names = set(filterset_class.base_filters) if filterset_class else set()
+        refuse_unknown_parameters(request, filter_names | _PAGING)
         filtered: QuerySet[Any] = super().filter_queryset(request, queryset, view)
         return filtered
 
 
 class YesNoFilter(django_filters.TypedChoiceFilter):
-    """``true`` or ``false``; django-filter's own takes anything else for no filter."""
+    """Filter by ``true`` or ``false``; django-filter's own filter ignores any other text."""
 
     def __init__(self, **options: Any) -> None:
         choices = (("true", "true"), ("false", "false"))
         super().__init__(choices=choices, coerce=lambda text: text == "true", **options)
 
 
-def refuse_unknown_parameters(request: Request, known: set[str]) -> None:
+def refuse_unknown_parameters(request: Request, parameters: set[str]) -> None:
     """Raise InvalidRequest for query parameters that the view does not read."""
-    unknown = sorted(set(request.query_params) - known)
+    unknown = sorted(set(request.query_params) - parameters)
     if unknown:
-        said = f"There is no such parameter; there are {', '.join(sorted(known))}."
-        raise InvalidRequest(dict.fromkeys(unknown, said))
+        sentence = f"There is no such parameter; there are {', '.join(sorted(parameters))}."
+        raise InvalidRequest(dict.fromkeys(unknown, sentence))

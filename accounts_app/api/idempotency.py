@@ -1,4 +1,4 @@
-"""``Idempotency-Key``: a POST sent again, because its answer got lost, is not done again."""
+"""``Idempotency-Key``: a POST repeated because the answer got lost is not executed again."""
 
 import hashlib
 import json
@@ -21,10 +21,10 @@ KEPT_FOR = timedelta(hours=24)
 
 
 def once(request: Request, act: Callable[[], Response]) -> Response:
-    """Do what the request asks, or give the answer that the same request got before.
+    """Execute the request, or return the answer that the same request got before.
 
     One transaction holds the key and the write: a second request with the key waits for the first
-    to end, and an error leaves nothing, so that it can be tried again.
+    to end, and an error leaves no key, so that the request can be tried again.
     """
     key = request.headers.get(HEADER)
     if key is None:
@@ -50,7 +50,7 @@ def _claim(user: User, key: str, fingerprint: str) -> bool:
     row = IdempotentRequest(user=user, key=key, fingerprint=fingerprint)
     # Waits here while another transaction holds the same key.
     IdempotentRequest.objects.bulk_create([row], ignore_conflicts=True)
-    # With conflicts ignored nothing says whether the row is ours; an unanswered one can only be.
+    # With conflicts ignored the insert does not say whose the row is; an unanswered row is ours.
     return IdempotentRequest.objects.filter(user=user, key=key, status__isnull=True).exists()
 
 
@@ -67,6 +67,6 @@ def _earlier_answer(user: User, key: str, fingerprint: str) -> Response:
 
 
 def _fingerprint(request: Request) -> str:
-    """Of what is asked for; white space and the order of names in the body do not count."""
-    asked = [request.method, request.path, request.data]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    """Return a digest of the request, without white space and the order of names in the body."""
+    content = [request.method, request.path, request.data]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Cursor pages: ``next`` leads on, whatever is inserted meanwhile."""
+"""Cursor pages: the ``next`` link is right even if rows are inserted meanwhile."""
 
 import base64
 import binascii
@@ -42,35 +42,35 @@ def encode_cursor(position: object) -> str:
 
 
 def read_cursor(request: Request) -> Any:
-    """Return the position that the request's cursor names, None without one; refuse nonsense."""
+    """Return the position of the request's cursor, None without a cursor; refuse nonsense."""
     text = request.query_params.get("cursor")
     return decode_cursor(text) if text else None
 
 
 def decode_cursor(text: str) -> Any:
-    """Return the position that a cursor stands for; InvalidRequest for nonsense."""
+    """Return the position that a cursor stands for; raise InvalidRequest for nonsense."""
     try:
         position = read_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
     except (binascii.Error, ValueError):
         raise bad_cursor() from None
-    parts = position if isinstance(position, list) else [position]
-    if position is not None and not all(map(_is_position, parts)):
+    components = position if isinstance(position, list) else [position]
+    if position is not None and not all(map(_is_position, components)):
         raise bad_cursor()
     return position
 
 
-def _is_position(part: object) -> bool:
-    """Whether a part of a cursor is text, or a number that a row can have."""
-    return type(part) is str or (type(part) is int and 0 <= part <= _LARGEST_NUMBER)
+def _is_position(component: object) -> bool:
+    """Return whether a component of a cursor is text, or a number that a row can have."""
+    return type(component) is str or (type(component) is int and 0 <= component <= _LARGEST_NUMBER)
 
 
 def bad_cursor() -> InvalidRequest:
-    """Return the error for a cursor that no page of this list has given out."""
+    """Return the error for a cursor that no page of this list has issued."""
     return InvalidRequest({"cursor": "This is no cursor of this list: take it from `next`."})
 
 
 def read_page_size(request: Request) -> int:
-    """Return how many results the request wants."""
+    """Return the number of results that the request asks for."""
     text = request.query_params.get("page_size")
     if text is None:
         return PAGE_SIZE
@@ -82,7 +82,7 @@ def read_page_size(request: Request) -> int:
 
 
 def next_link(request: Request, position: object | None) -> str | None:
-    """Return the address of the page that begins at this position, None at the end."""
+    """Return the address of the page that begins at this position; None at the end."""
     if position is None:
         return None
     query = request.query_params.copy()
@@ -110,7 +110,9 @@ class KeysetPages(BasePagination):
         self.request = request
         size = read_page_size(request)
         if (position := read_cursor(request)) is not None:
-            queryset = queryset.filter(**{_after(order): _checked(queryset.model, field, position)})
+            queryset = queryset.filter(
+                **{_after(order): _require_type(queryset.model, field, position)}
+            )
         rows = list(queryset.order_by(order)[: size + 1])
         self.position = getattr(rows[size - 1], field) if len(rows) > size else None
         return rows[:size]
@@ -145,8 +147,8 @@ def _after(order: str) -> str:
     return f"{order[1:]}__lt" if order.startswith("-") else f"{order}__gt"
 
 
-def _checked(model: type[Model], field: str, position: Any) -> Any:
-    wanted = str if model._meta.get_field(field).get_internal_type() == "CharField" else int
-    if type(position) is not wanted:
+def _require_type(model: type[Model], field: str, position: Any) -> Any:
+    position_type = str if model._meta.get_field(field).get_internal_type() == "CharField" else int
+    if type(position) is not position_type:
         raise bad_cursor()
     return position

@@ -1,4 +1,4 @@
-"""Reading JSON bodies that anybody may have written."""
+"""Parser of JSON bodies, which may come from any sender."""
 
 import io
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from rest_framework.parsers import JSONParser
 
 
 class BoundedJSONParser(JSONParser):
-    """JSON up to ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; DRF alone would read whatever is sent."""
+    """Parser of JSON up to ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes; DRF's own parser has no limit."""
 
     def parse(
         self,

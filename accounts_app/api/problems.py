@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details: what was wrong, per field, and what would be right."""
+"""Errors as RFC 9457 problem details: per field, the mistake and the correction."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ Errors = Mapping[str, Sequence[str]]
 
 
 class KeyReused(exceptions.APIException):
-    """An ``Idempotency-Key`` came back with another request."""
+    """An ``Idempotency-Key`` that came again with another request."""
 
     status_code = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -39,7 +39,7 @@ def problem(
 
 
 def problem_outside_views(status: int, detail: str) -> JsonResponse:
-    """Return the answer for an error that no view of the API has met."""
+    """Return the answer for an error that no view of the API has handled."""
     return JsonResponse(_body(status, detail), status=status, content_type=MEDIA_TYPE)
 
 
@@ -59,7 +59,7 @@ def _body(status: int, detail: str) -> dict[str, Any]:
 
 
 def answer_exception(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Answer an exception of our views; None lets Django answer 500 and log the traceback."""
+    """Return the answer for an exception of a view; None lets Django answer 500 and log."""
     answer = _answer(error)
     if answer is not None:
         set_rollback()
@@ -80,14 +80,14 @@ def _answer(error: Exception) -> Response | None:
         case FilesRefused():
             return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON: no file is taken here.")
         case Http404():
-            said = str(error.args[0]) if error.args else "There is nothing at this address."
-            return problem(HTTPStatus.NOT_FOUND, said)
+            sentence = str(error.args[0]) if error.args else "There is nothing at this address."
+            return problem(HTTPStatus.NOT_FOUND, sentence)
         case PermissionDenied():
             return problem(HTTPStatus.FORBIDDEN, str(error) or "You may not do this.")
         case OperationalError() | InterfaceError():
             log.warning("database away", extra={"error": str(error)})
-            said = "The database does not answer. Try again in a moment."
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, said, headers={"Retry-After": "1"})
+            sentence = "The database does not answer. Try again in a moment."
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, sentence, headers={"Retry-After": "1"})
         case exceptions.APIException():
             return problem(error.status_code, str(error.detail), headers=_headers(error))
     return None
@@ -103,26 +103,27 @@ def _headers(error: exceptions.APIException) -> dict[str, str]:
 
 
 def _summary(errors: Errors) -> str:
-    """One line that names each field: for people who look at ``detail`` alone."""
+    """Return one line that names each field, for people who look at ``detail`` alone."""
     return " ".join(
-        f"{field}: {' '.join(said)}" if field else " ".join(said) for field, said in errors.items()
+        f"{field}: {' '.join(sentences)}" if field else " ".join(sentences)
+        for field, sentences in errors.items()
     )
 
 
 def field_errors(detail: Any) -> Errors:
-    """Return the sentences that DRF says of each field; one inside another has a dotted name."""
+    """Return the sentences of DRF per field; the name of a nested field has dots."""
     return dict(_flatten(detail))
 
 
 def _flatten(detail: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Turn DRF's nested details into sentences per dotted field name."""
+    """Yield DRF's nested details as sentences per dotted field name."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            whole = name == "non_field_errors"
-            yield from _flatten(inner, path if whole else f"{path}.{name}".lstrip("."))
+            is_whole_request = name == "non_field_errors"
+            yield from _flatten(inner, path if is_whole_request else f"{path}.{name}".lstrip("."))
     elif isinstance(detail, list) and any(isinstance(item, Mapping | list) for item in detail):
         for position, inner in enumerate(detail):
             yield from _flatten(inner, f"{path}.{position}".lstrip("."))
     else:
-        said = detail if isinstance(detail, list) else [detail]
-        yield path, [str(sentence) for sentence in said]
+        sentences = detail if isinstance(detail, list) else [detail]
+        yield path, [str(sentence) for sentence in sentences]

@@ -41,7 +41,7 @@ IF_NONE_MATCH = OpenApiParameter(
 
 
 def problems(*statuses: int) -> dict[Any, OpenApiResponse]:
-    """Return the answers with these statuses, all problem details."""
+    """Return the descriptions of answers with these statuses, all problem details."""
     return {
         (status, "application/problem+json"): OpenApiResponse(ProblemSerializer, _MEANINGS[status])
         for status in statuses
@@ -63,7 +63,7 @@ NOT_FOUND_EXAMPLE = OpenApiExample(
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How tokens are sent."""
+    """Description of the authentication by token."""
 
     target_class = "accounts_app.api.authentication.TokenAuthentication"
     name = "token"

@@ -1,4 +1,4 @@
-"""Tokens for programs: given for a user name and a password, revoked by whoever holds them."""
+"""Tokens for programs: issued for a user name and a password, revoked by the holder."""
 
 import logging
 from typing import Any
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class TokenRequestThrottle(SimpleRateThrottle):
-    """Bounds guesses from one address; attempts on one account are django-axes' business."""
+    """Limit on guesses from one address; django-axes limits attempts on one account."""
 
     scope = "tokens"
     rate = "20/min"
@@ -46,13 +46,13 @@ class TokenRequestThrottle(SimpleRateThrottle):
         try:
             return super().allow_request(request, view)
         except RedisError as error:
-            # Without its counter the sign-in goes on: axes counts attempts in the database.
+            # Without a counter in Redis the sign-in goes on: axes counts attempts in the database.
             log.warning("token_throttle_unavailable", extra={"error": str(error)})
             return True
 
 
 class TokensView(ApiView):
-    """Get and give back tokens."""
+    """Issue and revoke tokens."""
 
     throttle_classes = (TokenRequestThrottle,)
 
@@ -60,14 +60,14 @@ class TokensView(ApiView):
         self, request: Request, response: Response, *args: Any, **kwargs: Any
     ) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
-        final["Cache-Control"] = "no-store"  # by whoever stands between: it holds a token
+        final["Cache-Control"] = "no-store"  # proxies may not store a token
         return final
 
     def get_permissions(self):  # type: ignore[no-untyped-def]
         return [AllowAny()] if self.request.method == "POST" else super().get_permissions()
 
     def get_authenticators(self):  # type: ignore[no-untyped-def]
-        # A stale token in the header must not keep anybody from getting a new one.
+        # A stale token in the header must not keep a user from getting a new token.
         posting = self.request is not None and self.request.method == "POST"
         return [] if posting else super().get_authenticators()
 
@@ -88,12 +88,14 @@ class TokensView(ApiView):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Send it as `Authorization: Bearer <token>`. It is shown this once and expires."""
-        asked = CredentialsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        user = authenticate(request=request._request, **asked.validated_data)
+        """Issue a token. Send the token as `Authorization: Bearer <token>`. The token is shown only
+        in this answer, and expires.
+        """
+        credentials = CredentialsSerializer(data=request.data)
+        credentials.is_valid(raise_exception=True)
+        user = authenticate(request=request._request, **credentials.validated_data)
         if getattr(request._request, "axes_locked_out", False):
-            # The answer is ours; otherwise axes' middleware puts a page in its place.
+            # Without this line axes' middleware would replace the answer with a page.
             request._request.axes_locked_out = False  # type: ignore[attr-defined]
             wait = seconds_told(request._request)
             sentence = f"Too many attempts. {too_many_attempts(wait)}"

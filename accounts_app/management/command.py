@@ -1,4 +1,4 @@
-"""What the commands have in common: who acts, how results are shown, and what the exit code says.
+"""The base of commands: the acting user, the output and the exit code.
 
 Exit codes: 0, 1 for work that failed, 2 for a request that is refused or cannot be read.
 """
@@ -23,23 +23,23 @@ from slicewise.terminal import terminal_json, terminal_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-# What prints JSON and tables is imported where it prints: a command is as fast as its imports.
+# Functions that print JSON and tables import the libraries: a command is as fast as its imports.
 USER_VARIABLE = "SLICEWISE_USER"
-# Wide enough that nothing is cut where the output goes to a file or another program.
+# Wide enough that no text is cut where the output goes to a file or another program.
 FILE_WIDTH = 400
 Act = Callable[..., None]
 _LISTED = 5
 
 
 class Refused(CommandError):
-    """The request is wrong or not allowed; nothing was done. Django prints it with this name."""
+    """A wrong or forbidden request; nothing was done. Django prints the error with this name."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shown(message), returncode=2)
 
 
 class Failed(CommandError):
-    """The request was right, and the work did not succeed."""
+    """A correct request whose work did not succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shown(message), returncode=1)
@@ -48,19 +48,19 @@ class Failed(CommandError):
 class SlicewiseCommand(BaseCommand):
     """Base of commands with verbs: ``assets list``, ``backfill create``.
 
-    A verb is a method that takes its options by name; ``--json`` and ``--as`` come with each.
+    A verb is a method that takes options by name; every verb has ``--json`` and ``--as``.
     """
 
     requires_system_checks = []
 
     def add_verbs(self, parser: CommandParser) -> "argparse._SubParsersAction[CommandParser]":
-        """Add the subparsers to which verbs are added."""
+        """Add and return the group of subparsers to which verbs are added."""
         return parser.add_subparsers(metavar="VERB", required=True, title="verbs")
 
     def add_verb(
         self, verbs: "argparse._SubParsersAction[CommandParser]", name: str, act: Act, about: str
     ) -> CommandParser:
-        """Add a verb that is done by ``act``."""
+        """Add a verb that calls ``act``; return the parser of the verb."""
         parser = verbs.add_parser(name, help=about, description=about)
         self.add_common(parser, act)
         return parser
@@ -80,7 +80,7 @@ class SlicewiseCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self.json: bool = options["json"]
         self.acting_as: str | None = options["acting_as"]
-        names = set(options) - _OF_DJANGO
+        names = set(options) - _DJANGO_OPTIONS
         try:
             self.user = self.find_user()
             if self.user is not None:
@@ -92,7 +92,7 @@ class SlicewiseCommand(BaseCommand):
             raise Refused(str(error)) from error
 
     def find_user(self) -> User | None:
-        """Find the acting user, as ``--as`` describes."""
+        """Return the acting user as the help of ``--as`` says; None without a superuser."""
         name = self.acting_as or os.environ.get(USER_VARIABLE)
         users = User.objects.filter(is_active=True)
         if name:
@@ -104,7 +104,7 @@ class SlicewiseCommand(BaseCommand):
 
     @property
     def actor(self) -> User:
-        """Whoever acts; refused where there is nobody, since every write has an author."""
+        """The acting user; refused where there is no user, since every write has an author."""
         if self.user is None:
             raise Refused(
                 f"Nobody to act as: name one by --as or {USER_VARIABLE},"
@@ -130,16 +130,18 @@ class SlicewiseCommand(BaseCommand):
         self.stdout.write(terminal_json(json.dumps(plain, indent=2, ensure_ascii=False)))
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print numbers and text under headings; None is left empty."""
+        """Print numbers and text under headings; None becomes an empty cell."""
         from rich.table import Table
 
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")
         for row in rows:
-            table.add_row(*(shown(cell_text(*each)) for each in zip(columns, row, strict=True)))
+            table.add_row(
+                *(shown(cell_text(*named_value)) for named_value in zip(columns, row, strict=True))
+            )
         self.console().print(table)
 
     def print_facts(self, facts: dict[str, object]) -> None:
-        """Print the facts of one object, a fact a line; empty facts are left out."""
+        """Print the facts of one object, one fact a line; empty facts are left out."""
         texts = [(name, fact_text(name, value)) for name, value in facts.items()]
         texts = [(name, text) for name, text in texts if text]
         width = max((len(name) for name, _ in texts), default=0)
@@ -151,25 +153,26 @@ class SlicewiseCommand(BaseCommand):
         self.stdout.write(shown(text))
 
     def say_part(self, text: str) -> None:
-        """Print text as it came: it may end in the middle of a line."""
+        """Print text without adding a newline: the text may end in the middle of a line."""
         self.stdout.write(shown(text), ending="")
         self.stdout.flush()
 
     def note(self, text: str) -> None:
         """Print a note for people, which no program should read."""
-        self.stderr.write(shown(text), lambda said: said)
+        self.stderr.write(shown(text), lambda message: message)
 
 
-_OF_DJANGO = {
+_DJANGO_OPTIONS = {
     "act", "acting_as", "json", "verbosity", "settings", "pythonpath", "traceback", "no_color",
     "force_color", "skip_checks", "stdout", "stderr",
 }  # fmt: skip
 
 
 def shown(text: str) -> str:
-    """Return text as it may go to a terminal: any may hold words of user code.
+    """Return text in a form that is safe for a terminal: any text may hold words of user code.
 
-    All that a command prints comes through here, but for JSON, which has a way of its own.
+    All output of a command comes through this function, except JSON, which has a function of its
+    own.
     """
     return terminal_text(text)
 
@@ -177,17 +180,17 @@ def shown(text: str) -> str:
 def _sentences(error: InvalidRequest) -> str:
     return "\n".join(
         f"{field}: {sentence}" if field else sentence
-        for field, said in error.errors.items()
-        for sentence in said
+        for field, sentences in error.errors.items()
+        for sentence in sentences
     )
 
 
 def fact_text(name: str, value: object) -> str:
-    """Return a value as people read it: long lists folded, spans of time in hours and minutes."""
+    """Return a value as people read it: long lists shortened, durations in hours and minutes."""
     if value is None or value in ("", [], {}):
         return ""
     if isinstance(value, dict):
-        # The bounds of an estimate are of the unit that its middle is named for.
+        # The bounds of an estimate are in seconds, the unit in the name of the middle value.
         unit = "_seconds" if name == "estimate" else ""
         inner = (
             (key, fact_text(f"{key}{unit}" if isinstance(item, float) else str(key), item))
@@ -202,10 +205,10 @@ def fact_text(name: str, value: object) -> str:
 
 
 def cell_text(name: str, value: object) -> str:
-    """Return a single value as people read it; nothing for None.
+    """Return a single value as people read it; None gives an empty text.
 
-    A number named in seconds is a duration, a rate has three digits, and any other float as many as
-    a person may have written.
+    A number with ``seconds`` in the name is a duration, a rate (``per``) has three digits, and any
+    other float as many digits as a person may have written.
     """
     if value is None:
         return ""
@@ -217,19 +220,19 @@ def cell_text(name: str, value: object) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Say how long in the two largest units: ``3 h 5 min``, ``4 min 10 s``, ``0.4 s``."""
+    """Return a duration in the two largest units: ``3 h 5 min``, ``4 min 10 s``, ``0.4 s``."""
     if seconds < 60:
         return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_left = divmod(round(seconds), 60)
     hours, minutes_left = divmod(round(seconds / 60), 60)
     days, hours_left = divmod(hours, 24)
     if days:
         return f"{days} d {hours_left} h"
-    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s"
+    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {seconds_left} s"
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Read the JSON object of an option, as its ``type=``."""
+    """Parse the JSON object of an option, as argparse's ``type=``."""
     try:
         return read_json_object(text)
     except ValueError as error:
@@ -237,36 +240,43 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many: ``1 run``, ``30 runs``."""
+    """Return a count with a noun: ``1 run``, ``30 runs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def not_made(number: int, total: int) -> str:
-    """Say how many partitions were not made: ``1 of 30 partitions was not made``."""
+    """Return a count of partitions without success: ``1 of 30 partitions was not made``."""
     verb = "was" if number == 1 else "were"
     return f"{number:,} of {counted(total, 'partition')} {verb} not made"
 
 
 def partition_text(key: str) -> str:
-    """Return the key of a partition as people read it, also that of what is not partitioned."""
+    """Return a partition key as people read it: ``the whole asset`` for the empty key."""
     return key or "the whole asset"
 
 
 def error_lines(errors: Iterable[tuple[int, str]]) -> list[str]:
-    """Return ``run 12: ValueError: ...`` for each error, given with the number of a run that says
-    so: its first line, each line once, some at most.
+    """Return lines such as ``run 12: ValueError: ...`` for errors, each given with a number of a
+    run.
+
+    Only the first line of an error is shown, equal lines once, and five lines at most before a
+    count of the rest.
     """
     runs: dict[str, int] = {}
     for run, error in errors:
         runs.setdefault(masked_text(error.partition("\n")[0]), run)
     lines = [f"run {run}: {line}" for line, run in runs.items()]
-    rest = len(lines) - _LISTED
-    more = [f"and {counted(rest, 'other error')}; see: slicewise runs list"] if rest > 0 else []
+    hidden_count = len(lines) - _LISTED
+    more = (
+        [f"and {counted(hidden_count, 'other error')}; see: slicewise runs list"]
+        if hidden_count > 0
+        else []
+    )
     return lines[:_LISTED] + more
 
 
 def at_least_zero(text: str) -> int:
-    """Read the count of an option, as its ``type=``; 0 means all."""
+    """Parse the count of an option, as argparse's ``type=``; 0 means all."""
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)

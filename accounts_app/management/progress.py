@@ -1,4 +1,4 @@
-"""Waiting for work to end, with a bar when a person looks."""
+"""Waiting for work to end, with a progress bar on a terminal."""
 
 import sys
 import time
@@ -21,7 +21,7 @@ from accounts_app.management.standing import Standing
 def wait_until_ended(
     title: str, look: Callable[[], Standing], *, interval_seconds: float = 0.5
 ) -> Standing:
-    """Look again and again until the work has ended; the bar goes to standard error."""
+    """Return the progress once the work has ended; a bar on standard error shows each ``look``."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -35,10 +35,10 @@ def wait_until_ended(
     with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bars:
         bar = bars.add_task(title, total=None, state="")
         while True:
-            standing = look()
-            failed = f"{standing.failed} failed" if standing.failed else ""
-            state = ", ".join(filter(None, (standing.state, failed)))
-            bars.update(bar, total=standing.total or None, completed=standing.done, state=state)
-            if standing.ended:
-                return standing
+            progress = look()
+            failed = f"{progress.failed} failed" if progress.failed else ""
+            state = ", ".join(filter(None, (progress.state, failed)))
+            bars.update(bar, total=progress.total or None, completed=progress.done, state=state)
+            if progress.ended:
+                return progress
             time.sleep(interval_seconds)

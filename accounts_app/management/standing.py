@@ -1,11 +1,11 @@
-"""The progress of a request or backfill, as commands follow it."""
+"""The progress of a request or backfill that a command waits for."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How far some work is; what failed, was canceled or skipped is done as well."""
+    """The progress of some work; ``done`` includes failed, canceled and skipped items."""
 
     total: int
     done: int

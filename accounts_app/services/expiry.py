@@ -1,4 +1,4 @@
-"""Deletion of sessions, tokens and sign-ins that have expired: no request reads them any more."""
+"""Deletion of expired sessions, tokens and sign-ins, which no request reads any more."""
 
 from datetime import datetime
 from typing import Any
@@ -10,13 +10,13 @@ from knox.models import AuthToken
 
 from accounts_app.services.sign_in_limits import KNOWN_FOR
 
-# A step is a transaction. One call takes so many steps for each table, and the next call goes on.
+# A step is a transaction. A call takes at most so many steps per table; the next call goes on.
 _ROWS_PER_STEP = 1000
 _MAX_STEPS = 100
 
 
 def delete_expired_rows(now: datetime) -> None:
-    """Delete expired sessions and tokens, and sign-ins that make no address known any more."""
+    """Delete expired sessions and tokens, and sign-ins too old to make an address known."""
     _delete_in_steps(Session.objects.filter(expire_date__lt=now))
     _delete_in_steps(AuthToken.objects.filter(expiry__lt=now))
     _delete_in_steps(AccessLog.objects.filter(attempt_time__lt=now - KNOWN_FOR))

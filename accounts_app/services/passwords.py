@@ -1,4 +1,4 @@
-"""Changes of passwords by their owners."""
+"""Changes of passwords by the owners of accounts."""
 
 from django.contrib.auth.hashers import check_password
 from django.db import transaction
@@ -13,7 +13,7 @@ _CHANGED = "Your account has changed meanwhile: the password stays as it is. Sig
 
 @sensitive_variables()
 def change_own_password(user: User, *, old: str, new: str) -> User:
-    """Set a password that has been validated; all sessions and tokens of the user end.
+    """Set a validated password, which ends all sessions and tokens of the user.
 
     Return the user as stored. Raise ConflictingRequest if an admin has set another password or has
     deactivated the account since the user was read, or if sessions and tokens have ended.

@@ -1,8 +1,9 @@
 """Limits on sign-in attempts, the same for page, admin site and API.
 
 django-axes keeps failures in the database, by name and address, until 15 minutes have passed
-without another one. A name is locked for an address; an address that tries many names is slowed,
-and so is a name that is tried from many addresses, but not where its owner has signed in before.
+without another failure. A name is locked for an address. An address that tries many names is
+slowed, and so is a name that is tried from many addresses. Neither slows a name at an address where
+the owner of the name has signed in before.
 """
 
 from datetime import datetime, timedelta
@@ -28,11 +29,11 @@ KNOWN_FOR = timedelta(days=90)
 
 
 def seconds_to_wait(name: str | None, address: str | None) -> int:
-    """Return after how many seconds this name may be tried from this address; 0 for now."""
+    """Return the seconds until this name may be tried from this address; 0 if at once."""
     now = timezone.now()
-    counts = _failures(name, address, now)
+    counts = _count_failures(name, address, now)
     if (counts["of_pair"] or 0) >= settings.AXES_FAILURE_LIMIT:
-        return _rest(counts["pair_at"] + settings.AXES_COOLOFF_TIME, now)
+        return _seconds_until(counts["pair_at"] + settings.AXES_COOLOFF_TIME, now)
     ends = []
     if counts["names"] >= settings.SIGN_IN_NAMES_PER_ADDRESS:
         ends.append(counts["address_at"] + PAUSE)
@@ -40,7 +41,7 @@ def seconds_to_wait(name: str | None, address: str | None) -> int:
         ends.append(counts["name_at"] + PAUSE)
     if not ends or _is_known(name, address, now):
         return 0
-    return _rest(max(ends), now)
+    return _seconds_until(max(ends), now)
 
 
 def seconds_told(request: HttpRequest) -> int:
@@ -50,7 +51,7 @@ def seconds_told(request: HttpRequest) -> int:
 
 
 def too_many_attempts(wait: int) -> str:
-    """Say in a sentence when to try again."""
+    """Return a sentence that says when to try again."""
     minutes = ceil(wait / 60)
     return f"Try again in {minutes} minute{'' if minutes == 1 else 's'}."
 
@@ -82,7 +83,7 @@ def unlock(user: User, *, by: User) -> None:
         audit.record(by, "unlock", "user", user.get_username())
 
 
-def _failures(name: str | None, address: str | None, now: datetime) -> dict[str, Any]:
+def _count_failures(name: str | None, address: str | None, now: datetime) -> dict[str, Any]:
     of_name, of_address = Q(username=name), Q(ip_address=address)
     recent = AccessAttempt.objects.filter(attempt_time__gt=now - settings.AXES_COOLOFF_TIME)
     counts: dict[str, Any] = recent.filter(of_name | of_address).aggregate(
@@ -97,10 +98,10 @@ def _failures(name: str | None, address: str | None, now: datetime) -> dict[str,
 
 
 def _is_known(name: str | None, address: str | None, now: datetime) -> bool:
-    known = AccessLog.objects.filter(attempt_time__gt=now - KNOWN_FOR)
-    found: bool = known.filter(username=name, ip_address=address).exists()
-    return found
+    sign_ins = AccessLog.objects.filter(attempt_time__gt=now - KNOWN_FOR)
+    is_known: bool = sign_ins.filter(username=name, ip_address=address).exists()
+    return is_known
 
 
-def _rest(end: datetime, now: datetime) -> int:
+def _seconds_until(end: datetime, now: datetime) -> int:
     return max(0, ceil((end - now).total_seconds()))

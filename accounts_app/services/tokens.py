@@ -1,4 +1,4 @@
-"""Tokens for programs: issued, listed and revoked."""
+"""Services that issue, list and revoke tokens for programs."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from accounts_app.models import User
 
 
 class IssuedToken(NamedTuple):
-    """A new token: its text, which is not stored, and its expiry."""
+    """The text of a new token, which is not stored, and the token's expiry."""
 
     token: str
     expiry: datetime | None
@@ -22,8 +22,8 @@ class IssuedToken(NamedTuple):
 def issue_token(user: User) -> IssuedToken | None:
     """Create a token for a user who has just given the password.
 
-    Return None if sessions and tokens have ended since the user was read: the password may be the
-    old password by now.
+    Return None if sessions and tokens have ended since the user was read: the given password may be
+    the old password by now.
     """
     with transaction.atomic():
         present = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()
@@ -35,7 +35,7 @@ def issue_token(user: User) -> IssuedToken | None:
 
 
 def revoke_token(token: AuthToken, *, by: User) -> None:
-    """Delete the token: it opens nothing any more."""
+    """Delete the token, which then opens nothing any more."""
     with transaction.atomic():
         audit.record(by, "revoke", "token", token.token_key)
         token.delete()

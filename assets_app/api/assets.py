@@ -1,4 +1,4 @@
-"""Assets, their partitions, and materializing them."""
+"""Assets, partitions of assets, and requests to materialize partitions."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ RUNS_NAMED = 100
 
 
 class AssetFilter(django_filters.FilterSet):
-    """What the list of assets can be narrowed by."""
+    """Filters of the list of assets."""
 
     search = django_filters.CharFilter(method="matching", label="Part of the name or description")
     bundle = django_filters.CharFilter(field_name="bundle__name")
@@ -53,7 +53,7 @@ class AssetFilter(django_filters.FilterSet):
 
 
 def asset_detail(asset: Asset) -> dict[str, Any]:
-    """The asset as the API shows it alone."""
+    """Return an asset as the API shows a single asset."""
     context = {
         "counts": StateCounts([asset]),
         "expected": expected_count(asset, now=timezone.now()),
@@ -62,7 +62,7 @@ def asset_detail(asset: Asset) -> dict[str, Any]:
 
 
 def request_detail(group: RunGroup) -> dict[str, Any]:
-    """What came of a request to materialize."""
+    """Return the runs of a request to materialize, as the API shows the request."""
     runs = list(group.runs.order_by("id").values_list("id", "partition_count"))
     detail = {
         "group": group.pk,
@@ -78,7 +78,7 @@ def request_detail(group: RunGroup) -> dict[str, Any]:
 
 
 class AssetsView(ApiList[Asset]):
-    """The catalogue."""
+    """The list of assets."""
 
     queryset = Asset.objects.declared().select_related("bundle")
     serializer_class = AssetSerializer
@@ -91,7 +91,7 @@ class AssetsView(ApiList[Asset]):
         responses={200: AssetSerializer(many=True)} | problems(400, 401),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Assets that a loaded file declares now, by name."""
+        """List the assets that a loaded file declares now, by name."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
         context = {"counts": StateCounts(page)}
         return self.get_paginated_response(AssetSerializer(page, many=True, context=context).data)
@@ -107,7 +107,7 @@ class AssetView(ApiView):
         examples=[NOT_FOUND_EXAMPLE],
     )
     def get(self, request: Request, name: str) -> Response:
-        """With its columns, its neighbours, and how many partitions should be there by now."""
+        """Return the asset with columns, neighbours, and the number of expected partitions."""
         return Response(asset_detail(asset_named(name)))
 
 
@@ -127,15 +127,16 @@ class PartitionsView(ApiView):
             ),
             OpenApiParameter("state", str, enum=STATES),
             *(
-                OpenApiParameter(each["name"], each["schema"], description=each["description"])
-                for each in PARAMETERS
+                OpenApiParameter(field["name"], field["schema"], description=field["description"])
+                for field in PARAMETERS
             ),
         ],
         responses={200: page_of(PartitionSerializer)} | problems(400, 401, 404),
     )
     def get(self, request: Request, name: str) -> Response:
-        """In window order, also those that nothing ever happened to. With `state` a page may hold
-        fewer results than asked for, even none, while `next` leads on."""
+        """List partitions in window order, also partitions without any record. With `state` a page
+        may hold fewer results than requested, even none, while `next` still leads to the next page.
+        """
         refuse_unknown_parameters(request, {"selection", "state", "cursor", "page_size"})
         query = PartitionQuery(
             asset=asset_named(name),
@@ -150,7 +151,7 @@ class PartitionsView(ApiView):
 
 
 class MaterializeView(ApiView):
-    """Making partitions of an asset by hand."""
+    """Request to materialize partitions of an asset."""
 
     @extend_schema(
         operation_id="assets_materialize",
@@ -181,16 +182,18 @@ class MaterializeView(ApiView):
         ],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Also those that are there already: that is a re-run, with history kept. Partitions that
-        another run is making are left out and named; if that is all of them, the answer is 409."""
+        """Materialize partitions; a partition that is materialized already is re-run, with history
+        kept. Partitions that another run is materializing are left out and named; if no partition
+        remains, the answer is 409.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.MATERIALIZE)
-        asked = MaterializeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = MaterializeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            wanted = MaterializeRequest(asset=asset, **asked.validated_data)
-            detail = request_detail(materialize(wanted, user=signed_in(request)))
+            materialize_request = MaterializeRequest(asset=asset, **body.validated_data)
+            detail = request_detail(materialize(materialize_request, user=signed_in(request)))
             return Response(detail, status=201, headers={"Location": detail["runs_url"]})
 
         return once(request, act)

@@ -1,4 +1,4 @@
-"""How many partitions of an asset should be there."""
+"""The number of partitions that an asset should have."""
 
 from datetime import datetime
 
@@ -7,8 +7,10 @@ from slicewise import UnboundedPartitionsError
 
 
 def expected_count(asset: Asset, *, now: datetime) -> int | None:
-    """Return how many partitions are over by ``now``; None where the definition has no first one,
-    and where no file declares the asset any more.
+    """Return the number of partitions whose windows have ended by ``now``.
+
+    Return None where the definition has no first partition, and where no file declares the asset
+    any more.
     """
     if not asset.active:
         return None

@@ -1,4 +1,4 @@
-"""Writes that something else has done: told of by programs."""
+"""Reports of writes by other programs."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ PARTITIONS_NAMED = 100
 
 
 def report_detail(report: WriteReport) -> dict[str, Any]:
-    """A report as the API shows it."""
-    written = report.materializations.order_by("id").values("version", key=F("slice__key"))
+    """Return a report as the API shows reports."""
+    materializations = report.materializations.order_by("id").values("version", key=F("slice__key"))
     return WriteReportSerializer(
         {
             "id": report.pk,
             "asset": report.asset.name,
             "selection": report.selection,
             "partition_count": report.partition_count,
-            "partitions": list(written[:PARTITIONS_NAMED]),
+            "partitions": list(materializations[:PARTITIONS_NAMED]),
             "metadata": report.metadata,
             "told_by": report.told_by_name,
             "created_at": report.created_at,
@@ -38,7 +38,7 @@ def report_detail(report: WriteReport) -> dict[str, Any]:
 
 
 class AssetEventsView(ApiView):
-    """What happened to an asset that something else writes."""
+    """Writes of an external asset, reported by programs."""
 
     @extend_schema(
         operation_id="assets_report_write",
@@ -81,18 +81,20 @@ class AssetEventsView(ApiView):
         ],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Each partition gets its next version, and what depends on it becomes due or stale, as
-        after a run. Only of an asset that nothing here makes; told twice it is two writes, unless
-        both have the same `Idempotency-Key`."""
+        """Record a write by another program. Each partition gets the next version, and downstream
+        partitions become due or stale, as after a run. The asset must be one that no function
+        materializes. A write that is reported twice is recorded as two writes, unless both reports
+        have the same `Idempotency-Key`.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.REPORT)
-        asked = ReportedWriteSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = ReportedWriteSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            told = dict(asked.validated_data)
-            partitions = [ReportedPartition(**each) for each in told.pop("partitions")]
-            write = ReportedWrite(asset=asset, partitions=partitions, **told)
+            values = dict(body.validated_data)
+            partitions = [ReportedPartition(**partition) for partition in values.pop("partitions")]
+            write = ReportedWrite(asset=asset, partitions=partitions, **values)
             return Response(report_detail(report_write(write, user=signed_in(request))), status=201)
 
         return once(request, act)

@@ -1,4 +1,4 @@
-"""Gateways: the workers that execute runs."""
+"""Gateways, the workers that execute runs."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from assets_app.queries.gateways import GatewayStanding, gateway_standings
 
 
 class GatewaySerializer(serializers.Serializer[Any]):
-    """A worker, how it stands, and what it does."""
+    """A worker, with state, slots and runs."""
 
     name = serializers.CharField(source="gateway.name")
     host = serializers.CharField(source="gateway.host")
@@ -41,12 +41,12 @@ class GatewaySerializer(serializers.Serializer[Any]):
         " runs with an application of their own.",
     )
 
-    def get_runs(self, standing: GatewayStanding) -> list[int]:
-        return [attempt.run_id for attempt in standing.attempts]
+    def get_runs(self, status: GatewayStanding) -> list[int]:
+        return [attempt.run_id for attempt in status.attempts]
 
 
 class GatewayFilter(django_filters.FilterSet):
-    """What the list of gateways can be narrowed by."""
+    """Filters of the list of gateways."""
 
     queue = django_filters.ChoiceFilter(choices=Queue.choices)
 
@@ -65,7 +65,7 @@ class GatewaysView(ApiList[Gateway]):
         responses={200: GatewaySerializer(many=True)} | problems(400, 401),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All that have ever registered, by name."""
+        """List all gateways that have ever registered, by name."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        standings = gateway_standings(page, database_now())
-        return self.get_paginated_response(GatewaySerializer(standings, many=True).data)
+        statuses = gateway_standings(page, database_now())
+        return self.get_paginated_response(GatewaySerializer(statuses, many=True).data)

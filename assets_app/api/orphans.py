@@ -1,4 +1,4 @@
-"""Partitions that an asset's definition no longer has, and removing their data."""
+"""Partitions that an asset's definition no longer has, and the removal of old data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from assets_app.serializers import (
 
 
 def orphan_list(orphans: Sequence[Orphan]) -> list[dict[str, Any]]:
-    """Orphans as the API shows them."""
+    """Return orphans as the API shows orphans."""
     return [
         {
             "id": orphan.row.slice_id,
@@ -47,8 +47,10 @@ class PartitionOrphansView(ApiView):
         responses={200: OrphanPageSerializer} | problems(401, 404),
     )
     def get(self, request: Request, name: str) -> Response:
-        """Partitions with data on record: segments were removed, windows excluded, bounds moved, or
-        the asset is cut otherwise now. Each with its folder, and why it must stay if it must."""
+        """List partitions with data on record that the definition no longer has: segments were
+        removed, windows excluded, bounds moved, or the partition definition was replaced. Each is
+        listed with its folder and, if the data cannot be removed, the reason.
+        """
         most = settings.MAX_PARTITIONS_PER_REQUEST
         orphans = find_orphans(asset_named(name), limit=most + 1)
         page = {"orphans": orphan_list(orphans[:most]), "more": len(orphans) > most}
@@ -56,7 +58,7 @@ class PartitionOrphansView(ApiView):
 
 
 class PartitionOrphansRemoveView(ApiView):
-    """Removing the data of partitions that the definition no longer has."""
+    """Removal of the data of partitions that the definition no longer has."""
 
     @extend_schema(
         operation_id="assets_remove_orphans",
@@ -67,16 +69,17 @@ class PartitionOrphansRemoveView(ApiView):
         examples=[OpenApiExample("Two partitions", {"ids": [17, 18]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Removes the data of these partitions and makes them missing; their history stays. Ids of
-        partitions that the definition has, or of other assets, are passed over. Removes from the
-        process that answers: 400 where that does not reach the data."""
+        """Remove the data of these partitions and make the partitions missing; history is kept. Ids
+        of partitions that the definition has, or of other assets, are ignored. The answering
+        process removes the data: 400 where that process has no access to the data.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)
-        asked = OrphanIdsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = OrphanIdsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            ids = set(asked.validated_data["ids"])
+            ids = set(body.validated_data["ids"])
             removal = remove_orphans(asset, user=signed_in(request), only=ids)
             lists = {"removed": orphan_list(removal.removed), "kept": orphan_list(removal.kept)}
             return Response(OrphanRemovalSerializer(lists).data)

@@ -1,7 +1,7 @@
 """Pages of an asset's partitions: keys come from the definition, states from rows.
 
-No page walks more than a bounded number of keys, so one may hold fewer results than asked for,
-even none, and still lead on.
+Each page reads a bounded number of keys. So a page may hold fewer results than requested, even
+none, while more pages follow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ Position = int | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLine:
-    """A partition as lists show it."""
+    """A partition as a line of a list."""
 
     key: str
     label: str
@@ -47,7 +47,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionQuery:
-    """Which partitions of an asset, from where, how many; by default those over by ``now``."""
+    """The request for a page of an asset's partitions, by default partitions ended by ``now``."""
 
     asset: Asset
     now: datetime
@@ -58,9 +58,9 @@ class PartitionQuery:
 
 
 def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
-    """The lines of one page in window order, and where the next one begins.
+    """Return the lines of one page in window order, and the position of the next page.
 
-    Raises InvalidRequest on ``selection``, ``state`` or ``cursor``.
+    Raise InvalidRequest on ``selection``, ``state`` or ``cursor``.
     """
     if query.state and query.state not in STATES:
         raise InvalidRequest(
@@ -74,7 +74,7 @@ def partition_page(query: PartitionQuery) -> tuple[list[PartitionLine], Position
 
 
 def chosen_keys(query: PartitionQuery) -> Sequence[Any] | PartitionSet:
-    """The keys that the query is about, not yet listed."""
+    """Return the keys that the query selects, not yet listed."""
     definition = query.asset.definition
     if not query.selection.strip():
         return _keys_so_far(query)
@@ -94,7 +94,7 @@ def _keys_so_far(query: PartitionQuery) -> Sequence[Any]:
     try:
         keys: Sequence[Any] = definition.keys(until=query.now)
     except UnboundedPartitionsError:
-        # Without a start the first partition is the first that anything happened to.
+        # Without a start the first partition is the first with a row.
         first = (
             _rows(query.asset).filter(window_start__isnull=False).order_by("window_start").first()
         )
@@ -105,48 +105,50 @@ def _keys_so_far(query: PartitionQuery) -> Sequence[Any]:
 
 
 def _by_key(query: PartitionQuery) -> tuple[list[PartitionLine], Position]:
-    keys, at = chosen_keys(query), query.position or 0
+    keys, index = chosen_keys(query), query.position or 0
     lines: list[PartitionLine] = []
     size = query.size if not query.state else CHUNK
     for _ in range(CHUNKS_PER_PAGE if query.state else 1):
-        for line in _lines(query.asset, _part(keys, at, size)):
-            at += 1
+        for line in _lines(query.asset, _key_page(keys, index, size)):
+            index += 1
             if not query.state or line.state == query.state:
                 lines.append(line)
             if len(lines) == query.size:
                 break
-        if at >= len(keys) or len(lines) == query.size:
+        if index >= len(keys) or len(lines) == query.size:
             break
-    return lines, at if at < len(keys) else None
+    return lines, index if index < len(keys) else None
 
 
-def _part(keys: Sequence[Any] | PartitionSet, start: int, size: int) -> Sequence[Any]:
-    """The keys from place ``start`` on; what lies before is passed over without being listed."""
+def _key_page(keys: Sequence[Any] | PartitionSet, start: int, size: int) -> Sequence[Any]:
+    """Return up to ``size`` keys from index ``start`` on, without listing the keys before."""
     if not isinstance(keys, PartitionSet):
         return keys[start : start + size]
-    part: list[Any] = []
+    page_keys: list[Any] = []
     for slab in keys.slabs:
         segments, windows = sorted(slab.segments), keys.windows(slab)
         count = len(windows) * len(segments)
         if start < count:
-            wanted = size - len(part)
+            open_count = size - len(page_keys)
             first, skip = divmod(start, len(segments))
-            until = -(-(start + wanted) // len(segments))
-            listed = chain.from_iterable(
+            until = -(-(start + open_count) // len(segments))
+            slab_keys = chain.from_iterable(
                 keys.space.keys(window, segments) for window in windows[first:until]
             )
-            part += islice(listed, skip, skip + wanted)
-            if len(part) == size:
+            page_keys += islice(slab_keys, skip, skip + open_count)
+            if len(page_keys) == size:
                 break
         start = max(0, start - count)
-    return part
+    return page_keys
 
 
 def _lines(asset: Asset, keys: Sequence[Any]) -> Iterator[PartitionLine]:
-    known = list(partition_rows(asset.definition, PartitionSet.of(asset.definition, keys)))
-    there = {row.key: row for row in _rows(asset).filter(key__in=[row.key for row in known])}
-    for row in known:
-        yield _line(asset, row, there.get(row.key))
+    key_rows = list(partition_rows(asset.definition, PartitionSet.of(asset.definition, keys)))
+    rows_by_key = {
+        row.key: row for row in _rows(asset).filter(key__in=[row.key for row in key_rows])
+    }
+    for row in key_rows:
+        yield _line(asset, row, rows_by_key.get(row.key))
 
 
 def _line(asset: Asset, key: PartitionRow, row: AssetPartition | None) -> PartitionLine:
@@ -218,7 +220,7 @@ def _is_chosen(asset: Asset, row: AssetPartition, chosen: Sequence[Any] | Partit
     try:
         return asset.definition.parse(row.key) in chosen
     except ValueError:
-        # Made under earlier bounds of the definition: no selection names it any more.
+        # Materialized under earlier bounds of the definition: no selection names this key any more.
         return False
 
 
@@ -241,7 +243,7 @@ def _after(row: AssetPartition | None, rows: QuerySet[AssetPartition]) -> QueryS
 
 
 def _bad_cursor() -> InvalidRequest:
-    # The command `partitions` has no cursors, and what they are made of takes long to import.
+    # The command `partitions` has no cursors, and the module of cursors takes long to import.
     from accounts_app.api.pages import bad_cursor
 
     return bad_cursor()

@@ -1,4 +1,4 @@
-"""Ended runs once more, through the API."""
+"""Retries and re-runs of ended runs through the API."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _PROBLEMS = (400, 401, 403, 404, 409, 413, 422)
 
 
 class CodeSerializer(StrictSerializer):
-    """Which version of the code runs."""
+    """The version of the code for the new attempt or run."""
 
     code = serializers.ChoiceField(
         choices=[code.value for code in Code],
@@ -34,7 +34,7 @@ class CodeSerializer(StrictSerializer):
 
 
 class RetrySerializer(CodeSerializer):
-    """Which runs: by number, or all of a group that have failed."""
+    """The runs to retry: by number, or all failed runs of a group."""
 
     runs = serializers.ListField(
         child=Whole(min_value=1, max_value=LARGEST_ID), required=False, allow_empty=False
@@ -43,21 +43,21 @@ class RetrySerializer(CodeSerializer):
 
 
 class RefusedSerializer(serializers.Serializer[Any]):
-    """A run that stays as it is."""
+    """A run that was not retried, and the reason."""
 
     run = serializers.IntegerField()
     reason = serializers.CharField()
 
 
 class RetriedSerializer(serializers.Serializer[Any]):
-    """The runs that are queued again, and why the others are not."""
+    """The runs that are queued again, and the refused runs with reasons."""
 
     runs = serializers.ListField(child=serializers.IntegerField())
     refused = RefusedSerializer(many=True)
 
 
 def retried_detail(retried: Retried) -> dict[str, Any]:
-    """What came of a request to retry several runs."""
+    """Return the result of a request to retry several runs, as the API shows the result."""
     refused = [{"run": run, "reason": reason} for run, reason in sorted(retried.refused.items())]
     return RetriedSerializer({"runs": retried.runs, "refused": refused}).data
 
@@ -74,8 +74,9 @@ class RunRetryView(ApiView):
         examples=[OpenApiExample("By the newest code", {"code": "newest"}, request_only=True)],
     )
     def post(self, request: Request, pk: int) -> Response:
-        """A run that failed, was canceled or skipped is queued again, with its history. If another
-        run makes one of its partitions, the answer is 409."""
+        """Queue a failed, canceled or skipped run again, with history kept. If another run is
+        materializing a partition of the run, the answer is 409.
+        """
         run, code = run_numbered(pk), _code(request)
 
         def act() -> Response:
@@ -86,7 +87,7 @@ class RunRetryView(ApiView):
 
 
 class RunRerunView(ApiView):
-    """A new run of an ended one's partitions."""
+    """A new run of an ended run's partitions."""
 
     @extend_schema(
         operation_id="runs_rerun",
@@ -97,9 +98,10 @@ class RunRerunView(ApiView):
         examples=[OpenApiExample("By the newest code", {"code": "newest"}, request_only=True)],
     )
     def post(self, request: Request, pk: int) -> Response:
-        """A new run of the same partitions with the same params; the ended one stays as it is.
-        Partitions that another run is making are left out and named; if that is all of them, the
-        answer is 409."""
+        """Create a new run of the same partitions with the same params; the ended run stays
+        unchanged. Partitions that another run is materializing are left out and named; if no
+        partition remains, the answer is 409.
+        """
         run, code = run_numbered(pk), _code(request)
 
         def act() -> Response:
@@ -129,28 +131,29 @@ class RunsRetryView(ApiView):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Those that can be retried are; the others stay as they are and are named. If that is all
-        of them, the answer is 409."""
+        """Retry each run that can be retried; the others stay unchanged and are named. If no run
+        can be retried, the answer is 409.
+        """
         policy.require(signed_in(request), Action.MATERIALIZE)
-        asked = RetrySerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = RetrySerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            return Response(retried_detail(_retry(asked.validated_data, signed_in(request))))
+            return Response(retried_detail(_retry(body.validated_data, signed_in(request))))
 
         return once(request, act)
 
 
-def _retry(asked: dict[str, Any], user: Any) -> Retried:
-    if ("runs" in asked) == ("group" in asked):
+def _retry(values: dict[str, Any], user: Any) -> Retried:
+    if ("runs" in values) == ("group" in values):
         raise InvalidRequest({"": "Say which runs: either runs, by number, or a group."})
-    if "runs" in asked:
-        return retry_runs(asked["runs"], code=asked["code"], user=user)
-    return retry_group(group_numbered(asked["group"]), code=asked["code"], user=user)
+    if "runs" in values:
+        return retry_runs(values["runs"], code=values["code"], user=user)
+    return retry_group(group_numbered(values["group"]), code=values["code"], user=user)
 
 
 def group_numbered(pk: int) -> RunGroup:
-    """The group of this number; InvalidRequest on ``group`` without one."""
+    """Return the run group of this number; raise InvalidRequest on ``group`` if there is none."""
     group = RunGroup.objects.filter(pk=pk).first()
     if group is None:
         raise InvalidRequest({"group": f"There is no group {pk}."})
@@ -159,7 +162,7 @@ def group_numbered(pk: int) -> RunGroup:
 
 def _code(request: Request) -> str:
     policy.require(signed_in(request), Action.MATERIALIZE)
-    asked = CodeSerializer(data=request.data)
-    asked.is_valid(raise_exception=True)
-    code: str = asked.validated_data["code"]
+    body = CodeSerializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    code: str = body.validated_data["code"]
     return code

@@ -1,4 +1,4 @@
-"""Runs: what they do, what they print, and stopping them."""
+"""Runs, logs of runs, and canceling."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ LOG_PIECES_PER_PAGE = 200
 
 
 class NumberOfRowFilter(django_filters.Filter):
-    """The number of a row: digits alone, since one of a million digits takes minutes to read."""
+    """Filter by the number of a row, of few digits: a million digits take minutes to parse."""
 
     field_class = forms.IntegerField
 
@@ -37,7 +37,7 @@ class NumberOfRowFilter(django_filters.Filter):
 
 
 class RunFilter(django_filters.FilterSet):
-    """What the list of runs can be narrowed by."""
+    """Filters of the list of runs."""
 
     asset = django_filters.CharFilter(field_name="asset__name")
     state = django_filters.MultipleChoiceFilter(choices=RunState.choices)
@@ -50,15 +50,18 @@ class RunFilter(django_filters.FilterSet):
 
 
 def log_page(run: Run, position: Any) -> dict[str, Any]:
-    """What the run printed after ``position``, and where to go on from."""
+    """Return the log of a run after ``position``, with the cursor of the next page.
+
+    ``ended`` says that no more will follow.
+    """
     has_ended = run.state in TERMINAL_STATES
     logs = RunLog.objects.filter(attempt__run=run).order_by("attempt__number", "sequence")
     if position is not None:
-        attempt, sequence = _checked(position)
+        attempt, sequence = _log_position(position)
         logs = logs.filter(
             Q(attempt__number__gt=attempt) | Q(attempt__number=attempt, sequence__gt=sequence)
         )
-    # The state was read before the log, so that what an ended run printed is complete.
+    # The state was read before the log, so that the log of an ended run is complete.
     entries = list(logs.values("attempt__number", "sequence", "at", "text")[:LOG_PIECES_PER_PAGE])
     if entries:
         position = [entries[-1]["attempt__number"], entries[-1]["sequence"]]
@@ -69,9 +72,9 @@ def log_page(run: Run, position: Any) -> dict[str, Any]:
     }
 
 
-def _checked(position: Any) -> tuple[int, int]:
+def _log_position(position: Any) -> tuple[int, int]:
     match position:
-        case [int(attempt), int(sequence)] if all(0 <= it <= LARGEST_ID for it in position):
+        case [int(attempt), int(sequence)] if all(0 <= number <= LARGEST_ID for number in position):
             return attempt, sequence
     raise bad_cursor()
 
@@ -79,7 +82,7 @@ def _checked(position: Any) -> tuple[int, int]:
 class RunsView(ApiList[Run]):
     """Runs of all assets."""
 
-    # No more than is said of a run: a page holds up to a thousand of them.
+    # Only the columns that are shown: a page holds up to a thousand runs.
     queryset = Run.objects.select_related("asset", "requested_by").only(
         *RunSerializer.Meta.fields, "asset__name", "requested_by__username"
     )
@@ -92,7 +95,7 @@ class RunsView(ApiList[Run]):
         responses={200: RunSerializer(many=True)} | problems(400, 401),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Newest first."""
+        """List runs, newest first."""
         return self.list(request, *args, **kwargs)
 
 
@@ -106,12 +109,12 @@ class RunView(ApiView):
         responses={200: RunDetailSerializer, 304: None} | problems(401, 404),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """With its attempts, and its partitions by state."""
+        """Return the run with attempts, and partitions by state."""
         return conditional(request, RunDetailSerializer(run_numbered(pk)).data)
 
 
 class RunLogView(ApiView):
-    """What a run printed."""
+    """The log of a run."""
 
     @extend_schema(
         operation_id="runs_log",
@@ -123,13 +126,15 @@ class RunLogView(ApiView):
         responses={200: LogPageSerializer, 304: None} | problems(400, 401, 404),
     )
     def get(self, request: Request, pk: int) -> Response:
-        """All attempts in order. To follow it, ask again with `cursor` until `ended` is true."""
+        """Return the log of all attempts in order. Repeat with `cursor` until `ended` is true to
+        follow the log of a running run.
+        """
         refuse_unknown_parameters(request, {"cursor"})
         return conditional(request, log_page(run_numbered(pk), read_cursor(request)))
 
 
 class RunCancelView(ApiView):
-    """Stopping a run."""
+    """Cancellation of a run."""
 
     @extend_schema(
         operation_id="runs_cancel",
@@ -138,6 +143,8 @@ class RunCancelView(ApiView):
         responses={200: RunDetailSerializer} | problems(401, 403, 404, 409),
     )
     def post(self, request: Request, pk: int) -> Response:
-        """A queued run ends at once; a running one is `canceling` until its work has stopped."""
+        """Cancel a run. A queued run ends at once; a running run is `canceling` until its work has
+        stopped.
+        """
         cancel_run(run_numbered(pk), user=signed_in(request))
         return Response(RunDetailSerializer(run_numbered(pk)).data)

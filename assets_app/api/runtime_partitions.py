@@ -1,4 +1,4 @@
-"""Adding and removing partitions of sets found at run time."""
+"""Adding and removing runtime partitions."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
@@ -15,7 +15,7 @@ from assets_app.serializers import AddedKeysSerializer, KeysSerializer, KeyTexts
 
 
 class RuntimePartitionsView(ApiView):
-    """Keys of a set found at run time."""
+    """Keys of runtime partitions."""
 
     @extend_schema(
         operation_id="assets_add_partitions",
@@ -26,22 +26,23 @@ class RuntimePartitionsView(ApiView):
         examples=[OpenApiExample("Two carriers", {"keys": ["AA", "UA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """For all assets that share the set. No data comes with a key: its partition is missing,
-        and nothing is due by it. One that was removed is there again, with its history."""
+        """Add keys for all assets that share the runtime partitions. The new partitions are
+        missing, and adding a key makes nothing due. A removed key is restored, with its history.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)
-        asked = KeysSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = KeysSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            new = add_partitions(asset, asked.validated_data["keys"], user=signed_in(request))
-            return Response({"keys": new}, status=201)
+            added_keys = add_partitions(asset, body.validated_data["keys"], user=signed_in(request))
+            return Response({"keys": added_keys}, status=201)
 
         return once(request, act)
 
 
 class RuntimePartitionsRemoveView(ApiView):
-    """Taking them out again."""
+    """Removal of keys of runtime partitions."""
 
     @extend_schema(
         operation_id="assets_remove_partitions",
@@ -52,15 +53,18 @@ class RuntimePartitionsRemoveView(ApiView):
         examples=[OpenApiExample("A carrier", {"keys": ["AA"]}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """They are listed no more and make nothing due; what was made of them stays. 409 while a
-        run makes one of them."""
+        """Remove keys: their partitions are no longer listed and make nothing due; existing data
+        stays. 409 while a run is materializing one of the partitions.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)
-        asked = KeyTextsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = KeyTextsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            gone = remove_partitions(asset, asked.validated_data["keys"], user=signed_in(request))
-            return Response({"keys": gone})
+            removed_keys = remove_partitions(
+                asset, body.validated_data["keys"], user=signed_in(request)
+            )
+            return Response({"keys": removed_keys})
 
         return once(request, act)

@@ -1,4 +1,4 @@
-"""Schedules of assets: what came of their ticks, and holding them back."""
+"""Ticks of schedules, and pausing and unpausing assets."""
 
 from datetime import datetime
 from typing import Any
@@ -31,14 +31,14 @@ LARGEST_ID = 2**63 - 1
 
 
 class TicksView(ApiView):
-    """What came of the ticks of an asset's schedule."""
+    """Recorded ticks of an asset's schedule."""
 
     @extend_schema(
         operation_id="assets_ticks",
         summary="List ticks of an asset's schedule",
         parameters=[
-            OpenApiParameter(each["name"], each["schema"], description=each["description"])
-            for each in PARAMETERS
+            OpenApiParameter(field["name"], field["schema"], description=field["description"])
+            for field in PARAMETERS
         ],
         responses={200: page_of(TickSerializer)} | problems(400, 401, 404),
         examples=[
@@ -67,11 +67,13 @@ class TicksView(ApiView):
         ],
     )  # fmt: skip
     def get(self, request: Request, name: str) -> Response:
-        """Newest first; a row may stand for many ticks in a row that queued nothing, since nothing
-        had ended or was new upstream. Empty for a schedule by assets alone, which has no ticks."""
+        """List ticks, newest first. A row may stand for many consecutive ticks that queued nothing,
+        since no window had ended and no upstream partition was new. A schedule by assets alone has
+        no ticks.
+        """
         refuse_unknown_parameters(request, {"cursor", "page_size"})
         position, size = read_cursor(request), read_page_size(request)
-        before = None if position is None else _checked(position)
+        before = None if position is None else _tick_position(position)
         schedule = words_of(asset_named(name))
         ticks = [] if schedule is None else _ticks(schedule.row, before, size + 1)
         last = ticks[size - 1] if len(ticks) > size else None
@@ -84,25 +86,25 @@ def _ticks(
 ) -> list[ScheduleTick]:
     ticks = ticks_of(schedule)
     if before is not None:
-        at, pk = before
-        ticks = ticks.filter(Q(at__lt=at) | Q(at=at, pk__lt=pk))
+        before_time, before_id = before
+        ticks = ticks.filter(Q(at__lt=before_time) | Q(at=before_time, pk__lt=before_id))
     return list(ticks[:most])
 
 
-def _checked(position: Any) -> tuple[datetime, int]:
+def _tick_position(position: Any) -> tuple[datetime, int]:
     match position:
         case [str(text), int(pk)] if 0 <= pk <= LARGEST_ID:
             try:
-                at = datetime.fromisoformat(text)
+                tick_time = datetime.fromisoformat(text)
             except ValueError:
                 raise bad_cursor() from None
-            if at.tzinfo is not None and at.year in range(1000, 9000):
-                return at, pk
+            if tick_time.tzinfo is not None and tick_time.year in range(1000, 9000):
+                return tick_time, pk
     raise bad_cursor()
 
 
 class _SettingPaused(ApiView):
-    """Both ways."""
+    """Base of pausing and unpausing."""
 
     is_to_be_paused = True
 
@@ -117,7 +119,7 @@ class _SettingPaused(ApiView):
 
 
 class PauseView(_SettingPaused):
-    """Holding a schedule back."""
+    """Pausing of an asset's schedule."""
 
     @extend_schema(
         operation_id="assets_pause",
@@ -127,12 +129,14 @@ class PauseView(_SettingPaused):
         responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Its schedule makes nothing any more; what people ask for is made all the same."""
+        """Pause the asset: the schedule queues nothing any more. Manual runs and backfills still
+        work.
+        """
         return self._set(request, name)
 
 
 class UnpauseView(_SettingPaused):
-    """Letting a schedule go on."""
+    """Resumption of an asset's schedule."""
 
     is_to_be_paused = False
 
@@ -144,5 +148,5 @@ class UnpauseView(_SettingPaused):
         responses={200: AssetDetailSerializer} | problems(401, 403, 404, 422),
     )
     def post(self, request: Request, name: str) -> Response:
-        """Its schedule goes on from now. What was missed is not made: ask for a backfill."""
+        """Unpause the asset: the schedule goes on from now. Missed partitions need a backfill."""
         return self._set(request, name)

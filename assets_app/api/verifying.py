@@ -1,4 +1,4 @@
-"""Comparing the data of partitions with their records, and taking partitions off the record."""
+"""Comparison of partitions' data with records, and removal of partitions from the record."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def verification_detail(verification: Verification) -> dict[str, Any]:
 
 
 class PartitionsVerifyView(ApiView):
-    """The comparison of the data of partitions with their records."""
+    """Comparison of the data of partitions with records."""
 
     @extend_schema(
         operation_id="assets_verify_partitions",
@@ -48,16 +48,17 @@ class PartitionsVerifyView(ApiView):
         examples=[OpenApiExample("A month", {"selection": "2013-01"}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Lists the partitions whose data is missing, or of another size than was recorded when it
-        was published. The process that answers looks at the data: 400 if it does not reach the
-        data, and for more partitions than a request may name."""
+        """List the partitions whose data is missing, or differs in size from the record made when
+        the data was published. The answering process reads the data: 400 where that process has no
+        access to the data, and for more partitions than a request may name.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.MATERIALIZE)
-        asked = SelectionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = SelectionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
         verification = verify_partitions(
             asset,
-            asked.validated_data["selection"],
+            body.validated_data["selection"],
             user=signed_in(request),
             at_most=settings.MAX_PARTITIONS_PER_REQUEST,
         )
@@ -65,7 +66,7 @@ class PartitionsVerifyView(ApiView):
 
 
 class PartitionsForgetView(ApiView):
-    """The request to make partitions missing again."""
+    """Request to make partitions missing again."""
 
     @extend_schema(
         operation_id="assets_forget_partitions",
@@ -76,15 +77,16 @@ class PartitionsForgetView(ApiView):
         examples=[OpenApiExample("A day", {"selection": "2013-01-01"}, request_only=True)],
     )
     def post(self, request: Request, name: str) -> Response:
-        """Makes the partitions missing again. Their data is not touched, their history stays on
-        record, and nothing becomes due. 409 while a run makes one of them."""
+        """Make the partitions missing again. Data and history are kept, and nothing becomes due.
+        409 while a run is materializing one of the partitions.
+        """
         asset = asset_named(name)
         policy.require(signed_in(request), Action.PARTITIONS)
-        asked = SelectionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        body = SelectionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Response:
-            selection = asked.validated_data["selection"]
+            selection = body.validated_data["selection"]
             keys = forget_partitions(asset, selection, user=signed_in(request))
             return Response({"keys": keys})
 

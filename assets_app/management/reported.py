@@ -1,4 +1,4 @@
-"""The partitions of a write that something else did, as a file lists them for a command."""
+"""The partitions of a write by another program, as listed in a file for a command."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from assets_app.serializers import ReportedWriteSerializer
 def listed_in(path: str) -> Sequence[ReportedPartition]:
     """Read a JSON list of objects with ``key``, ``rows`` and ``bytes``; ``-`` is standard input.
 
-    Raises InvalidRequest where there is no such list, or what it holds is not what the API takes.
+    Raise InvalidRequest if the file holds no such list, or objects that the API would refuse.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def listed_in(path: str) -> Sequence[ReportedPartition]:
         raise InvalidRequest({"partitions": f"{path} holds no JSON: {error}."}) from error
     if partitions == []:
         raise InvalidRequest({"partitions": f"{path} lists no partition."})
-    told = ReportedWriteSerializer(data={"partitions": partitions})
-    if not told.is_valid():
-        raise InvalidRequest(field_errors(told.errors))
-    return [ReportedPartition(**each) for each in told.validated_data["partitions"]]
+    serializer = ReportedWriteSerializer(data={"partitions": partitions})
+    if not serializer.is_valid():
+        raise InvalidRequest(field_errors(serializer.errors))
+    return [ReportedPartition(**partition) for partition in serializer.validated_data["partitions"]]

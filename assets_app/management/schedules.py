@@ -1,4 +1,4 @@
-"""What ``assets schedule`` prints: when an asset is made, and what its schedule has done."""
+"""The output of ``assets schedule``: the schedule of an asset, ticks and partitions under way."""
 
 from collections.abc import Sequence
 
@@ -20,10 +20,13 @@ from slicewise.masking import masked_text
 
 
 def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
-    """Print the schedule, its latest ``limit`` ticks (0: all) and what waits for it."""
+    """Print the schedule of an asset and the latest ``limit`` ticks (0: all).
+
+    Partitions under way, left out or missed follow.
+    """
     words = words_of(asset)
     ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
-    on_their_way = [] if words is None or words.row.by_time else progress_of(asset, now())
+    under_way = [] if words is None or words.row.by_time else progress_of(asset, now())
     left_out = [] if words is None else left_out_of(asset)
     missed = missed_by(asset, now())
     if command.json:
@@ -31,7 +34,8 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
             {
                 "schedule": None if words is None else ScheduleSerializer(words).data,
                 "on_their_way": [
-                    {"key": one.row.key, "upstream": one.counts} for one in on_their_way
+                    {"key": partition.row.key, "upstream": partition.counts}
+                    for partition in under_way
                 ],
                 "ticks": TickSerializer(ticks, many=True).data,
                 "left_out": LeftOutSerializer(left_out, many=True).data,
@@ -42,22 +46,23 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
     if words is None:
         command.say(f"{asset.name} has no schedule: it is made by hand.")
         return
-    _print_rule(command, words)
-    if on_their_way:
+    _print_facts(command, words)
+    if under_way:
         command.print_table(
-            ("on its way", "there"), ((one.row.key, one.text) for one in on_their_way)
+            ("on its way", "there"),
+            ((partition.row.key, partition.text) for partition in under_way),
         )
     _print_ticks(command, words, ticks)
     if missed is not None:
         command.say(_missed_line(missed))
-    for one in left_out:
+    for dropped in left_out:
         command.say(
-            f"Left out at {one.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
-            f" tick may queue: {one.count:,} partitions, {one.first} to {one.last}."
+            f"Left out at {dropped.at:%Y-%m-%d %H:%M} UTC, more than one upstream write or"
+            f" tick may queue: {dropped.count:,} partitions, {dropped.first} to {dropped.last}."
         )
 
 
-def _print_rule(command: SlicewiseCommand, words: ScheduleWords) -> None:
+def _print_facts(command: SlicewiseCommand, words: ScheduleWords) -> None:
     row = words.row
     facts: dict[str, object] = {
         "rule": f"{words.text} ({words.meaning})" if words.meaning else words.text,
@@ -86,9 +91,9 @@ def _print_ticks(
 
 
 def _tick_line(words: ScheduleWords, tick: ScheduleTick) -> tuple[object, ...]:
-    at = words.local(tick.at)
+    tick_time = words.local(tick.at)
     return (
-        at if tick.at == tick.last_at else f"{at} to {words.local(tick.last_at)}",
+        tick_time if tick.at == tick.last_at else f"{tick_time} to {words.local(tick.last_at)}",
         tick.count, tick.queued, tick.existing, tick.in_flight, tick.passed_over,
         tick.get_reason_display(),
     )  # fmt: skip

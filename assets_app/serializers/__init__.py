@@ -1,4 +1,4 @@
-"""Assets, partitions and runs as JSON, for the API and for commands with ``--json``."""
+"""Serializers of assets, partitions and runs, for the API and for commands with ``--json``."""
 
 from assets_app.serializers.assets import (
     AssetDetailSerializer,

@@ -1,4 +1,4 @@
-"""Assets, their schedules and partitions as JSON, and what is asked of them."""
+"""Serializers of assets, schedules and partitions, and of requests to materialize."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from slicewise.selection import LONGEST_SELECTION
     }
 )
 class StrategyField(serializers.Field[Any, Any, Any, Any]):
-    """A strategy in any of its forms; which numbers and words are right is the service's to say."""
+    """A strategy in any form; the service decides which numbers and words are valid."""
 
     def to_internal_value(self, data: Any) -> str | int:
         if isinstance(data, bool) or not isinstance(data, str | int):
@@ -49,7 +49,7 @@ class StrategyField(serializers.Field[Any, Any, Any, Any]):
 
 
 class ScheduleFailureSerializer(serializers.Serializer[Any]):
-    """The error of a schedule whose due partitions cannot be worked out, and when it is retried."""
+    """The error that keeps a schedule from computing due partitions, and the time of the retry."""
 
     error = MaskedText()
     failures = serializers.IntegerField(help_text="How often in a row.")
@@ -58,7 +58,7 @@ class ScheduleFailureSerializer(serializers.Serializer[Any]):
 
 
 class ScheduleSerializer(serializers.Serializer[Any]):
-    """When an asset is written by itself."""
+    """The schedule of an asset."""
 
     text = serializers.CharField(
         help_text="As people write it: `@daily`, `hourly & daily`, `raw | Cron('@daily')`."
@@ -90,7 +90,7 @@ class ScheduleSerializer(serializers.Serializer[Any]):
 
 
 class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
-    """A tick of a schedule with a time, or several in a row that queued nothing for one reason."""
+    """A tick of a schedule with a time, or consecutive ticks that queued nothing for one reason."""
 
     runs_url = serializers.SerializerMethodField(help_text="The runs that it asked for.")
 
@@ -107,9 +107,11 @@ class TickSerializer(serializers.ModelSerializer[ScheduleTick]):
 
 
 class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
-    """Partitions that one upstream write made due and did not queue: the oldest of too many.
+    """Due partitions of one upstream write or one tick that were not queued: the oldest of too
+    many.
 
-    Nothing makes them by itself; a backfill from `start` to `end` does.
+    Slicewise does not materialize these partitions by itself; a backfill from `start` to `end`
+    does.
     """
 
     class Meta:
@@ -119,8 +121,8 @@ class LeftOutSerializer(serializers.ModelSerializer[LeftOut]):
 
 
 class MissedSerializer(serializers.Serializer[Any]):
-    """What the schedule would have made if the asset had not been paused: nothing makes it by
-    itself.
+    """Partitions that the schedule would have materialized while the asset was paused. Slicewise
+    does not materialize these partitions by itself.
     """
 
     count = serializers.IntegerField()
@@ -135,7 +137,7 @@ class MissedSerializer(serializers.Serializer[Any]):
 
 
 class AssetSerializer(serializers.ModelSerializer[Asset]):
-    """An asset as lists show it. ``counts`` are of partitions by what last became of them."""
+    """An asset as a line of a list. ``counts`` are numbers of partitions by settled state."""
 
     bundle = serializers.CharField(source="bundle.name")
     uri = serializers.SerializerMethodField()
@@ -173,12 +175,12 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
         return counts
 
     def get_in_flight(self, asset: Asset) -> int:
-        held: int = self.context["counts"].held(asset)
-        return held
+        in_flight_count: int = self.context["counts"].held(asset)
+        return in_flight_count
 
 
 class AssetDetailSerializer(AssetSerializer):
-    """An asset with its columns, neighbours, and how many partitions should be there by now."""
+    """An asset with columns, neighbours, and the number of partitions that should exist by now."""
 
     expected = serializers.SerializerMethodField()
     upstream = serializers.SerializerMethodField()
@@ -231,7 +233,7 @@ class AssetDetailSerializer(AssetSerializer):
 
 
 class PartitionSerializer(serializers.Serializer[Any]):
-    """One partition that should exist, whether or not anything ever happened to it."""
+    """One partition that should exist, with or without a record."""
 
     key = serializers.CharField()
     label = serializers.CharField(help_text="What people are shown of the key: `2024-W05`.")  # type: ignore[assignment]
@@ -250,7 +252,7 @@ class PartitionSerializer(serializers.Serializer[Any]):
 
 
 class MaterializeSerializer(StrictSerializer):
-    """Which partitions to make."""
+    """The partitions to materialize, with params and strategy."""
 
     selection = Text(
         required=False,
@@ -264,7 +266,7 @@ class MaterializeSerializer(StrictSerializer):
 
 
 class RequestSerializer(serializers.Serializer[Any]):
-    """What came of a request: its runs, the first hundred by number, all at ``runs_url``."""
+    """The result of a request, with the first hundred runs; all runs are at ``runs_url``."""
 
     group = serializers.IntegerField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field, gathered by DRF

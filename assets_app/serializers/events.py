@@ -1,4 +1,4 @@
-"""Writes that something else has done, as JSON."""
+"""Serializers of reported writes by other programs."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ LARGEST_NUMBER = 2**63 - 1
 
 
 class ReportedPartitionSerializer(StrictSerializer):
-    """A partition that something else has written, with its own counts."""
+    """A partition that another program has written, with row count and size."""
 
     key = Text(max_length=1000, help_text="Its key, as the list of partitions shows it.")
     rows = Whole(
@@ -24,7 +24,7 @@ class ReportedPartitionSerializer(StrictSerializer):
 
 
 class ReportedWriteSerializer(StrictSerializer):
-    """Which partitions something else has written, and what is known of that."""
+    """The partitions that another program has written, with row count, size and metadata."""
 
     selection = Text(
         required=False,
@@ -61,14 +61,14 @@ class ReportedWriteSerializer(StrictSerializer):
 
 
 class WrittenPartitionSerializer(serializers.Serializer[Any]):
-    """A partition that was told of, and the version that it has by that."""
+    """A reported partition, and the version that the report gives the partition."""
 
     key = serializers.CharField()
     version = serializers.IntegerField()
 
 
 class WriteReportSerializer(serializers.Serializer[Any]):
-    """A write that something else did and somebody told of; of its partitions the first hundred."""
+    """A reported write by another program, with the first hundred of the written partitions."""
 
     id = serializers.IntegerField()
     asset = serializers.CharField()
@@ -80,6 +80,6 @@ class WriteReportSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
     def get_metadata(self, report: Any) -> dict[str, Any]:
-        kept = report["metadata"] if isinstance(report, dict) else report.metadata
-        shown: dict[str, Any] = masked_json(kept)
-        return shown
+        metadata = report["metadata"] if isinstance(report, dict) else report.metadata
+        masked: dict[str, Any] = masked_json(metadata)
+        return masked

@@ -1,4 +1,4 @@
-"""Keys of sets found at run time as JSON."""
+"""Serializers of runtime partitions' keys."""
 
 from typing import Any
 
@@ -24,18 +24,18 @@ class KeyField(serializers.Field[Any, Any, Any, Any]):
 
 
 class KeysSerializer(StrictSerializer):
-    """Keys to be added, as values."""
+    """Keys to add, as values."""
 
     keys = serializers.ListField(child=KeyField())
 
 
 class KeyTextsSerializer(StrictSerializer):
-    """Keys to be removed, by their texts, as partitions are listed."""
+    """Keys to remove, by the texts in lists of partitions."""
 
     keys = serializers.ListField(child=Text(max_length=1000))
 
 
 class AddedKeysSerializer(serializers.Serializer[Any]):
-    """Texts of the keys that were not there before, or are not there any more."""
+    """Texts of the keys that were added or removed."""
 
     keys = serializers.ListField(child=serializers.CharField())

@@ -1,4 +1,4 @@
-"""Partitions that a definition no longer has, as JSON."""
+"""Serializers of partitions that a definition no longer has."""
 
 from typing import Any
 
@@ -25,14 +25,14 @@ class OrphanSerializer(serializers.Serializer[Any]):
 
 
 class OrphanPageSerializer(serializers.Serializer[Any]):
-    """The first partitions that the definition no longer has."""
+    """The first of the partitions that the definition no longer has."""
 
     orphans = OrphanSerializer(many=True)
     more = serializers.BooleanField(help_text="Whether there are more than one answer lists.")
 
 
 class OrphanIdsSerializer(StrictSerializer):
-    """Partitions by the ids of a list of orphans."""
+    """Ids of partitions, taken from a list of orphans."""
 
     ids = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
@@ -43,7 +43,7 @@ class OrphanIdsSerializer(StrictSerializer):
 
 
 class OrphanRemovalSerializer(serializers.Serializer[Any]):
-    """What was removed, and what was kept."""
+    """Partitions whose data was removed, and partitions whose data was kept."""
 
     removed = OrphanSerializer(many=True)
     kept = OrphanSerializer(many=True)

@@ -1,4 +1,4 @@
-"""Runs, their attempts, logs and validations as JSON."""
+"""Serializers of runs, attempts, logs and validations."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ MOST_PARTITIONS = 1000
 
 
 class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
-    """One try at a run."""
+    """One attempt of a run."""
 
     gateway = serializers.CharField(source="gateway.name", allow_null=True, default=None)
     error = MaskedText()
@@ -32,7 +32,7 @@ class AttemptSerializer(serializers.ModelSerializer[RunAttempt]):
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
-    """A run as lists show it."""
+    """A run as a line of a list."""
 
     serializer_field_mapping = MODEL_FIELDS
 
@@ -59,8 +59,9 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
 
 class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
-    """What a validation saw of one asset. With ``passed`` false and ``severity`` error the run has
-    failed; with ``evaluated`` false it could not be asked, and has not passed for that.
+    """The result of a validation of one asset. If ``passed`` is false and ``severity`` is error,
+    the run has failed. If ``evaluated`` is false, the validation could not be evaluated, and
+    therefore has not passed.
     """
 
     attempt = serializers.IntegerField(source="attempt.number")
@@ -89,7 +90,7 @@ class ValidationResultSerializer(serializers.ModelSerializer[ValidationResult]):
 
 
 class RunPartitionSerializer(serializers.ModelSerializer[RunPartition]):
-    """One partition of a run, and what came of it."""
+    """One partition of a run, with state, row count, size and error."""
 
     asset = serializers.CharField(source="slice.asset.name")
     key = serializers.CharField(source="slice.key")
@@ -104,8 +105,8 @@ class RunPartitionSerializer(serializers.ModelSerializer[RunPartition]):
 
 
 class RunDetailSerializer(RunSerializer):
-    """A run with its attempts, its partitions by state and one by one, and what its validations
-    saw, the last attempt's first: at most a thousand each.
+    """A run with attempts, partitions by state and one by one, and results of validations, the last
+    attempt's first: at most a thousand partitions and a thousand results.
     """
 
     attempts = AttemptSerializer(many=True)
@@ -136,7 +137,7 @@ class RunDetailSerializer(RunSerializer):
 
 
 class LogEntrySerializer(serializers.Serializer[Any]):
-    """A piece of what an attempt printed."""
+    """A piece of an attempt's output."""
 
     attempt = serializers.IntegerField(source="attempt__number")
     sequence = serializers.IntegerField()
@@ -145,7 +146,7 @@ class LogEntrySerializer(serializers.Serializer[Any]):
 
 
 class LogPageSerializer(serializers.Serializer[Any]):
-    """Pieces of a log in order. To follow it, ask again with ``cursor`` until ``ended``."""
+    """Pieces of a log in order. Repeat with ``cursor`` until ``ended`` to follow a log."""
 
     entries = LogEntrySerializer(many=True)
     cursor = serializers.CharField(allow_null=True)

@@ -1,4 +1,4 @@
-"""Selections, and how data compares with its records, as JSON."""
+"""Serializers of selections, and of comparisons of data with records."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class SelectionSerializer(StrictSerializer):
 
 
 class DifferenceSerializer(serializers.Serializer[Any]):
-    """A partition whose data is not as it was recorded."""
+    """A partition whose data differs from the record."""
 
     key = serializers.CharField(allow_blank=True)
     path = serializers.CharField(help_text="Its folder below the asset's.")
@@ -32,7 +32,7 @@ class DifferenceSerializer(serializers.Serializer[Any]):
 
 
 class VerificationSerializer(serializers.Serializer[Any]):
-    """How many partitions were compared with their records, and those that differ."""
+    """The number of partitions compared with records, and the partitions that differ."""
 
     compared = serializers.IntegerField()
     differing = DifferenceSerializer(many=True)

@@ -1,4 +1,4 @@
-"""Schedules as pages say them: after which assets and times, and how long until then."""
+"""Tags and filters for schedules: upstream assets and times in words, and the time until a tick."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -15,14 +15,15 @@ from partitions_app.templatetags.slicewise_pages import duration
 from slicewise.schedules import is_time
 
 register = template.Library()
-_PATIENCE = timedelta(minutes=1)
+_OVERDUE_AFTER = timedelta(minutes=1)
 
 
 @register.simple_tag
 def after_assets(expression: Mapping[str, Any], timezone: str | None = None) -> SafeString:
-    """An expression over assets and times in words, with links: ``hourly and (daily or weekly)``.
+    """Render an expression over assets and times in words, with links: ``hourly and (daily or
+    weekly)``.
 
-    ``timezone`` is that of times that have none of their own.
+    ``timezone`` applies to times without a time zone.
     """
     if expression["kind"] == "asset":
         name = expression["name"]
@@ -30,18 +31,18 @@ def after_assets(expression: Mapping[str, Any], timezone: str | None = None) -> 
     if is_time(expression):
         return format_html("{}", term_in_words(expression, timezone or "UTC"))
     word = " or " if expression["kind"] == "any" else " and "
-    parts = ((_enclosed(part, timezone),) for part in expression["of"])
-    return format_html_join(word, "{}", parts)
+    operands = ((_in_parentheses(operand, timezone),) for operand in expression["of"])
+    return format_html_join(word, "{}", operands)
 
 
-def _enclosed(part: Mapping[str, Any], timezone: str | None) -> SafeString:
-    said = after_assets(part, timezone)
-    return format_html("({})", said) if "of" in part else said
+def _in_parentheses(operand: Mapping[str, Any], timezone: str | None) -> SafeString:
+    text = after_assets(operand, timezone)
+    return format_html("({})", text) if "of" in operand else text
 
 
 @register.filter
 def from_now(moment: datetime | None) -> str:
-    """``in 3 h``, ``now``; of what is overdue, by how much: ``5 min``."""
+    """Render the time until an instant: ``in 3 h``, ``now``; the delay if overdue: ``5 min``."""
     if moment is None:
         return ""
     span = moment - clock.now()
@@ -52,5 +53,5 @@ def from_now(moment: datetime | None) -> str:
 
 @register.filter
 def is_overdue(moment: datetime) -> bool:
-    """Whether a tick should have been handled long ago, as ticks go."""
-    return clock.now() - moment > _PATIENCE
+    """Return whether a tick at this instant should have been handled long ago."""
+    return clock.now() - moment > _OVERDUE_AFTER

@@ -1,4 +1,4 @@
-"""The list of assets, and the page of one."""
+"""The pages of assets: the list, and the page of one asset."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ TABS = ("partitions", "runs", "schedule", "neighbours", "definition")
 @login_required
 @require_safe
 def assets(request: HttpRequest) -> HttpResponse:
-    """The catalogue: how each asset stands."""
+    """Render the list of assets, with the status of each asset."""
     page = paged(request, _matching(request), 40)
     context = {
         "page": page,
@@ -53,35 +53,35 @@ def assets(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def asset(request: HttpRequest, name: str) -> HttpResponse:
-    """One asset: how it stands, and a tab of it."""
+    """Render the page of one asset: the status, and one tab."""
     rows = _as_shown().annotate(materialized_total=materialized_total())
-    found = get_object_or_404(rows, name=name)
+    asset_row = get_object_or_404(rows, name=name)
     tab = request.GET.get("tab", "")
     tab = tab if tab in TABS else "partitions"
-    standing = standings([found])[0]
+    status = standings([asset_row])[0]
     context = {
-        "asset": found,
-        "standing": standing,
-        "orphans": orphan_count(found, standing.materialized),
+        "asset": asset_row,
+        "standing": status,
+        "orphans": orphan_count(asset_row, status.materialized),
         "tab": tab,
-        "import_error": import_error_of(found),
-        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(found),
-        "may_backfill": can_be_backfilled(found)
-        and may_for_assets(request.user, Action.BACKFILL, [found]),
-        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(found),
+        "import_error": import_error_of(asset_row),
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset_row),
+        "may_backfill": can_be_backfilled(asset_row)
+        and may_for_assets(request.user, Action.BACKFILL, [asset_row]),
+        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset_row),
     }
     return render(
-        request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, found)
+        request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, asset_row)
     )
 
 
 def declared(name: str) -> Asset:
-    """The asset of that name, also one declared no longer, with what its page shows; or 404."""
+    """Return the asset of that name for a page, also if no longer declared; or raise 404."""
     return get_object_or_404(_as_shown(), name=name)
 
 
 def _as_shown() -> QuerySet[Asset]:
-    """Return the assets with what their pages show."""
+    """Return the assets with the values that pages of assets show."""
     return Asset.objects.select_related(
         "partition_definition",
         "producer__current_version",
@@ -91,19 +91,19 @@ def _as_shown() -> QuerySet[Asset]:
 
 
 def can_be_made(asset: Asset) -> bool:
-    """Whether there is code that makes it."""
+    """Return whether a function materializes the asset at present."""
     return (
         asset.active and asset.producer is not None and asset.producer.current_version is not None
     )
 
 
 def is_written_elsewhere(asset: Asset) -> bool:
-    """Whether something else writes it, and its writes are told of."""
+    """Return whether another program writes the asset and reports the writes."""
     return asset.active and asset.producer_id is None
 
 
 def can_be_backfilled(asset: Asset) -> bool:
-    """Whether it also has a past to fill."""
+    """Return whether the asset can be materialized and has a dimension of time."""
     return can_be_made(asset) and has_time(asset.definition)
 
 
@@ -124,12 +124,12 @@ def _matching(request: HttpRequest) -> QuerySet[Asset]:
 
 
 def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    asked = GridRequest(
+    grid_request = GridRequest(
         request.GET.get("zoom", ""), request.GET.get("at", ""), page_number(request)
     )
     now = timezone.now()
     return {
-        "grid": grid_page(asset, asked, now),
+        "grid": grid_page(asset, grid_request, now),
         "looks": PARTITION_LOOKS,
         "may_add": asset.finds_partitions and may(request.user, Action.PARTITIONS),
         "example": example_selection(asset.definition, now) if asset.definition else "",
@@ -146,17 +146,24 @@ def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 
 
 def _declared_validations(asset: Asset) -> list[tuple[str, str, dict[str, Any]]]:
-    """When each is asked, of which asset, and what the loader reported of it."""
+    """Return the phase, the asset's name and the loader's record of each declared validation."""
     version = asset.producer.current_version if asset.producer else None
     inlets = (version.definition.get("inlet_validations") or {}) if version else {}
-    before = [("inlet", name, one) for name, listed in inlets.items() for one in listed]
-    return [*before, *(("outlet", asset.name, one) for one in asset.outlet_validations)]
+    before = [
+        ("inlet", name, validation)
+        for name, validations in inlets.items()
+        for validation in validations
+    ]
+    return [
+        *before,
+        *(("outlet", asset.name, validation) for validation in asset.outlet_validations),
+    ]
 
 
 def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     producer = asset.producer
     version = producer.current_version if producer else None
-    same_place = Asset.objects.filter(canonical_uri=asset.canonical_uri, active=True)
+    same_uri = Asset.objects.filter(canonical_uri=asset.canonical_uri, active=True)
     return {
         "version": version,
         "uri": masked_uri(asset.uri),
@@ -164,7 +171,7 @@ def _definition(request: HttpRequest, asset: Asset) -> dict[str, Any]:
         "source": masked_text(version.source) if version else "",
         "rule": repr(asset.definition) if asset.partition_definition else "",
         "validations": _declared_validations(asset),
-        "sharing": same_place.exclude(pk=asset.pk) if asset.canonical_uri else [],
+        "sharing": same_uri.exclude(pk=asset.pk) if asset.canonical_uri else [],
     }
 
 

@@ -1,4 +1,4 @@
-"""The folders of definition files: versions, and what keeps files from being loaded."""
+"""The page of bundles: versions, and errors that keep files from being loaded."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +11,9 @@ from assets_app.queries import pages
 @login_required
 @require_safe
 def bundles(request: HttpRequest) -> HttpResponse:
-    """All bundles, the broken ones with their tracebacks."""
-    found = list(pages.bundles())
-    unknown = pages.unknown_names()
-    return render(request, "assets_app/bundles.html", {"bundles": found, "unknown_names": unknown})
+    """Render all bundles, broken bundles with tracebacks."""
+    bundle_rows = list(pages.bundles())
+    unknown_names = pages.unknown_names()
+    return render(
+        request, "assets_app/bundles.html", {"bundles": bundle_rows, "unknown_names": unknown_names}
+    )

@@ -1,4 +1,4 @@
-"""The workers that execute runs: which there are, what they do, and when they were last heard."""
+"""The page of the workers that execute runs, with runs and last heartbeats."""
 
 from typing import Any
 from zlib import crc32
@@ -18,21 +18,21 @@ from assets_app.views.listing import unchanged
 @login_required
 @require_safe
 def gateways(request: HttpRequest) -> HttpResponse:
-    """All workers that have ever registered, by name."""
-    return render(request, "assets_app/gateways.html", _standing())
+    """Render all workers that have ever registered, by name."""
+    return render(request, "assets_app/gateways.html", _context())
 
 
 @login_required
 @require_safe
 def gateways_listed(request: HttpRequest) -> HttpResponse:
-    """The part that changes by itself: all of it but the frame."""
-    context = _standing()
+    """Render the part of the page that polling replaces: everything but the frame."""
+    context = _context()
     if answer := unchanged(request, context["version"]):
         return answer
     return render(request, "assets_app/gateways.html#listed", context)
 
 
-def _standing() -> dict[str, Any]:
+def _context() -> dict[str, Any]:
     rows = gateway_standings(list(Gateway.objects.all()), database_now())
     queued = Run.objects.filter(state=RunState.QUEUED)
     queues = [
@@ -44,7 +44,7 @@ def _standing() -> dict[str, Any]:
         }
         for queue in Queue
     ]
-    shown = [
+    polled_values = [
         (
             row.gateway.pk,
             row.state,
@@ -58,7 +58,7 @@ def _standing() -> dict[str, Any]:
     return {
         "rows": rows,
         "queues": queues,
-        "version": f"{crc32(repr((shown, queues)).encode()):08x}",
+        "version": f"{crc32(repr((polled_values, queues)).encode()):08x}",
     }
 
 

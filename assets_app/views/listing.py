@@ -1,4 +1,4 @@
-"""What all lists share: pages without counting all there is, and answers to polling."""
+"""Helpers of all lists: pages without a count of all rows, and answers to polling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _DEEPEST = 10_000
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """One page of a list; whether another follows is known from one row more."""
+    """One page of a list; one row more than the page tells whether another page follows."""
 
     items: Sequence[T]
     number: int
@@ -23,44 +23,44 @@ class Page(Generic[T]):
 
     @property
     def has_previous(self) -> bool:
-        """Whether it is not the first."""
+        """Whether a page comes before this page."""
         return self.number > 1
 
     @property
     def has_other_pages(self) -> bool:
-        """Whether there is anything to turn to."""
+        """Whether there is another page."""
         return self.has_next or self.has_previous
 
     @property
     def previous_page_number(self) -> int:
-        """The one before."""
+        """The number of the page before."""
         return self.number - 1
 
     @property
     def next_page_number(self) -> int:
-        """The one after."""
+        """The number of the page after."""
         return self.number + 1
 
 
 def paged(request: HttpRequest, rows: QuerySet[Any], size: int = 50) -> Page[Any]:
-    """The page that the address asks for; one that is no number is the first."""
+    """Return the page that the address names; the first page if the address names no number."""
     number = page_number(request)
     first = (number - 1) * size
-    found = list(rows[first : first + size + 1])
-    return Page(found[:size], number, len(found) > size)
+    items = list(rows[first : first + size + 1])
+    return Page(items[:size], number, len(items) > size)
 
 
 def page_number(request: HttpRequest, name: str = "page") -> int:
-    """A page number from the address, 1 where it makes no sense."""
+    """Return a page number from the address; 1 if the text is no valid number."""
     text = request.GET.get(name, "")
     return min(max(int(text), 1), _DEEPEST) if text.isdecimal() and len(text) < 9 else 1
 
 
 def address_of(request: HttpRequest, names: Sequence[str]) -> str:
-    """Query string of a list as it is shown: filters and page, nothing else that was sent."""
+    """Return the query string of the list as shown: filters and page, without other parameters."""
     return urlencode({name: request.GET[name] for name in names if request.GET.get(name)})
 
 
 def unchanged(request: HttpRequest, version: str) -> HttpResponse | None:
-    """The short answer to whoever polls and has this version already."""
+    """Return an empty answer if the polling page has this version already; None otherwise."""
     return HttpResponse(status=204) if request.GET.get("version") == version else None

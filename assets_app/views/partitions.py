@@ -1,4 +1,4 @@
-"""The page of one partition, and asking for partitions to be made."""
+"""The page of one partition, and the form that materializes partitions."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ _REPORT_HINT = "External asset. Report materializations here or through the API.
 @login_required
 @require_safe
 def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
-    """One partition: how it stands, what made it and from what."""
+    """Render one partition: the status, the materializations and the inputs."""
     asset = declared(name)
     row = pages.slice_of(asset, key)
     window = _window(asset, key) if row is None else None
-    made = pages.materializations_of(row) if row else []
+    materializations = pages.materializations_of(row) if row else []
     last_run = row.last_run if row else None
-    newer = newer_inputs(asset, [key]).get(key) if made else None
+    newer = newer_inputs(asset, [key]).get(key) if materializations else None
     context = {
         "asset": asset,
         "key": key,
@@ -48,8 +48,8 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "window_start": row.window_start if row else window and window.start,
         "window_end": row.window_end if row else window and window.end,
         "zone": _zone(asset),
-        "materializations": made,
-        "inputs": pages.inputs_of(made[0]) if made else [],
+        "materializations": materializations,
+        "inputs": pages.inputs_of(materializations[0]) if materializations else [],
         "runs": pages.runs_of_slice(row) if row else [],
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
         "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
@@ -63,12 +63,14 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
-    """The form, what it comes to while it is typed, and the request itself."""
+    """Render the form and a preview of the typed selection, or carry out the request."""
     asset = declared(name)
     form = _form(asset, request)
     if request.method == "POST" and form.is_valid():
         try:
-            return _made(request, asset, materialize(_request(asset, form), user=_person(request)))
+            return _redirect_to_runs(
+                request, asset, materialize(_request(asset, form), user=_person(request))
+            )
         except InvalidRequest as refused:
             form.refuse(refused)
     selection = request.POST.get("selection", request.GET.get("selection", ""))
@@ -85,7 +87,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def row_is_known(asset: Asset, key: str) -> bool:
-    """Whether it is a key of a set found at run time that can be removed from it."""
+    """Return whether the key is a runtime partition of the asset, and so can be removed."""
     return asset.finds_partitions and key in asset.definition.values.places
 
 
@@ -105,20 +107,20 @@ def _form(asset: Asset, request: HttpRequest) -> MaterializeForm:
 
 
 def _request(asset: Asset, form: MaterializeForm) -> MaterializeRequest:
-    typed = form.cleaned_data
+    values = form.cleaned_data
     return MaterializeRequest(
         asset=asset,
-        selection=typed.get("selection", ""),
-        params=typed.get("params") or {},
-        strategy=typed.get("strategy") or None,
+        selection=values.get("selection", ""),
+        params=values.get("params") or {},
+        strategy=values.get("strategy") or None,
     )
 
 
-def _made(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRedirect:
+def _redirect_to_runs(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRedirect:
     runs = list(group.runs.values_list("pk", flat=True)[:2])
     if group.earlier_missing:
-        named = ", ".join(group.earlier_missing[:3])
-        messages.warning(request, f"Previous partition not materialized yet: {named}.")
+        missing_keys = ", ".join(group.earlier_missing[:3])
+        messages.warning(request, f"Previous partition not materialized yet: {missing_keys}.")
     if len(runs) == 1:
         messages.success(request, f"Run {runs[0]} queued.")
         return redirect("assets:run", runs[0])
@@ -127,16 +129,16 @@ def _made(request: HttpRequest, asset: Asset, group: RunGroup) -> HttpResponseRe
 
 
 def selected_now(asset: Asset, selection: str) -> dict[str, Any] | None:
-    """What the selection names now: a count with first and last key, or what is wrong with it."""
+    """Return count, first and last key of a selection, or errors; None for an empty selection."""
     if asset.definition is None or not selection.strip():
         return None
     try:
-        chosen = preview_selection(asset, selection)
+        keys = preview_selection(asset, selection)
     except InvalidRequest as refused:
         return {"errors": refused.errors.get("selection", [str(refused)])}
-    first, last = chosen[0], chosen[-1]
+    first, last = keys[0], keys[-1]
     return {
-        "count": len(chosen),
+        "count": len(keys),
         "first": first,
         "last": last,
         "first_label": label_of_key(first),
@@ -145,7 +147,7 @@ def selected_now(asset: Asset, selection: str) -> dict[str, Any] | None:
 
 
 def _of_last_attempt(results: list[ValidationResult]) -> list[ValidationResult]:
-    return [one for one in results if one.attempt_id == results[0].attempt_id]
+    return [result for result in results if result.attempt_id == results[0].attempt_id]
 
 
 def _person(request: HttpRequest) -> User:
@@ -154,7 +156,10 @@ def _person(request: HttpRequest) -> User:
 
 
 def _window(asset: Asset, key: str) -> Any:
-    """The window of a key that has no row, if it has one; 404 where it names no partition."""
+    """Return the window of a key that has no row; None for a key without time.
+
+    Raise Http404 if the key names no partition.
+    """
     definition = asset.definition
     if definition is None:
         if key:
@@ -169,8 +174,8 @@ def _window(asset: Asset, key: str) -> Any:
 
 def _zone(asset: Asset) -> str:
     definition = asset.definition
-    rule = None if definition is None else definition.time_dimension
-    return "" if rule is None else rule.timezone
+    time_definition = None if definition is None else definition.time_dimension
+    return "" if time_definition is None else time_definition.timezone
 
 
 def _look(row: Any, window: Any, *, is_stale: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Stopping and resuming the schedule of an asset."""
+"""Pausing and unpausing the schedule of an asset."""
 
 from urllib.parse import urlencode
 
@@ -18,7 +18,7 @@ from assets_app.views.assets import declared
 @login_required
 @require_POST
 def pause(request: HttpRequest, name: str) -> HttpResponse:
-    """Nothing is made by the schedule any more."""
+    """Pause the asset: the schedule queues nothing any more."""
     asset = declared(name)
     set_paused(asset, True, user=_person(request))
     messages.success(request, f"{name} paused. Manual runs and backfills still work.")
@@ -28,20 +28,20 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
-    """The schedule goes on from now; what it has missed is offered as a backfill."""
+    """Unpause the asset from now on, and offer a backfill for missed partitions."""
     asset = declared(name)
     missed = missed_by(asset, database_now())
     set_paused(asset, False, user=_person(request))
     messages.success(request, f"{name} unpaused. Missed partitions do not run automatically.")
-    # Of a schedule by assets the tab works it out for itself.
+    # For a schedule by assets the tab computes the missed partitions by itself.
     ends: dict[str, str] = {}
     if missed is not None and missed.is_by_time:
         ends = {"missed_first": missed.first, "missed_last": missed.last}
     return _back(name, ends)
 
 
-def _back(name: str, more: dict[str, str]) -> HttpResponseRedirect:
-    query = urlencode({"tab": "schedule", **more})
+def _back(name: str, parameters: dict[str, str]) -> HttpResponseRedirect:
+    query = urlencode({"tab": "schedule", **parameters})
     return HttpResponseRedirect(f"{reverse('assets:asset', args=[name])}?{query}")
 
 

@@ -1,4 +1,4 @@
-"""Telling of a write that something else has done."""
+"""The form that reports a write by another program."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -21,12 +21,12 @@ from partitions_app.labels import example_selection
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def report_page(request: HttpRequest, name: str) -> HttpResponse:
-    """The form, what it comes to while it is typed, and the report itself."""
+    """Render the form and a preview of the typed selection, or record the report."""
     asset = declared(name)
     form = _form(asset, request)
     if request.method == "POST" and form.is_valid():
         try:
-            return _reported(request, asset, form)
+            return _record_report(request, asset, form)
         except InvalidRequest as refused:
             form.refuse(refused)
     selection = request.POST.get("selection", request.GET.get("selection", ""))
@@ -46,23 +46,23 @@ def _form(asset: Asset, request: HttpRequest) -> ReportWriteForm:
     is_partitioned = asset.definition is not None
     if request.method == "POST":
         return ReportWriteForm(request.POST, partitioned=is_partitioned)
-    typed = {"selection": request.GET.get("selection", "")}
-    form = ReportWriteForm(initial=typed, partitioned=is_partitioned)
+    initial_values = {"selection": request.GET.get("selection", "")}
+    form = ReportWriteForm(initial=initial_values, partitioned=is_partitioned)
     if is_partitioned:
         example = example_selection(asset.definition, timezone.now())
         form.fields["selection"].widget.attrs["placeholder"] = example
     return form
 
 
-def _reported(request: HttpRequest, asset: Asset, form: ReportWriteForm) -> HttpResponse:
+def _record_report(request: HttpRequest, asset: Asset, form: ReportWriteForm) -> HttpResponse:
     assert isinstance(request.user, User)  # noqa: S101  (login_required)
-    typed = form.cleaned_data
+    values = form.cleaned_data
     write = ReportedWrite(
         asset=asset,
-        selection=typed.get("selection", ""),
-        rows=typed["rows"],
-        bytes=typed["bytes"],
-        metadata=typed["metadata"] or {},
+        selection=values.get("selection", ""),
+        rows=values["rows"],
+        bytes=values["bytes"],
+        metadata=values["metadata"] or {},
     )
     report = report_write(write, user=request.user)
     count = report.partition_count

@@ -1,4 +1,4 @@
-"""Pages that ask whether ended runs are to be tried once more, and by which code."""
+"""Pages that confirm retries and re-runs of ended runs, with a choice of the code's version."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ MOST_SAID = 5
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asks, then queues the run again."""
+    """Ask for confirmation, then queue the run again."""
     run = get_object_or_404(_listed(), pk=pk)
     if request.method != "POST":
         return render(request, "assets_app/run_retry.html", {"run": run, **_versions(run)})
@@ -37,7 +37,7 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asks, then makes a new run of the same partitions and shows it."""
+    """Ask for confirmation, then create a new run of the same partitions and show that run."""
     run = get_object_or_404(_listed(), pk=pk)
     if request.method != "POST":
         return render(request, "assets_app/run_rerun.html", {"run": run, **_versions(run)})
@@ -46,19 +46,19 @@ def run_rerun(request: HttpRequest, pk: int) -> HttpResponse:
     except InvalidRequest as refused:
         messages.error(request, str(refused))
         return redirect("assets:run", pk)
-    again = group.runs.get()
-    messages.success(request, f"Started run {again.pk} (re-run of {pk}).")
+    new_run = group.runs.get()
+    messages.success(request, f"Started run {new_run.pk} (re-run of {pk}).")
     if group.in_flight:
-        left = ", ".join(group.in_flight[:MOST_SAID])
-        messages.warning(request, f"Skipped, already in progress: {left}.")
-    return redirect("assets:run", again.pk)
+        skipped_keys = ", ".join(group.in_flight[:MOST_SAID])
+        messages.warning(request, f"Skipped, already in progress: {skipped_keys}.")
+    return redirect("assets:run", new_run.pk)
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def runs_retry(request: HttpRequest) -> HttpResponse:
-    """The same for several: those that are named, or all of a group that have failed."""
-    ids = _asked_for(request)
+    """Ask for confirmation, then retry the named runs, or all failed runs of a group."""
+    ids = _requested_ids(request)
     if not ids:
         messages.error(request, "No run selected.")
         return redirect("assets:runs")
@@ -73,20 +73,20 @@ def runs_retry(request: HttpRequest) -> HttpResponse:
         return redirect("assets:runs")
     number = len(retried.runs)
     messages.success(request, f"Retrying {number} run{'' if number == 1 else 's'}.")
-    for said in list(retried.refused.values())[:MOST_SAID]:
-        messages.warning(request, said)
+    for reason in list(retried.refused.values())[:MOST_SAID]:
+        messages.warning(request, reason)
     if len(retried.refused) > MOST_SAID:
-        more = len(retried.refused) - MOST_SAID
-        messages.warning(request, f"{more} more skipped.")
+        hidden_count = len(retried.refused) - MOST_SAID
+        messages.warning(request, f"{hidden_count} more skipped.")
     return redirect(f"{reverse('assets:runs')}?{request.GET.urlencode()}")
 
 
-def _asked_for(request: HttpRequest) -> list[int]:
+def _requested_ids(request: HttpRequest) -> list[int]:
     source = request.POST if request.method == "POST" else request.GET
-    named = [int(text) for text in source.getlist("run") if _is_id(text)]
+    named_ids = [int(text) for text in source.getlist("run") if _is_id(text)]
     group = request.GET.get("group", "")
-    if named or not _is_id(group):
-        return named
+    if named_ids or not _is_id(group):
+        return named_ids
     failed = Run.objects.filter(group=int(group), state=RunState.FAILED).order_by("id")
     return list(failed.values_list("id", flat=True))
 

@@ -1,4 +1,4 @@
-"""Runs: the list, the page of one with its log, and stopping it."""
+"""The pages of runs: the list, one run with log and partitions, and canceling."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.masking import masked_blocks
 from slicewise.runner.messages import is_web_address
 
-# On the page of a run; all of them have a page of their own, so many at a time.
+# On the page of a run; a page of its own lists all partitions of a run.
 MOST_PARTITIONS = 20
 _PARTITIONS_AT_ONCE = 100
 MOST_ENTRIES = 20
@@ -47,7 +47,7 @@ _CANCELABLE = (RunState.WAITING, RunState.QUEUED, RunState.DISPATCHED, RunState.
 @login_required
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """All runs, newest first."""
+    """Render all runs, newest first."""
     group = request.GET.get("group", "")
     context = _listed(request) | {
         "states": RunState.choices,
@@ -63,7 +63,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def runs_listed(request: HttpRequest) -> HttpResponse:
-    """The part of the list that changes by itself: the same page of what the filters leave."""
+    """Render the part of the list that polling replaces: the same page with the same filters."""
     context = _listed(request)
     if answer := unchanged(request, context["version"]):
         return answer
@@ -73,10 +73,10 @@ def runs_listed(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def run(request: HttpRequest, pk: int) -> HttpResponse:
-    """One run, with the end of its log."""
-    found = _run(pk)
-    log = pages.log_tail(found)
-    context = _status(request, found) | {
+    """Render one run, with the end of the log."""
+    run_row = _run(pk)
+    log = pages.log_tail(run_row)
+    context = _status(request, run_row) | {
         "log": log,
         "after": _cursor_text(log, ""),
         "log_cut": len(log) == pages.LOG_PIECES_PER_PAGE,
@@ -87,7 +87,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def run_status(request: HttpRequest, pk: int) -> HttpResponse:
-    """The part of the page that changes while it runs."""
+    """Render the part of the page that changes while the run is executed."""
     context = _status(request, _run(pk))
     if answer := unchanged(request, context["version"]):
         return answer
@@ -98,14 +98,14 @@ def run_status(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def run_log(request: HttpRequest, pk: int) -> HttpResponse:
-    """What was printed after a piece that the reader has; ends when the run has."""
-    found = _run(pk)
+    """Render the log after the reader's last piece; polling stops after the end of the run."""
+    run_row = _run(pk)
     after = request.GET.get("after", "")
-    log = pages.log_after(found, _cursor(after))
-    ended = found.state in TERMINAL_STATES and len(log) < pages.LOG_PIECES_PER_PAGE
+    log = pages.log_after(run_row, _cursor(after))
+    ended = run_row.state in TERMINAL_STATES and len(log) < pages.LOG_PIECES_PER_PAGE
     if not log and not ended:
         return HttpResponse(status=204)
-    context = {"run": found, "log": log, "after": _cursor_text(log, after), "ended": ended}
+    context = {"run": run_row, "log": log, "after": _cursor_text(log, after), "ended": ended}
     status = STOP_POLLING if ended else 200
     return render(request, "assets_app/run.html#log", context, status=status)
 
@@ -113,18 +113,18 @@ def run_log(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def run_partitions(request: HttpRequest, pk: int) -> HttpResponse:
-    """All partitions of a run, or those in one state, a page at a time."""
-    found = _run(pk)
-    rows = _partitions(found)
+    """Render all partitions of a run, or the partitions in one state, a page at a time."""
+    run_row = _run(pk)
+    rows = _partitions(run_row)
     if state := request.GET.get("state", ""):
         rows = rows.filter(state=state)
     context = {
-        "run": found,
+        "run": run_row,
         "run_label": f"Run {pk}",
         "page": paged(request, rows, _PARTITIONS_AT_ONCE),
         "states": RunPartition.State.choices,
-        "several_assets": len(found.producer_version.outlets) > 1,
-        "ended": found.state in TERMINAL_STATES,
+        "several_assets": len(run_row.producer_version.outlets) > 1,
+        "ended": run_row.state in TERMINAL_STATES,
     }
     return render(request, "assets_app/run_partitions.html", context)
 
@@ -132,9 +132,9 @@ def run_partitions(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
-    """The whole log as a text file."""
+    """Return the whole log as a text file."""
     rows = pages.whole_log(_run(pk)).values_list("text", flat=True)
-    # A few rows at a time, and each masked in blocks: the first bytes are not to wait for all.
+    # A few rows at a time, each masked in blocks: the first bytes need not wait for the whole log.
     texts = rows.iterator(chunk_size=8)
     pieces = chain.from_iterable(map(masked_blocks, texts))
     answer = StreamingHttpResponse(pieces, content_type="text/plain; charset=utf-8")
@@ -145,13 +145,13 @@ def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asks whether it is meant, then stops the run."""
-    found = _run(pk)
+    """Ask for confirmation, then cancel the run."""
+    run_row = _run(pk)
     if request.method != "POST":
-        return render(request, "assets_app/run_cancel.html", {"run": found})
+        return render(request, "assets_app/run_cancel.html", {"run": run_row})
     assert isinstance(request.user, User)  # noqa: S101  (login_required)
     try:
-        canceled = cancel_run(found, user=request.user)
+        canceled = cancel_run(run_row, user=request.user)
         messages.success(request, f"Run {pk} is {canceled.get_state_display().lower()}.")
     except InvalidRequest as refused:
         messages.error(request, str(refused))
@@ -165,12 +165,12 @@ def _run(pk: int) -> Run:
 
 def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     attempts = list(run.attempts.select_related("gateway").order_by("number"))
-    parts = list(_partitions(run)[: MOST_PARTITIONS + 1])
-    failed = next((one for one in reversed(attempts) if one.traceback), None)
+    partitions = list(_partitions(run)[: MOST_PARTITIONS + 1])
+    failed_attempt = next((attempt for attempt in reversed(attempts) if attempt.traceback), None)
     validations = pages.validations_of(run, MOST_VALIDATIONS + 1)
-    last = attempts[-1].pk if attempts else None
-    application = next((one for one in reversed(attempts) if one.application_id), None)
-    # What changes with none of these is not told to who looks already.
+    last_attempt_id = attempts[-1].pk if attempts else None
+    application = next((attempt for attempt in reversed(attempts) if attempt.application_id), None)
+    # An open page is updated when one of these values changes, and not otherwise.
     marks = [
         run.state,
         run.attempt_count,
@@ -181,51 +181,53 @@ def _status(request: HttpRequest, run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "attempts": attempts,
-        "partitions": parts[:MOST_PARTITIONS],
-        "partitions_cut": len(parts) > MOST_PARTITIONS,
+        "partitions": partitions[:MOST_PARTITIONS],
+        "partitions_cut": len(partitions) > MOST_PARTITIONS,
         "published_in_part": _published_in_part(run),
         "several_assets": len(run.producer_version.outlets) > 1,
         "validations": validations[:MOST_VALIDATIONS],
         "validations_cut": len(validations) > MOST_VALIDATIONS,
-        "validations_tried": len({one.attempt_id for one in validations}) > 1,
-        "stopped_by_data": any(one.blocks and one.attempt_id == last for one in validations),
-        "traceback": failed.traceback if failed else "",
+        "validations_tried": len({result.attempt_id for result in validations}) > 1,
+        "stopped_by_data": any(
+            result.blocks and result.attempt_id == last_attempt_id for result in validations
+        ),
+        "traceback": failed_attempt.traceback if failed_attempt else "",
         "application": application,
         "application_link": _link(application),
         "ended": run.state in TERMINAL_STATES,
         "version": "-".join(map(str, marks)),
         "may_cancel": may(request.user, Action.CANCEL) and run.state in _CANCELABLE,
-        **_once_more(request, run),
+        **_retry_context(request, run),
     }
 
 
 def _link(application: RunAttempt | None) -> str:
-    """Return the address of Spark's pages; nothing for an address that browsers would execute."""
+    """Return the address of Spark's pages; empty for an address that browsers would execute."""
     address = application.application_ui if application else ""
     return address if is_web_address(address) else ""
 
 
 def _partitions(run: Run) -> QuerySet[RunPartition]:
-    """The partitions that a run makes, in order, with their assets."""
+    """Return the partitions of a run in order, with assets."""
     rows = run.partitions.select_related("slice__asset__partition_definition")
     rows = rows.exclude(slice__identity=DISCOVERY)
     return rows.defer("slice__asset__partition_definition__spec").order_by("position")
 
 
 def _published_in_part(run: Run) -> int:
-    """How many partitions a run has published that failed all the same."""
+    """Return the number of partitions that a failed run has published."""
     if run.state != RunState.FAILED:
         return 0
-    made = run.partitions.filter(slice__asset=run.asset_id, state=RunPartition.State.SUCCEEDED)
-    return made.count()
+    published = run.partitions.filter(slice__asset=run.asset_id, state=RunPartition.State.SUCCEEDED)
+    return published.count()
 
 
-def _once_more(request: HttpRequest, run: Run) -> dict[str, Any]:
+def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     may_make = may(request.user, Action.MATERIALIZE)
     trail = AuditEntry.objects.filter(subject_type="run", subject=str(run.pk))
     return {
         "may_retry": may_make and can_retry(run),
-        # Also of what cannot be retried, since a backfill counts it.
+        # Also for a run that a backfill counts, and that therefore cannot be retried.
         "may_rerun": may_make and run.state in TERMINAL_STATES,
         "trail": list(trail[:MOST_ENTRIES]),
     }
@@ -247,12 +249,12 @@ def _listed(request: HttpRequest) -> dict[str, Any]:
 
 
 def _version(rows: Sequence[Run], *more: object) -> str:
-    """Changes with everything that a list shows of runs, also with how long they have been on."""
-    shown = [
+    """Return a digest of all values that a list shows of runs, including the durations so far."""
+    row_values = [
         (run.pk, run.state, run.error, run.partition_count, lasted(run.started_at, run.ended_at))
         for run in rows
     ]
-    return f"{crc32(repr((shown, more)).encode()):08x}"
+    return f"{crc32(repr((row_values, more)).encode()):08x}"
 
 
 def _matching(request: HttpRequest) -> QuerySet[Run]:
@@ -267,7 +269,7 @@ def _matching(request: HttpRequest) -> QuerySet[Run]:
         rows = rows.filter(group=int(group)) if _is_id(group) else rows.none()
     if tick := request.GET.get("tick"):
         rows = rows.filter(tick=int(tick)) if _is_id(tick) else rows.none()
-    # As the API has them.
+    # The same bounds as in the API.
     if after := _moment(request.GET.get("created_after", "")):
         rows = rows.filter(created_at__gte=after)
     if before := _moment(request.GET.get("created_before", "")):
@@ -276,18 +278,18 @@ def _matching(request: HttpRequest) -> QuerySet[Run]:
 
 
 def _tick(text: str) -> ScheduleTick | None:
-    """The tick of that number, with what says whose it is."""
+    """Return the tick of that number, with the schedule's producer; None for a wrong number."""
     ticks = ScheduleTick.objects.select_related("schedule__producer")
     return ticks.filter(pk=text).first() if _is_id(text) else None
 
 
 def _moment(text: str) -> datetime | None:
-    """An instant with its offset, as links write it; None for anything else."""
+    """Parse an instant with an offset, as written in links; return None for any other text."""
     try:
-        at = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return at if at.tzinfo is not None and at.year in range(1000, 9000) else None
+    return instant if instant.tzinfo is not None and instant.year in range(1000, 9000) else None
 
 
 def _is_id(text: str) -> bool:
@@ -299,5 +301,5 @@ def _cursor(text: str) -> pages.Cursor:
     return (int(attempt), int(sequence)) if _is_id(attempt) and _is_id(sequence) else (0, 0)
 
 
-def _cursor_text(log: Any, before: str) -> str:
-    return f"{log[-1].attempt.number}.{log[-1].sequence}" if log else before
+def _cursor_text(log: Any, previous_text: str) -> str:
+    return f"{log[-1].attempt.number}.{log[-1].sequence}" if log else previous_text

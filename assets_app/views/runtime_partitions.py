@@ -1,4 +1,4 @@
-"""Adding a partition of a set found at run time, and removing one."""
+"""Adding and removing a runtime partition."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -15,7 +15,7 @@ from assets_app.views.assets import declared
 @login_required
 @require_POST
 def add(request: HttpRequest, name: str) -> HttpResponse:
-    """Add one key."""
+    """Add one key to the runtime partitions of the asset."""
     asset, user = declared(name), request.user
     assert isinstance(user, User)  # noqa: S101  (login_required)
     typed = request.POST.get("key", "").strip()
@@ -31,7 +31,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def remove(request: HttpRequest, name: str) -> HttpResponse:
-    """Remove one key."""
+    """Remove one key from the runtime partitions of the asset."""
     asset, user = declared(name), request.user
     assert isinstance(user, User)  # noqa: S101  (login_required)
     key = request.POST.get("key", "")

@@ -1,4 +1,4 @@
-"""What the page of an asset shows of its schedule."""
+"""The tab with the schedule on the page of an asset."""
 
 from datetime import datetime
 from typing import Any
@@ -17,10 +17,10 @@ from assets_app.views.listing import paged
 
 
 def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    """The rule, when it is next met, how far partitions are, and what came of its ticks."""
+    """Return the context of the tab: schedule, next tick, progress and recorded ticks."""
     schedule, now = words_of(asset), database_now()
-    shown = {} if schedule is None else _standing(request, schedule, now)
-    return shown | {
+    tick_context = {} if schedule is None else _tick_context(request, schedule, now)
+    return tick_context | {
         "schedule": schedule,
         "missed": missed_by(asset, now),
         "left_out": [] if schedule is None else left_out_of(asset),
@@ -29,21 +29,21 @@ def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     }
 
 
-def _standing(request: HttpRequest, schedule: ScheduleWords, now: datetime) -> dict[str, Any]:
+def _tick_context(request: HttpRequest, schedule: ScheduleWords, now: datetime) -> dict[str, Any]:
     progress = {} if schedule.row.by_time else {"progress": progress_of(schedule.asset, now)}
     if not schedule.has_times:
         return progress
     page = paged(request, ticks_of(schedule.row))
     return progress | {
         "page": page,
-        "ticks": [_line(schedule, tick) for tick in page.items],
+        "ticks": [_tick_line(schedule, tick) for tick in page.items],
         "next_local": schedule.local(schedule.row.next_at),
         "handled_local": schedule.local(schedule.row.handled_until),
     }
 
 
-def _line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
-    """A recorded tick, its times on the clock of the rule, and where its runs are."""
+def _tick_line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
+    """Return a recorded tick with times in the schedule's zone and a link to the runs."""
     return {
         "row": tick,
         "at": schedule.local(tick.at),
@@ -54,12 +54,12 @@ def _line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
 
 
 def _was_missed(request: HttpRequest, asset: Asset) -> tuple[str, str] | None:
-    """The windows that the address says were missed until just now; None for anything else."""
-    rule = None if asset.definition is None else asset.definition.time_dimension
+    """Return the first and the last missed window named in the address; None without both."""
+    time_definition = None if asset.definition is None else asset.definition.time_dimension
     ends = request.GET.get("missed_first", ""), request.GET.get("missed_last", "")
-    if rule is None or not all(ends):
+    if time_definition is None or not all(ends):
         return None
     try:
-        return rule.parse(ends[0]).text, rule.parse(ends[1]).text
+        return time_definition.parse(ends[0]).text, time_definition.parse(ends[1]).text
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""Cells of the grid as markup, by hand: a page has a thousand, and a template is slow at that."""
+"""Cells of the grid as markup, joined by hand: a template is slow for a thousand cells."""
 
 from collections.abc import Sequence
 from html import escape
@@ -13,45 +13,47 @@ register = template.Library()
 
 @register.simple_tag
 def cell(one: Cell, base: str = "") -> SafeString:
-    """Render one partition as a link to its page."""
-    return mark_safe(_cell(one, escape(base)))  # noqa: S308  (every piece is escaped)
+    """Render one partition as a link to the partition's page."""
+    return mark_safe(_cell(one, escape(base)))  # noqa: S308  (all text is escaped)
 
 
 @register.simple_tag
 def row_of_cells(cells: Sequence[Cell | ShareCell | None]) -> SafeString:
     """Render the cells of a row of a table, empty where there is no partition."""
-    return mark_safe("".join(map(_table_cell, cells)))  # noqa: S308  (every piece is escaped)
+    return mark_safe("".join(map(_table_cell, cells)))  # noqa: S308  (all text is escaped)
 
 
-def _table_cell(one: Cell | ShareCell | None) -> str:
-    if one is None:
+def _table_cell(table_cell: Cell | ShareCell | None) -> str:
+    if table_cell is None:
         return "<td>"
-    return "<td>" + (_cell(one, "") if isinstance(one, Cell) else _share_cell(one))
+    return "<td>" + (
+        _cell(table_cell, "") if isinstance(table_cell, Cell) else _share_cell(table_cell)
+    )
 
 
-def _cell(one: Cell, base: str) -> str:
-    # The name is the tip as well, by a script: twice the same would be too much for a page of a
+def _cell(partition_cell: Cell, base: str) -> str:
+    # A script shows the name as the tip as well: a second copy would be too much for a page of a
     # thousand cells.
     return (
-        f'<a class="{one.look.name}" href="{base}{escape(one.href)}"'
-        f' aria-label="{escape(one.title)}">{escape(one.inside)}</a>'
+        f'<a class="{partition_cell.look.name}" href="{base}{escape(partition_cell.href)}"'
+        f' aria-label="{escape(partition_cell.title)}">{escape(partition_cell.inside)}</a>'
     )
 
 
-def _share_cell(one: ShareCell) -> str:
-    look = one.look
+def _share_cell(share_cell: ShareCell) -> str:
+    look = share_cell.look
     if look is not None:
-        css, inside = look.name, escape(one.inside)
+        css, inside = look.name, escape(share_cell.inside)
     else:
-        css = "mixed alarm" if one.alarming else "mixed"
-        inside = _drawing(one)
-    name = escape(one.title)
-    return f'<a class="{css}" href="{escape(one.href)}" aria-label="{name}">{inside}</a>'
+        css = "mixed alarm" if share_cell.alarming else "mixed"
+        inside = _drawing(share_cell)
+    name = escape(share_cell.title)
+    return f'<a class="{css}" href="{escape(share_cell.href)}" aria-label="{name}">{inside}</a>'
 
 
-def _drawing(one: ShareCell) -> str:
-    pieces = "".join(
+def _drawing(share_cell: ShareCell) -> str:
+    rectangles = "".join(
         f'<rect class="{share.css}" x="{share.x}" width="{share.width}" height="1"/>'
-        for share in one.shares
+        for share in share_cell.shares
     )
-    return f'<svg viewBox="0 0 100 1" preserveAspectRatio="none">{pieces}</svg>'
+    return f'<svg viewBox="0 0 100 1" preserveAspectRatio="none">{rectangles}</svg>'

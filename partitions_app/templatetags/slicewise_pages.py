@@ -1,4 +1,4 @@
-"""What all pages say the same way: icons, states, moments, durations."""
+"""Tags and filters of all pages: icons, states, instants, durations."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def icon(name: str, extra: str = "") -> SafeString:
 
 @register.simple_tag
 def badge(state: str | Look) -> SafeString:
-    """Render a state as icon and word."""
+    """Render a state as an icon and a word."""
     look = look_of(state) if isinstance(state, str) else state
     return format_html(
         '<span class="state state-{}">{}{}</span>', look.tone, icon(look.icon), look.label
@@ -49,13 +49,13 @@ def label_in(key: str, definition: PartitionDefinition | None) -> str:
 
 @register.filter
 def selection_in(selection: str, definition: PartitionDefinition | None) -> str:
-    """Return a selection with labels for its keys."""
+    """Return a selection with labels in place of keys."""
     return selection_label(definition, selection)
 
 
 @register.simple_tag
 def moment(at: datetime | None, missing: str = NONE) -> SafeString:
-    """Render an instant: UTC as text, which a script turns into the reader's zone."""
+    """Render an instant as text in UTC, which a script converts to the reader's zone."""
     if at is None:
         return format_html("{}", missing)
     at = at.astimezone(UTC)
@@ -68,11 +68,11 @@ def moment(at: datetime | None, missing: str = NONE) -> SafeString:
 
 @register.filter
 def pointed(sentence: object) -> SafeString:
-    """Render an error sentence; lines that point at a character stay lined up."""
-    said, *pointing = str(sentence).split("\n", 1)
-    if not pointing:
-        return format_html("{}", said)
-    return format_html('{}<pre class="pointed">{}</pre>', said, pointing[0])
+    """Render an error sentence; lines that point at a character stay aligned."""
+    sentence_text, *pointer_lines = str(sentence).split("\n", 1)
+    if not pointer_lines:
+        return format_html("{}", sentence_text)
+    return format_html('{}<pre class="pointed">{}</pre>', sentence_text, pointer_lines[0])
 
 
 @register.filter
@@ -83,23 +83,23 @@ def not_found(error: object) -> str:
 
 @register.filter
 def duration(span: timedelta | float | None) -> str:
-    """Render a span of time in its two largest units: ``1 h 5 min``."""
+    """Render a duration in the two largest units: ``1 h 5 min``."""
     if span is None:
         return NONE
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
-    days, rest = divmod(round(seconds), 86_400)
-    hours, rest = divmod(rest, 3_600)
-    minutes, left = divmod(rest, 60)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (left, "s")]
-    first = next(at for at, (count, _) in enumerate(parts) if count)
-    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
+    days, seconds_left = divmod(round(seconds), 86_400)
+    hours, seconds_left = divmod(seconds_left, 3_600)
+    minutes, second_count = divmod(seconds_left, 60)
+    unit_counts = [(days, "d"), (hours, "h"), (minutes, "min"), (second_count, "s")]
+    first = next(index for index, (count, _) in enumerate(unit_counts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in unit_counts[first : first + 2] if count)
 
 
 @register.filter
 def lasted(started: datetime | None, ended: datetime | None) -> str:
-    """Render how long a run or an attempt took, or has taken so far."""
+    """Render the duration of a run or an attempt, until now for an unfinished one."""
     if started is None:
         return NONE
     return duration((ended or datetime.now(UTC)) - started)
@@ -107,13 +107,13 @@ def lasted(started: datetime | None, ended: datetime | None) -> str:
 
 @register.filter
 def masked(text: object) -> str:
-    """Return a text that people or their code wrote, without the secrets in the text."""
+    """Return a text written by people or by code of people, without the secrets in the text."""
     return masked_text(str(text))
 
 
 @register.filter
 def masked_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return names and values without secrets: a value alone does not say that its name is one."""
+    """Return names and values without secrets: only the name tells that a value is a secret."""
     return list(masked_json(values).items())
 
 
@@ -127,10 +127,10 @@ def percent(part: int, whole: int) -> int:
 def in_words(value: object) -> str:
     """Render a detail of an audit entry: lists with commas, and a change as old and new value."""
     if isinstance(value, Mapping):
-        shown: dict[str, Any] = masked_json(value)
-        if set(shown) == {"from", "to"}:
-            return f"{in_words(shown['from'])} → {in_words(shown['to'])}"
-        return ", ".join(f"{name} {in_words(each)}" for name, each in shown.items())
+        masked_value: dict[str, Any] = masked_json(value)
+        if set(masked_value) == {"from", "to"}:
+            return f"{in_words(masked_value['from'])} → {in_words(masked_value['to'])}"
+        return ", ".join(f"{name} {in_words(member)}" for name, member in masked_value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(in_words, value))
     return "none" if value in (None, "") else masked_text(str(value))

@@ -1,6 +1,7 @@
-"""``assets``: the catalogue, and making partitions by hand.
+"""``assets``: lists, shows, pauses and materializes assets, and reports writes.
 
-What carries a verb out is imported by it: a list need not wait for what ticks, syncs and queues.
+Each verb imports the modules that carry out the verb: a list does not wait for the import of ticks,
+syncs and queues.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
 
-# Of so many runs it is told what they ended with.
+# The number of runs whose errors are read.
 _MOST_ERRORS = 1000
 
 
@@ -52,12 +53,12 @@ class Command(SlicewiseCommand):
         remove = self.add_verb(
             verbs, "remove-partitions", self.remove_partitions, "Remove keys from such a set."
         )
-        for one in (show, schedule, make, pause, unpause, report, add, remove):
-            one.add_argument("asset", metavar="ASSET")
-        for one in (add, remove):
-            one.add_argument("keys", nargs="+", metavar="KEY")
-        for one in (make, report):
-            one.add_argument(
+        for verb_parser in (show, schedule, make, pause, unpause, report, add, remove):
+            verb_parser.add_argument("asset", metavar="ASSET")
+        for verb_parser in (add, remove):
+            verb_parser.add_argument("keys", nargs="+", metavar="KEY")
+        for verb_parser in (make, report):
+            verb_parser.add_argument(
                 "--partition",
                 dest="selection",
                 metavar="SELECTION",
@@ -65,9 +66,12 @@ class Command(SlicewiseCommand):
                 help="which ones: 2013-01-01, 2013-01..2013-03, 'date=2013 airport=JFK,L*';"
                 " leave it out for an asset that is not partitioned",
             )
-        for name, what in (("rows", "how many rows"), ("bytes", "how large")):
+        for name, quantity in (("rows", "how many rows"), ("bytes", "how large")):
             report.add_argument(
-                f"--{name}", type=at_least_zero, metavar="N", help=f"{what} a single partition is"
+                f"--{name}",
+                type=at_least_zero,
+                metavar="N",
+                help=f"{quantity} a single partition is",
             )
         report.add_argument(
             "--partitions",
@@ -150,28 +154,30 @@ class Command(SlicewiseCommand):
         partitions = detail["partition_count"]
         if not self.json:
             runs = counted(detail["run_count"], "run")
-            what = f"for {counted(partitions, 'partition')}" if partitions else "to find partitions"
-            self.note(f"{runs} {what}.")
+            purpose = (
+                f"for {counted(partitions, 'partition')}" if partitions else "to find partitions"
+            )
+            self.note(f"{runs} {purpose}.")
             if detail["in_flight"]:
                 self.note(f"Left out, being made already: {', '.join(detail['in_flight'])}")
             if detail["earlier_missing"]:
                 self.note(f"Not there before them: {', '.join(detail['earlier_missing'])}")
-        standing = wait_until_ended(asset, lambda: standing_of(group)) if wait else None
+        progress = wait_until_ended(asset, lambda: standing_of(group)) if wait else None
         if self.json:
             after = request_detail(group) | {"states": run_states(group)} if wait else {}
             self.print_json(detail | after)
-        if standing:
-            self._tell_end(group, standing, is_search=not partitions)
+        if progress:
+            self._tell_end(group, progress, is_search=not partitions)
 
-    def _tell_end(self, group: RunGroup, standing: Standing, *, is_search: bool) -> None:
+    def _tell_end(self, group: RunGroup, progress: Standing, *, is_search: bool) -> None:
         errors = run_errors(group)
         for line in error_lines(errors):
             self.note(line)
         if errors and is_search:
             raise Failed("The run that was to find partitions has not succeeded.")
         if errors:
-            raise Failed(f"{not_made(standing.failed, standing.total)}.")
-        self.note(f"{counted(standing.done, 'partition')} {'found and ' if is_search else ''}made.")
+            raise Failed(f"{not_made(progress.failed, progress.total)}.")
+        self.note(f"{counted(progress.done, 'partition')} {'found and ' if is_search else ''}made.")
 
     def report_write(
         self,
@@ -212,11 +218,11 @@ class Command(SlicewiseCommand):
 
         self._print_keys("Removed", remove_partitions(_asset(asset), keys, user=self.actor))
 
-    def _print_keys(self, done: str, keys: Sequence[str]) -> None:
+    def _print_keys(self, participle: str, keys: Sequence[str]) -> None:
         if self.json:
             self.print_json({"keys": list(keys)})
         else:
-            self.say(f"{done}: {', '.join(keys) or 'nothing'}.")
+            self.say(f"{participle}: {', '.join(keys) or 'nothing'}.")
 
     def _set_paused(self, name: str, paused: bool) -> None:
         from assets_app.catalogue.services import set_paused
@@ -237,22 +243,23 @@ def run_states(group: RunGroup) -> dict[str, int]:
 
 
 def run_errors(group: RunGroup) -> list[tuple[int, str]]:
-    """Return what runs of a request ended with that did not succeed, each with its number."""
+    """Return the errors of a request's unsuccessful runs, each with the number of the run."""
     runs = group.runs.filter(state__in=TERMINAL_STATES).exclude(state=RunState.SUCCEEDED)
-    found = runs.order_by("id").values_list("id", "error", "state")[:_MOST_ERRORS]
-    return [(run, error or state) for run, error, state in found]
+    rows = runs.order_by("id").values_list("id", "error", "state")[:_MOST_ERRORS]
+    return [(run, error or state) for run, error, state in rows]
 
 
 def standing_of(group: RunGroup) -> Standing:
-    """Return the progress of a request's runs. A run that discovers partitions has none before
-    its end.
+    """Return the progress of a request's runs.
+
+    A run that discovers partitions has no progress before the end of the run.
     """
     states = run_states(group)
-    done = sum(count for state, count in states.items() if state in TERMINAL_STATES)
+    done_count = sum(count for state, count in states.items() if state in TERMINAL_STATES)
     return Standing(
         total=sum(states.values()),
-        done=done,
-        failed=done - states.get(RunState.SUCCEEDED, 0),
+        done=done_count,
+        failed=done_count - states.get(RunState.SUCCEEDED, 0),
         state="",
         ended=states.keys() <= set(TERMINAL_STATES),
     )

@@ -1,4 +1,4 @@
-"""``partitions``: which partitions an asset has, whether their data is there, and old data."""
+"""``partitions``: lists partitions of an asset, verifies data, and removes old data."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ class Command(SlicewiseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
-        listed = self.add_verb(
+        list_parser = self.add_verb(
             verbs, "list", self.list, "List partitions in window order, also those never made."
         )
         verify = self.add_verb(
@@ -55,7 +55,7 @@ class Command(SlicewiseCommand):
             self.forget,
             "Make partitions missing again; their data is not touched.",
         )
-        for verb in (listed, verify, forget):
+        for verb in (list_parser, verify, forget):
             verb.add_argument("asset", metavar="ASSET")
             verb.add_argument(
                 "selection",
@@ -65,8 +65,8 @@ class Command(SlicewiseCommand):
                 help="2013-01, 2013-01-01..2013-03-31, 'date=2013 airport=JFK,L*'"
                 + ("; only an asset that is not partitioned has none" if verb is forget else ""),
             )
-        listed.add_argument("--state", choices=STATES, default="")
-        listed.add_argument(
+        list_parser.add_argument("--state", choices=STATES, default="")
+        list_parser.add_argument(
             "--limit", type=at_least_zero, default=100, help="at most so many; 0 for all"
         )
 
@@ -81,12 +81,16 @@ class Command(SlicewiseCommand):
         orphans.add_argument("--yes", action="store_true", help="remove without asking")
 
     def list(self, asset: str, selection: str, state: str, limit: int) -> None:
-        found = lines(asset_named(asset), selection, state)
-        shown = [line for line, _ in zip(found, range(limit), strict=False)] if limit else [*found]
+        all_lines = lines(asset_named(asset), selection, state)
+        shown_lines = (
+            [line for line, _ in zip(all_lines, range(limit), strict=False)]
+            if limit
+            else [*all_lines]
+        )
         if self.json:
             from assets_app.serializers import PartitionSerializer
 
-            self.print_json(PartitionSerializer(shown, many=True).data)
+            self.print_json(PartitionSerializer(shown_lines, many=True).data)
         else:
             self.print_table(
                 ("partition", "state", "version", "run", "rows", "bytes", "materialized at (UTC)"),
@@ -100,10 +104,10 @@ class Command(SlicewiseCommand):
                         line.bytes,
                         line.materialized_at and f"{line.materialized_at:%Y-%m-%d %H:%M:%S}",
                     )
-                    for line in shown
+                    for line in shown_lines
                 ),
             )
-        if limit and next(found, None) is not None:
+        if limit and next(all_lines, None) is not None:
             self.note(f"There are more: --limit 0 shows all, --limit {10 * limit} the next ones.")
 
     def verify(self, asset: str, selection: str) -> None:
@@ -139,20 +143,22 @@ class Command(SlicewiseCommand):
     def orphans(self, asset: str, remove: bool, yes: bool) -> None:
         from assets_app.api.orphans import orphan_list
 
-        named = asset_named(asset)
-        orphans = find_orphans(named)
-        free = [orphan for orphan in orphans if not orphan.kept]
+        asset_row = asset_named(asset)
+        orphans = find_orphans(asset_row)
+        removable = [orphan for orphan in orphans if not orphan.kept]
         if not self.json:
             self.print_orphans(orphans)
             self.note(f"{counted(len(orphans), 'partition')} that {asset} no longer has.")
-        if not remove or not free:
+        if not remove or not removable:
             if self.json:
                 self.print_json(orphan_list(orphans))
             return
-        if not yes and not self.agrees(f"Remove the data of {counted(len(free), 'partition')}?"):
+        if not yes and not self.agrees(
+            f"Remove the data of {counted(len(removable), 'partition')}?"
+        ):
             raise Failed("Nothing was removed.")
-        seen = {orphan.row.slice_id for orphan in free}
-        removal = remove_orphans(named, user=self.actor, only=seen)
+        removable_ids = {orphan.row.slice_id for orphan in removable}
+        removal = remove_orphans(asset_row, user=self.actor, only=removable_ids)
         if self.json:
             self.print_json(
                 {"removed": orphan_list(removal.removed), "kept": orphan_list(removal.kept)}
@@ -182,20 +188,20 @@ class Command(SlicewiseCommand):
             )
 
     def agrees(self, question: str) -> bool:
-        """Ask whoever sits at the terminal; refused where there is none."""
+        """Ask the person at the terminal; raise Failed without a terminal."""
         if not sys.stdin.isatty():
             raise Failed(f"{question} There is no terminal to ask at: say --yes.")
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def with_verb(words: Sequence[str]) -> Sequence[str]:
-    """Return the words with the verb ``list`` before them, which may be left out."""
+    """Return the words, with the verb ``list`` in front if the verb was left out."""
     has_verb = bool(words) and (words[0] in VERBS or words[0] in {"-h", "--help"})
     return words if has_verb else ["list", *words]
 
 
 def lines(asset: Asset, selection: str, state: str) -> Iterator[PartitionLine]:
-    """Yield all lines, a page at a time."""
+    """Yield all lines, read a page at a time."""
     now, position = timezone.now(), None
     while True:
         query = PartitionQuery(

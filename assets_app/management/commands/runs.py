@@ -1,4 +1,4 @@
-"""``runs``: what runs, what it prints, stopping it, and trying it once more."""
+"""``runs``: lists and shows runs, prints logs, cancels, retries and re-runs."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ class Command(SlicewiseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = self.add_verbs(parser)
-        listed = self.add_verb(verbs, "list", self.list, "List runs, newest first.")
-        listed.add_argument("--asset", metavar="ASSET")
-        listed.add_argument("--state", choices=RunState.values)
-        listed.add_argument(
+        list_parser = self.add_verb(verbs, "list", self.list, "List runs, newest first.")
+        list_parser.add_argument("--asset", metavar="ASSET")
+        list_parser.add_argument("--state", choices=RunState.values)
+        list_parser.add_argument(
             "--limit", type=at_least_zero, default=50, help="at most so many; 0 for all"
         )
         show = self.add_verb(verbs, "show", self.show, "Show one run with its attempts.")
@@ -40,11 +40,13 @@ class Command(SlicewiseCommand):
         retry = self.add_verb(verbs, "retry", self.retry, "Queue ended runs again.")
         retry.add_argument("runs", type=int, nargs="*", metavar="RUN")
         retry.add_argument("--group", type=int, help="all failed runs of a request, by its number")
-        again = self.add_verb(verbs, "rerun", self.rerun, "Run an ended run's partitions again.")
-        for one in (show, logs, cancel, again):
-            one.add_argument("run", type=int, metavar="RUN")
-        for one in (retry, again):
-            one.add_argument(
+        rerun_parser = self.add_verb(
+            verbs, "rerun", self.rerun, "Run an ended run's partitions again."
+        )
+        for verb_parser in (show, logs, cancel, rerun_parser):
+            verb_parser.add_argument("run", type=int, metavar="RUN")
+        for verb_parser in (retry, rerun_parser):
+            verb_parser.add_argument(
                 "--code",
                 choices=[code.value for code in Code],
                 default=Code.SAME.value,
@@ -57,11 +59,11 @@ class Command(SlicewiseCommand):
             runs = runs.filter(asset=asset_named(asset))
         if state:
             runs = runs.filter(state=state)
-        shown = list(runs[:limit] if limit else runs)
+        rows = list(runs[:limit] if limit else runs)
         if self.json:
             from assets_app.serializers import RunSerializer
 
-            self.print_json(RunSerializer(shown, many=True).data)
+            self.print_json(RunSerializer(rows, many=True).data)
             return
         self.print_table(
             ("run", "asset", "selection", "partitions", "state", "trigger", "attempts", "error"),
@@ -76,7 +78,7 @@ class Command(SlicewiseCommand):
                     run.attempt_count,
                     masked_text(run.error).partition("\n")[0],
                 )
-                for run in shown
+                for run in rows
             ),
         )
 
@@ -141,8 +143,8 @@ class Command(SlicewiseCommand):
             raise Refused(f"There is no group {group}.")
         else:
             retried = retry_group(group_numbered(group), code=code, user=self.actor)
-        for said in retried.refused.values():
-            self.note(said)
+        for reason in retried.refused.values():
+            self.note(reason)
         if self.json:
             self.print_json(retried_detail(retried))
         else:
@@ -174,9 +176,7 @@ def _run(pk: int) -> Run:
 
 
 def _origin(run: Run) -> dict[str, object]:
-    """Return what asked for a run, by its tick if there is one, and which code it has, as people
-    read them.
-    """
+    """Return the tick, if any, the group and the code's version of a run, in words for people."""
     version = run.producer_version
     tick = {"tick": f"{run.tick.at:%Y-%m-%d %H:%M:%S} UTC"} if run.tick else {}
     return {

@@ -1,4 +1,4 @@
-"""``sync``: load the definition files and put what they declare in force."""
+"""``sync``: loads definition files and puts the declarations in force."""
 
 from django.conf import settings
 from django.core.management.base import CommandParser
@@ -22,9 +22,11 @@ class Command(SlicewiseCommand):
     def sync(self, bundle: list[str]) -> None:
         unknown = sorted(set(bundle) - set(settings.BUNDLES))
         if unknown:
-            known = ", ".join(sorted(settings.BUNDLES)) or "none"
-            raise Refused(f"No such bundle: {', '.join(unknown)}. SLICEWISE_BUNDLES has: {known}.")
-        # Nobody has to be there yet: the first sync may come before the first account.
+            bundle_names = ", ".join(sorted(settings.BUNDLES)) or "none"
+            raise Refused(
+                f"No such bundle: {', '.join(unknown)}. SLICEWISE_BUNDLES has: {bundle_names}."
+            )
+        # No account is needed: the first sync may come before the first account.
         if not bundle:
             retire_bundles(settings.BUNDLES)
         reports = [
@@ -53,10 +55,10 @@ class Command(SlicewiseCommand):
             for warning in asset.warnings:
                 self.note(f"  asset {asset.name!r}: warning: {warning}")
         if report.kept:
-            shown = ", ".join(report.kept[:_MOST_NAMED])
+            asset_names = ", ".join(report.kept[:_MOST_NAMED])
             more = len(report.kept) - _MOST_NAMED
             self.note(
-                f"  At their last good version: {shown}"
+                f"  At their last good version: {asset_names}"
                 + (f" and {more:,} more" if more > 0 else "")
             )
 
@@ -71,7 +73,7 @@ class Command(SlicewiseCommand):
 
 
 def _orphans(report: SyncReport) -> dict[str, int]:
-    """How many partitions with data the new definitions do not have, by the name of the asset."""
+    """Return the number of orphans with data, by asset; empty for an unchanged bundle."""
     if not report.changed:
         return {}
     rows = report.bundle.assets.filter(active=True).select_related("partition_definition")
