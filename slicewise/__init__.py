@@ -6,7 +6,6 @@ from slicewise.by_interval import PartitionByInterval
 from slicewise.by_product import PartitionByProduct
 from slicewise.by_sequence import PartitionAtRuntime, PartitionBySequence
 from slicewise.by_time import PartitionByTime
-from slicewise.columns import partition_column
 from slicewise.context import PartitionError, RunContext, get_current_context
 from slicewise.definitions import Dimension, PartitionDefinition
 from slicewise.errors import (
@@ -24,6 +23,7 @@ from slicewise.mapping import PartitionMapping, downstream_partitions, upstream_
 from slicewise.mappings import All, Keys, Latest, Offset, Overlap
 from slicewise.openlineage import openlineage_name
 from slicewise.partition_set import PartitionRange, PartitionSet
+from slicewise.running.partition_column import partition_column
 from slicewise.schedule_terms import Cron, Every
 from slicewise.uris import normalize_uri
 from slicewise.validations import AssetValidation, ValidationResult, validation

@@ -6,6 +6,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 
 from slicewise.definitions import DEFAULT_NAME, Dimension, Json, PartitionDefinition
+from slicewise.discovering import add_key_for_run
 from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
 from slicewise.key_json import key_from_json, key_to_json
 from slicewise.keys import PartitionKey, check_text, exact_of
@@ -110,10 +111,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         twice counts once. Raises RuntimeError outside of a run, PartitionKeyError for a value that
         cannot be a key.
         """
-        # Imported here: modules of runs import this module, not the other way round.
-        from slicewise.context import discover
-
-        discover(self, PartitionKey.of(key))
+        add_key_for_run(self, PartitionKey.of(key))
 
     @property
     def values(self) -> SegmentList:

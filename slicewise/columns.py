@@ -1,17 +1,12 @@
-"""DataFrame columns with the partition of each row."""
+"""Columns of DataFrames with the text of the window of each row."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slicewise import spark
-from slicewise.definitions import PartitionDefinition
-from slicewise.errors import DefinitionError
-from slicewise.folders import column_text, key_parts
+from slicewise.folders import column_text
 from slicewise.intervals import Interval
-
-if TYPE_CHECKING:
-    from slicewise.handles import AssetHandle
 
 # Up to this number, windows are compared one by one; for more, a table gives the window in a step.
 _FEW_WINDOWS = 8
@@ -19,24 +14,6 @@ _TABLE_LIMIT = 1_000_000
 _SEPARATOR = "\n"
 
 Column = Any  # of pyspark, which is not imported for the sake of a type
-
-
-def partition_column(
-    column: "Column | str",
-    of: "AssetHandle | Mapping[str, AssetHandle] | PartitionDefinition",
-    *,
-    dimension: str | None = None,
-) -> Column:
-    """Return the key text of the window that contains a timestamp or date; null outside of
-    all windows.
-
-    ``of`` is an asset's handle (with the windows that the run touches) or a definition with both
-    bounds. A date, or a timestamp without zone, is read in the zone of the definition.
-    ``dimension`` is the name of the dimension, needed where several are possible; the default is
-    the dimension of time. Raises DefinitionError when there is no such dimension.
-    """
-    intervals = _intervals(of, dimension)
-    return window_text_column(_column(column), intervals)
 
 
 def window_text_column(column: Column, intervals: Sequence[Interval]) -> Column:
@@ -58,10 +35,6 @@ def window_text_column(column: Column, intervals: Sequence[Interval]) -> Column:
     return functions.when(
         inside, functions.nullif(functions.get(table, grid_index), functions.lit(""))
     )
-
-
-def _column(column: "Column | str") -> Column:
-    return spark.functions().col(column) if isinstance(column, str) else column
 
 
 def _instant(column: Column, zone: str) -> Column:
@@ -95,30 +68,3 @@ def _table(ordered: Sequence[Interval]) -> Iterable[str]:
         first, last = (window.first_second - base) // step, (window.stop_second - base) // step
         texts[first:last] = [column_text(window)] * (last - first)
     return texts
-
-
-def _intervals(
-    of: "AssetHandle | Mapping[str, AssetHandle] | PartitionDefinition", dimension: str | None
-) -> list[Interval]:
-    if isinstance(of, Mapping):
-        name = next(iter(of), "...")
-        raise DefinitionError(
-            f"partition_column is of one asset, and this function makes several; write"
-            f" self[{name!r}]"
-        )
-    definition = of if isinstance(of, PartitionDefinition) else of.definition
-    if definition is None:
-        raise DefinitionError("an asset that is not partitioned has no partition column")
-    if isinstance(of, PartitionDefinition):
-        keys: Iterable[Any] = of.keys()
-    else:
-        keys = of.keys
-    intervals = [
-        component
-        for key in keys
-        for own_dimension, component in zip(definition.dimensions, key_parts(key), strict=True)
-        if isinstance(component, Interval) and dimension in (None, own_dimension.name)
-    ]
-    if not intervals and definition.time_dimension is None:
-        raise DefinitionError("partition_column needs a dimension of time, and there is none")
-    return intervals

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from slicewise.definitions import PartitionDefinition
+from slicewise.discovering import register_add_key
 from slicewise.discovery import Discoveries
 from slicewise.folders import key_parts
 from slicewise.frames import within
@@ -177,6 +178,9 @@ def discover(definition: PartitionDefinition, key: object) -> PartitionKey:
             f"partitions are added to {definition!r} by a run; no asset is being made here"
         )
     return get_current_context().discoveries.add(definition, key)
+
+
+register_add_key(discover)
 
 
 @contextmanager

@@ -21,8 +21,9 @@ from slicewise.option_checks import (
     columns_json,
 )
 from slicewise.options import Validations, partition_json
-from slicewise.registry import AssetDefinitionError, Site, active_registry, declaring_site
+from slicewise.registry import AssetDefinitionError, active_registry, declaring_site
 from slicewise.schedule_terms import Schedulable
+from slicewise.texts.sites import Site
 from slicewise.timing import check_partition
 from slicewise.uris import checked_place
 

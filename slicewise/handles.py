@@ -15,10 +15,11 @@ from slicewise.discovery import Discoveries, runtime_key
 from slicewise.errors import PartitionKeyError
 from slicewise.frames import within
 from slicewise.io import Place, Staged, Storage, Writer, find_storage, storage_at
+from slicewise.io.base import WriteMode
 from slicewise.io.recorded import LostDataError, Records, find_differences, lost_data_sentence
 from slicewise.keys import PartitionKey
 from slicewise.masking import masked_uri
-from slicewise.options import Outside, WriteMode
+from slicewise.options import Outside
 from slicewise.plain_values import readable
 from slicewise.snapshots import named_key
 from slicewise.uris import checked_place, uri_path

@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Any, get_args
 
 from slicewise.errors import DefinitionError
+from slicewise.io.base import WriteMode
 from slicewise.memory_sizes import memory_bytes
-from slicewise.options import Engine, OnPartial, Outside, Pending, RunOptions, WriteMode
+from slicewise.options import Engine, OnPartial, Outside, Pending, RunOptions
 
 NAME_LIMIT = 250
 PRIORITY_LIMIT = 1_000

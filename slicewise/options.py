@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from slicewise.definitions import PartitionDefinition
+from slicewise.io.base import WriteMode
 from slicewise.iterables import read_once
 from slicewise.mapping import PartitionMapping
 from slicewise.memory_sizes import memory_bytes
@@ -18,7 +19,6 @@ DEFAULT_RETRY_DELAY = timedelta(seconds=30)
 
 Validations = AssetValidation | Sequence[AssetValidation]
 Pending = Literal["all", "latest"]
-WriteMode = Literal["replace", "append", "version"]
 _READ_ONCE = {"columns", "inlet_validations", "outlet_validations", "outlets", "owners", "tags"}
 Engine = Literal["connect", "submit"]
 OnPartial = Literal["discard", "publish"]

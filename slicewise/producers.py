@@ -13,8 +13,9 @@ from slicewise.errors import DefinitionError
 from slicewise.option_checks import check_options
 from slicewise.option_pairs import check_pairs, with_plain_time
 from slicewise.options import RunOptions, hooks_of, options_json
-from slicewise.registry import AssetDefinitionError, Site, caller_site, declaring_site
+from slicewise.registry import AssetDefinitionError, caller_site, declaring_site
 from slicewise.signatures import check_function, check_hook, inlet_parameters
+from slicewise.texts.sites import Site
 from slicewise.timing import resolve
 
 Function = Callable[..., Any]

@@ -6,27 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from slicewise.errors import DefinitionError
+from slicewise.texts.sites import PACKAGE_FOLDER, Site
 
 if TYPE_CHECKING:
     from slicewise.assets import ProducedAsset
     from slicewise.declared import Asset
     from slicewise.multi import MultiAsset
-
-PACKAGE_FOLDER: Final = str(Path(__file__).parent)
-
-
-@dataclass(frozen=True)
-class Site:
-    """A location in a definition file: path (inside the bundle while one is loaded) and line."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 class AssetDefinitionError(DefinitionError):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TypeGuard
 
-from slicewise.registry import PACKAGE_FOLDER, Site
+from slicewise.texts.sites import PACKAGE_FOLDER, Site
 
 _FRAME_LIMIT = 50
 _CHARACTER_LIMIT = 60_000

@@ -4,17 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from slicewise import plugins
 from slicewise.definitions import PartitionDefinition
 from slicewise.folders import key_folder
 from slicewise.keys import PartitionKey
-from slicewise.options import WriteMode
 from slicewise.storage.errors import StorageError
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 Session = Any
+WriteMode = Literal["replace", "append", "version"]
 
 # Loaded when a URI needs them: the declaration of assets needs no code that reads and writes.
 _BUILT_IN = {

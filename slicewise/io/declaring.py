@@ -3,9 +3,8 @@
 from urllib.parse import urlsplit
 
 from slicewise.errors import DefinitionError
-from slicewise.io.base import Storage, find_storage
+from slicewise.io.base import Storage, WriteMode, find_storage
 from slicewise.io.formats import checked_format
-from slicewise.options import WriteMode
 
 
 def format_at(uri: str | None, declared_format: object) -> str | None:

@@ -1,0 +1,1 @@
+"""Running of functions: contexts, handles of assets, arguments, trials."""
