@@ -8,7 +8,7 @@ from django.db import models
 from rest_framework import serializers
 
 from accounts_app.storable import require_storable
-from slicewise.masking import masked_text
+from slicewise.texts import masked_text
 
 
 class MaskedText(serializers.CharField):

@@ -31,7 +31,7 @@ from assets_app.models import (
     Run,
     RunAttempt,
 )
-from slicewise.masking import masked_uri
+from slicewise.texts import masked_uri
 
 
 @admin.register(Asset)

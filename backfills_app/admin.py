@@ -10,7 +10,7 @@ from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action, reach
 from backfills_app.models import Backfill, BackfillAsset
 from backfills_app.services import in_bulk
-from slicewise.masking import masked_text
+from slicewise.texts import masked_text
 
 _MOST_SAID = 10
 

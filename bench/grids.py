@@ -16,7 +16,7 @@ from accounts_app.models import User
 from assets_app.models import Asset, Bundle
 from bench.figures import Figure, duration, seconds
 from partitions_app.models import PartitionDefinition
-from slicewise.rows import partition_rows
+from slicewise.partitions.rows import partition_rows
 
 _MOST_BYTES = 150_000
 _SLICES = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from slicewise.memory_sizes import memory_bytes
+from slicewise.texts import memory_bytes
 
 
 def above_zero(env: environ.Env, setting: str, default: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_ready
 
-from slicewise.garbage import freeze_what_is_loaded
+from slicewise.process import freeze_what_is_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

@@ -6,7 +6,7 @@ import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from slicewise.masking import masked_json, masked_text
+from slicewise.texts import masked_json, masked_text
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor

@@ -19,7 +19,7 @@ from config.stack.code_account import default_account
 from config.stack.folder import PROJECT, DataFolder, default_folder
 from config.stack.process import Account
 from config.stack.stack import ADMIN
-from slicewise.own_folders import ForeignFolderError, own_folder
+from slicewise.process import ForeignFolderError, own_folder
 
 EXAMPLE = PROJECT / "examples" / "nyc_flights"
 PORT = 8000

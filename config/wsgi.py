@@ -11,7 +11,7 @@ from django.urls import get_resolver
 
 from config.collected import collect_static_files
 from config.stack.tether import die_with_parent
-from slicewise.garbage import freeze_what_is_loaded
+from slicewise.process import freeze_what_is_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

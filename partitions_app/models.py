@@ -11,7 +11,7 @@ from django.db import connection, models
 from django.utils import timezone
 
 import slicewise
-from slicewise.key_json import key_from_json, key_to_json
+from slicewise.keys import key_from_json, key_to_json
 
 # Definitions of runtime partitions with all keys, at the revision that was last read: there may be
 # a hundred thousand keys, and a new revision with each run that finds a key.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import slicewise
 from slicewise.mapping import WindowMapping
-from slicewise.nonexistent import Nonexistent
+from slicewise.partitions import Nonexistent
 
 
 def has_time(definition: slicewise.PartitionDefinition | None) -> bool:

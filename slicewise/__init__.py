@@ -1,31 +1,35 @@
 """Slicewise: partition-aware data assets. The names that definition files import."""
 
 from slicewise import testing as testing
-from slicewise.assets import Asset, asset
-from slicewise.by_interval import PartitionByInterval
-from slicewise.by_product import PartitionByProduct
-from slicewise.by_sequence import PartitionAtRuntime, PartitionBySequence
-from slicewise.by_time import PartitionByTime
-from slicewise.context import PartitionError, RunContext, get_current_context
-from slicewise.definitions import Dimension, PartitionDefinition
+from slicewise.declaring.decorator import Asset, asset
+from slicewise.declaring.schedule_terms import Cron, Every
 from slicewise.errors import (
     DefinitionError,
     PartitionKeyError,
     SelectionError,
     UnboundedPartitionsError,
 )
-from slicewise.folders import partition_path
-from slicewise.frames import RowsError
-from slicewise.handles import AssetHandle, MissingPartitionsError
-from slicewise.intervals import Interval
-from slicewise.keys import PartitionKey, ProductKey
-from slicewise.mapping import PartitionMapping, downstream_partitions, upstream_partitions
-from slicewise.mappings import All, Keys, Latest, Offset, Overlap
-from slicewise.openlineage import openlineage_name
-from slicewise.partition_set import PartitionRange, PartitionSet
+from slicewise.io.frames import RowsError
+from slicewise.keys.intervals import Interval
+from slicewise.keys.partition_key import PartitionKey, ProductKey
+from slicewise.mapping.built_in import All, Keys, Latest, Offset, Overlap
+from slicewise.mapping.partition_mapping import (
+    PartitionMapping,
+    downstream_partitions,
+    upstream_partitions,
+)
+from slicewise.partitions.by_interval import PartitionByInterval
+from slicewise.partitions.by_product import PartitionByProduct
+from slicewise.partitions.by_sequence import PartitionAtRuntime, PartitionBySequence
+from slicewise.partitions.by_time import PartitionByTime
+from slicewise.partitions.definition import Dimension, PartitionDefinition
+from slicewise.partitions.partition_paths import partition_path
+from slicewise.partitions.partition_set import PartitionRange, PartitionSet
+from slicewise.running.context import PartitionError, RunContext, get_current_context
+from slicewise.running.handles import AssetHandle, MissingPartitionsError
 from slicewise.running.partition_column import partition_column
-from slicewise.schedule_terms import Cron, Every
-from slicewise.uris import normalize_uri
+from slicewise.uris.canonical import normalize_uri
+from slicewise.uris.openlineage import openlineage_name
 from slicewise.validations import AssetValidation, ValidationResult, validation
 
 __all__ = [

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from slicewise.assets import Asset, MultiAsset, ProducedAsset
-from slicewise.context import PartitionContext, RunContext
-from slicewise.discovery import Discoveries
+from slicewise.declaring.decorator import Asset, MultiAsset, ProducedAsset
+from slicewise.declaring.signatures import inlet_parameters
 from slicewise.errors import DefinitionError
-from slicewise.handles import Outlets
-from slicewise.invoke import inlet_checks, invoke, keep
-from slicewise.signatures import inlet_parameters
-from slicewise.trials import (
+from slicewise.partitions.discovery import Discoveries
+from slicewise.running.context import PartitionContext, RunContext
+from slicewise.running.handles import Outlets
+from slicewise.running.invoke import inlet_checks, invoke, keep
+from slicewise.running.trials import (
     Frame,
     FrameHandle,
     KeepingHandle,

@@ -17,8 +17,7 @@ from accounts_app import policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.storable import read_json_object
-from slicewise.masking import masked_text
-from slicewise.terminal import terminal_json, terminal_text
+from slicewise.texts import masked_text, terminal_json, terminal_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,7 +18,7 @@ from assets_app.queries.staleness import newer_inputs
 from partitions_app.labels import label_of
 from slicewise import PartitionSet, UnboundedPartitionsError
 from slicewise.keys import WHOLE
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 CHUNK = 1000
 CHUNKS_PER_PAGE = 20

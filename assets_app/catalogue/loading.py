@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 from django.conf import settings
 
 from assets_app.catalogue.texts import storable, storable_json
-from slicewise import bundles
-from slicewise.limits import Limits
+from slicewise.loading import archives
+from slicewise.partitions import Limits
 from slicewise.runner.processes import die_with_parent, kill_group
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def snapshot(folder: Path) -> tuple[str, bytes]:
     large.
     """
     try:
-        return bundles.archive(folder, limit=settings.BUNDLE_LIMIT_BYTES)
+        return archives.archive(folder, limit=settings.BUNDLE_LIMIT_BYTES)
     except (OSError, ValueError) as error:
         raise BundleNotLoaded(str(error)) from error
 
@@ -73,7 +73,7 @@ def load(digest: str, archive: bytes) -> LoadedBundle:
     """
     with tempfile.TemporaryDirectory(prefix="slicewise-load-") as scratch:
         folder = Path(scratch) / "bundle"
-        bundles.unpack(archive, folder)
+        archives.unpack(archive, folder)
         report = Path(scratch) / "report.json"
         report.touch(mode=0o600)
         uid = _loader_user()
@@ -90,7 +90,7 @@ def _run_loader(
     # would fill the memory of the server, and be read for as long as any process lives that the
     # files have started.
     with report.open("wb") as sink, report.with_name("stderr").open("wb+") as error_file:
-        command = [sys.executable, "-m", "slicewise.loader", str(folder)]
+        command = [sys.executable, "-m", "slicewise.loading.loader", str(folder)]
         process = subprocess.Popen(
             [*command, "--report-fd", str(sink.fileno()), *_limit_arguments()],
             env=dict(environment),
@@ -191,7 +191,7 @@ def is_python_open_to_all() -> bool:
         sys.executable,
         os.path.realpath(sys.executable),
         os.__file__,
-        bundles.__file__,
+        archives.__file__,
     )
     readable = all(
         parent.stat().st_mode & 0o001

@@ -14,8 +14,8 @@ from typing import Any
 from django.conf import settings
 
 from assets_app.models import Asset, Bundle, Producer, ProducerVersion
-from slicewise.limits import Limits
-from slicewise.schedules import cycle_from, schedule_names
+from slicewise.declaring import cycle_from, schedule_names
+from slicewise.partitions import Limits
 
 Declared = dict[str, Any]
 

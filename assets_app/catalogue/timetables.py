@@ -19,8 +19,8 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
-from slicewise.schedules import is_time, time_terms
-from slicewise.time_rules import TimeRule
+from slicewise.calendar import TimeRule
+from slicewise.declaring import is_time, time_terms
 
 _COLUMNS = (
     *("rule", "by_time", "next_at", "handled_until", "began_at", "paused_at"),

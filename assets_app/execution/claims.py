@@ -23,7 +23,7 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.queries.clock import database_now
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow
 
 # One statement creates the rows of partitions where none exist, claims the free partitions, and
 # makes the claimed partitions the run's own. Rows are locked in the order of their keys: claims in

@@ -31,7 +31,7 @@ from assets_app.models import (
     RunState,
 )
 from assets_app.queries.clock import database_now
-from slicewise.option_checks import LONGEST_RETRY_DELAY
+from slicewise.declaring import LONGEST_RETRY_DELAY
 
 # The pause of a run with other runs in its way: as long as the run has been tried, within bounds.
 _STEP_BACK, _STEP_BACK_LONGEST = timedelta(seconds=5), timedelta(minutes=10)

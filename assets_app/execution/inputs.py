@@ -18,7 +18,7 @@ from assets_app.queries.slices import AssetPartitionQuerySet
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import mapping_of, needs_all_of_time, nonexistent_json
 from slicewise.keys import WHOLE
-from slicewise.nonexistent import NONE_NONEXISTENT, Nonexistent
+from slicewise.partitions import NONE_NONEXISTENT, Nonexistent
 
 _KEEP = """
 INSERT INTO assets_app_attemptinput (attempt_id, slice_id, version)

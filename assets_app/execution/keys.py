@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import slicewise
-from slicewise.key_json import key_to_json
+from slicewise.keys import key_to_json
 
 
 def sent_keys(definition: slicewise.PartitionDefinition | None, texts: Iterable[str]) -> list[Any]:

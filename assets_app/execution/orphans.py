@@ -14,11 +14,11 @@ from assets_app.execution.forgetting import forget_slices
 from assets_app.execution.verifying import reachable_storage
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.orphans import OrphanRow, orphan_rows
-from slicewise.folders import defines_folder, dimension_names, folder_keys, folder_names
 from slicewise.io import Storage, Writer, find_storage
-from slicewise.masking import masked_uri
+from slicewise.partitions import defines_folder, dimension_names, folder_keys, folder_names
 from slicewise.storage import StorageError
 from slicewise.storage.layout import UNPARTITIONED
+from slicewise.texts import masked_uri
 
 # Rows stay locked while the data of so many partitions is removed.
 _REMOVED_AT_ONCE = 50

@@ -12,10 +12,9 @@ from assets_app.execution.run_places import RunPlaces
 from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition
-from slicewise.discovery import runtime_key
-from slicewise.key_json import key_from_json, key_to_json
-from slicewise.options import WriteMode
-from slicewise.rows import PartitionRow
+from slicewise.io.base import WriteMode
+from slicewise.keys import key_from_json, key_to_json
+from slicewise.partitions import PartitionRow, runtime_key
 
 Found = list[dict[str, Any]]
 """Keys that a run has added to sets, each as ``{"set": name, "key": the key's JSON}``."""

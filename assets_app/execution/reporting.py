@@ -23,7 +23,7 @@ from assets_app.execution.requests import (
 from assets_app.execution.settling import COUNTS_FOLLOW
 from assets_app.models import Asset, Outbox, WriteReport
 from assets_app.queries.clock import database_now
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 # Rows and bytes of partitions, by key text.
 _Counts = dict[str, tuple[int | None, int | None]]

@@ -18,7 +18,7 @@ from assets_app.execution.patience import patient_transaction
 from assets_app.execution.waiting import missing_before, waits_for_past
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Trigger
 from assets_app.queries.clock import database_now
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 T = TypeVar("T")
 Strategy = str | int

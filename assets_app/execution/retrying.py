@@ -36,7 +36,7 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.signals import retry_asked, runs_retried
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.catalogue.loading import user_code_environment
-from slicewise import own_folders
+from slicewise.process import own_folders
 from slicewise.runner.slot_users import SlotUsers
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
         try:
             subprocess.run(
                 command, user=uid, group=gid, extra_groups=[], check=True, capture_output=True,
-                env=user_code_environment(), cwd=Path(own_folders.__file__).parents[1],
+                env=user_code_environment(), cwd=Path(own_folders.__file__).parents[2],
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:
             raise ImproperlyConfigured(

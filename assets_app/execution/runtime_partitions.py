@@ -15,7 +15,7 @@ from assets_app.execution.outputs import refuse_another_of_its_text
 from assets_app.models import Asset, AssetPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition, RuntimePartition
-from slicewise.discovery import runtime_key
+from slicewise.partitions import runtime_key
 
 _NAMED = 3
 

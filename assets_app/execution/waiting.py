@@ -16,8 +16,7 @@ from assets_app.execution.needs import needs_to_look_at, put_off
 from assets_app.execution.settling import release_skipped
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trigger
-from slicewise.due import before
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, before, partition_rows
 
 # A run waits for no partition before the first partition that was ever materialized or requested.
 _UNFULFILLED = """

@@ -16,7 +16,7 @@ from assets_app.serializers import (
     ScheduleSerializer,
     TickSerializer,
 )
-from slicewise.masking import masked_text
+from slicewise.texts import masked_text
 
 
 def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:

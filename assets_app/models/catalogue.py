@@ -9,7 +9,7 @@ from django.db import models
 from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionAtRuntime
-from slicewise.options import WriteMode
+from slicewise.io.base import WriteMode
 from slicewise.uris import checked_place
 
 # The identity of the one row that a run holds which discovers partitions. The row is no partition

@@ -19,7 +19,7 @@ from assets_app.models.states import (
 )
 from assets_app.queries.runs import RunQuerySet
 from partitions_app.models import PartitionDefinition
-from slicewise.option_checks import PRIORITY_LIMIT
+from slicewise.declaring import PRIORITY_LIMIT
 
 
 class RunGroup(models.Model):

@@ -9,7 +9,7 @@ from assets_app.models.catalogue import Asset, Producer
 from assets_app.models.runs import Run, RunGroup
 from assets_app.models.slices import WriteReport
 from assets_app.models.states import TickReason
-from slicewise.schedules import time_terms
+from slicewise.declaring import time_terms
 
 
 class Schedule(models.Model):

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from django.http import Http404
 
 from assets_app.models import Asset, Run
-from slicewise.option_checks import NAME_LIMIT
+from slicewise.declaring import NAME_LIMIT
 
 LARGEST_ID = 2**63 - 1
 # Number of names that a mistaken name is compared with, which takes some milliseconds.

@@ -18,7 +18,7 @@ from assets_app.models import (
     RunPartition,
     ValidationResult,
 )
-from slicewise.arguments import alike
+from slicewise.texts import alike
 
 LOG_PIECES_PER_PAGE = 200
 Cursor = tuple[int, int]

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import slicewise
 from assets_app.models import Asset
-from slicewise.rows import bucket_of, has_day_buckets
-from slicewise.windows import Windows
-from slicewise.zones import to_datetime
+from slicewise.calendar import to_datetime
+from slicewise.partitions import Windows, bucket_of, has_day_buckets
 
 # Longer than any bucket.
 _DAY_BUCKET, _MONTH_BUCKET = timedelta(days=2), timedelta(days=33)

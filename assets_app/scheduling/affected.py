@@ -7,8 +7,8 @@ from datetime import datetime
 import slicewise
 from assets_app.models import AssetDependency
 from partitions_app.rules import goes_by_windows, has_time, mapping_of
-from slicewise.due import ended_between
 from slicewise.keys import WHOLE
+from slicewise.partitions import ended_between
 
 Write = tuple[int | None, int | None]
 """The id of a run, or the id of a write report: one of the two is None."""

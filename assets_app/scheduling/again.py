@@ -18,7 +18,7 @@ from assets_app.scheduling.failures import FIRST_PAUSE, forget_failures, record_
 from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.queueing import Touched, queue_due
 from assets_app.scheduling.slices import mark_due_again
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow
 
 _BATCH_SIZE = 1_000
 

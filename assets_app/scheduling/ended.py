@@ -11,10 +11,15 @@ from django.conf import settings
 
 import slicewise
 from assets_app.catalogue.timetables import time_rule
-from slicewise.due import before, ended_between, latest
-from slicewise.partition_set import PartitionSet
-from slicewise.rows import PartitionRow, partition_rows
-from slicewise.time_rules import TimeRule
+from slicewise.calendar import TimeRule
+from slicewise.partitions import (
+    PartitionRow,
+    PartitionSet,
+    before,
+    ended_between,
+    latest,
+    partition_rows,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

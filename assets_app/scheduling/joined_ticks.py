@@ -20,7 +20,7 @@ from assets_app.scheduling.readiness import Verdict
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
 from assets_app.scheduling.slices import SlicesLocked, mark_due_later, refuse_locked
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 # The other schedules tick at the next beat: a tick of so many takes two seconds, for which other
 # work waits.

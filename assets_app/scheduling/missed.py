@@ -9,8 +9,7 @@ from assets_app.catalogue.timetables import time_rule
 from assets_app.models import Asset
 from assets_app.scheduling.missed_by_assets import missed_by_assets
 from assets_app.scheduling.words import ScheduleWords, words_of
-from slicewise.due import ended_between
-from slicewise.selection import LONGEST_SELECTION
+from slicewise.partitions import LONGEST_SELECTION, ended_between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from assets_app.scheduling.affected import Made, affected, existing_keys
 from assets_app.scheduling.queueing import scheduling_edges, taken_by_schedule
 from assets_app.scheduling.readiness import judge, needed_of, needed_since
 from assets_app.scheduling.tick_terms import TickTerms
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 # A write is evaluated a moment after the write was recorded: a pause that began in between
 # prevented the evaluation.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from assets_app.execution.claims import PlannedRun, RunTerms
 from assets_app.execution.requests import batches
 from assets_app.models import Asset, ProducerVersion, Schedule, Trigger
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow
 
 
 def terms_of(

@@ -22,8 +22,7 @@ from partitions_app.rules import (
     nonexistent_text,
 )
 from slicewise.keys import WHOLE
-from slicewise.nonexistent import Nonexistent
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import Nonexistent, PartitionRow, partition_rows
 
 # The newest upstream partitions tell which partitions are being filled now; older ones are history.
 _NEWEST_UPSTREAM = 200

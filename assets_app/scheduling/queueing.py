@@ -14,7 +14,7 @@ from assets_app.scheduling.planning import planned_runs, terms_of
 from assets_app.scheduling.readiness import Verdict, judge
 from assets_app.scheduling.slices import mark_due_again, mark_due_later, refuse_locked
 from assets_app.scheduling.tick_terms import TickTerms, tick_terms
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from assets_app.models import Asset, AssetDependency, AssetPartition
 from assets_app.scheduling.expressions import News, Tick, Way, ways
 from assets_app.scheduling.tick_terms import NEVER_MADE, PresentVersion, TickTerms
 from partitions_app.rules import mapping_of, needs_all_of_time
-from slicewise.nonexistent import Nonexistent
-from slicewise.rows import PartitionRow
-from slicewise.schedules import is_time
+from slicewise.declaring import is_time
+from slicewise.partitions import Nonexistent, PartitionRow
 
 # A year of days that each need all hours of the year are millions of pairs, which memory may not
 # hold.

@@ -9,8 +9,7 @@ from django.db import connection
 
 from assets_app.execution.claims import reserve_ids
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
-from slicewise.partition_set import PartitionSet
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow, PartitionSet
 
 _IDLE = (TickReason.NOTHING_ENDED, TickReason.UPSTREAM)
 _FORGOTTEN_AT_ONCE = 5_000

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from assets_app.execution.claims import HeldPartition
 from assets_app.models import Asset, Trigger
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow
 
 # A version that a tick requested is no reason to leave a later tick out. Any other version counts
 # from the start of its run, which has not read later changes upstream.

@@ -11,10 +11,9 @@ import slicewise
 from assets_app.catalogue.timetables import next_tick, term_rules, term_text
 from assets_app.models import Schedule
 from assets_app.scheduling.expressions import News, Tick, Way
-from slicewise.due import ended_between
+from slicewise.calendar import TimeRule
 from slicewise.keys import WHOLE
-from slicewise.rows import PartitionRow
-from slicewise.time_rules import TimeRule
+from slicewise.partitions import PartitionRow, ended_between
 
 MOMENT = timedelta(microseconds=1)
 SECOND = timedelta(seconds=1)

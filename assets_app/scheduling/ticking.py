@@ -36,7 +36,7 @@ from assets_app.scheduling.slices import (
     slice_facts,
 )
 from partitions_app.models import PartitionDefinition
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow
 
 _TICK_LOCK = 7_304
 _BATCH_SIZE = 2_000

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from assets_app.models import Asset, Schedule
-from slicewise.schedules import is_time, schedule_text
-from slicewise.zones import to_instant, zone
+from slicewise.calendar import to_instant, zone
+from slicewise.declaring import is_time, schedule_text
 
 _PRESETS = {
     "@hourly": "every hour, on the hour",

@@ -19,8 +19,8 @@ from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.words import words_of
-from slicewise.masking import masked_uri
-from slicewise.selection import LONGEST_SELECTION
+from slicewise.partitions import LONGEST_SELECTION
+from slicewise.texts import masked_uri
 
 
 @extend_schema_field(

@@ -5,8 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
-from slicewise.masking import masked_json
-from slicewise.selection import LONGEST_SELECTION
+from slicewise.partitions import LONGEST_SELECTION
+from slicewise.texts import masked_json
 
 LARGEST_NUMBER = 2**63 - 1
 

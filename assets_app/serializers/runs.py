@@ -9,7 +9,7 @@ from rest_framework import serializers
 from accounts_app.serializers import MODEL_FIELDS, MaskedText
 from assets_app.models import DISCOVERY, Run, RunAttempt, RunPartition, ValidationResult
 from assets_app.queries.pages import validations_of
-from slicewise.masking import masked_json, masked_text
+from slicewise.texts import masked_json, masked_text
 
 MOST_VALIDATIONS = 1000
 MOST_PARTITIONS = 1000

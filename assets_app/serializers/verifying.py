@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts_app.serializers import StrictSerializer, Text
-from slicewise.selection import LONGEST_SELECTION
+from slicewise.partitions import LONGEST_SELECTION
 
 
 class SelectionSerializer(StrictSerializer):

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from assets_app.scheduling.words import term_in_words
 from partitions_app.templatetags.slicewise_pages import duration
-from slicewise.schedules import is_time
+from slicewise.declaring import is_time
 
 register = template.Library()
 _OVERDUE_AFTER = timedelta(minutes=1)

@@ -22,7 +22,7 @@ from partitions_app.grid import GridRequest
 from partitions_app.labels import example_selection
 from partitions_app.looks import PARTITION_LOOKS
 from partitions_app.rules import has_time
-from slicewise.masking import masked_text, masked_uri
+from slicewise.texts import masked_text, masked_uri
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
 SHOWN = {

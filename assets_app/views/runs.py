@@ -32,8 +32,8 @@ from assets_app.models import (
 from assets_app.queries import pages
 from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
-from slicewise.masking import masked_blocks
 from slicewise.runner.messages import is_web_address
+from slicewise.texts import masked_blocks
 
 # On the page of a run; a page of its own lists all partitions of a run.
 MOST_PARTITIONS = 20

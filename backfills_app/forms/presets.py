@@ -7,7 +7,7 @@ from django.db.models import Max
 from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState
 from slicewise import PartitionByTime
-from slicewise.zones import to_instant
+from slicewise.calendar import to_instant
 
 PRESETS = {
     "7": "Last 7 days",

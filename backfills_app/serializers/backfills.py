@@ -16,7 +16,7 @@ from backfills_app.serializers.plans import CodeVersionSerializer, UpstreamGapSe
 from backfills_app.serializers.requests import DownstreamField
 from backfills_app.services.skipping import skips_of
 from partitions_app.labels import label_of
-from slicewise.masking import masked_text
+from slicewise.texts import masked_text
 
 COUNTS = ("total", "expanded", "waiting", "active", "succeeded", "failed", "canceled", "skipped")
 

@@ -19,7 +19,7 @@ from backfills_app.services.control import asked_of, require_unfinished
 from backfills_app.services.counting import derive_states
 from backfills_app.services.freezing import require_order
 from backfills_app.services.messages import nudge_advance
-from slicewise.option_checks import PRIORITY_LIMIT
+from slicewise.declaring import PRIORITY_LIMIT
 
 HIGHEST_PRIORITY = PRIORITY_LIMIT
 

@@ -10,10 +10,9 @@ from accounts_app.errors import InvalidRequest
 from backfills_app.models import BackfillOrder
 from backfills_app.services.errors import gather, refuse_above
 from backfills_app.services.requests import BackfillRequest
+from slicewise.calendar import to_instant
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.selection import select_terms
-from slicewise.slabs import Slab
-from slicewise.zones import to_instant
+from slicewise.partitions import Slab, select_terms
 
 
 @dataclass(frozen=True, slots=True)

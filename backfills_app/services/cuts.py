@@ -3,7 +3,7 @@
 import slicewise
 from assets_app.models import Asset
 from partitions_app.rules import identity_of
-from slicewise.snapshots import is_runtime
+from slicewise.partitions import is_runtime
 
 Definition = slicewise.PartitionDefinition | None
 

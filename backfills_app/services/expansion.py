@@ -16,7 +16,7 @@ from backfills_app.services.judging import existing_before_its_turn
 from backfills_app.services.locks import try_lock
 from backfills_app.services.stored import StoredPart, stored_parts
 from backfills_app.services.waiting import let_go_all
-from slicewise.rows import partition_rows
+from slicewise.partitions import partition_rows
 
 State = BackfillPartition.State
 CHUNK = 50_000

@@ -11,7 +11,7 @@ from assets_app.catalogue.refusals import scheduling_names
 from backfills_app.services.parts import Edge, Part
 from backfills_app.services.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
-from slicewise.schedules import is_time
+from slicewise.declaring import is_time
 
 # Returns those of the needed upstream partitions that are materialized or will be.
 Available = Callable[[Edge, slicewise.PartitionSet], slicewise.PartitionSet]

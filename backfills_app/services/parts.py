@@ -17,10 +17,8 @@ from backfills_app.services.cuts import by_definition, still_there
 from backfills_app.services.places import Places
 from partitions_app.rules import goes_by_windows, mapping_of, needs_all_of_time
 from slicewise.keys import WHOLE
-from slicewise.mapping import WindowMapping
-from slicewise.overlap import overlapping
-from slicewise.relation import matching_segments
-from slicewise.slabs import Slab
+from slicewise.mapping import WindowMapping, matching_segments, overlapping
+from slicewise.partitions import Slab
 
 Definition = slicewise.PartitionDefinition | None
 

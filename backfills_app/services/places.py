@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import slicewise
-from slicewise.slabs import Slab
+from slicewise.partitions import Slab
 
 Range = tuple[int, int]
 

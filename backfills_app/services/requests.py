@@ -11,8 +11,7 @@ from assets_app.models import Asset
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services.errors import gather
 from backfills_app.services.naming import named_assets
-from slicewise.moments import read_time
-from slicewise.zones import to_datetime, zone
+from slicewise.calendar import read_time, to_datetime, zone
 
 # The downstream assets to include: none, all, or the assets with these names.
 Downstream = str | tuple[str, ...]

@@ -11,7 +11,7 @@ import slicewise
 from assets_app.models import Asset
 from partitions_app.rules import has_time, identity_of
 from slicewise.keys import SEPARATOR
-from slicewise.slabs import Slab
+from slicewise.partitions import Slab
 
 Definition = slicewise.PartitionDefinition | None
 Sets = dict[str, slicewise.PartitionSet]

@@ -14,9 +14,8 @@ from backfills_app.services.outlets import outlets_of
 from backfills_app.services.parts import Definition, Part, edges_of, whole_of
 from backfills_app.services.places import Range
 from partitions_app.models import RuntimePartition
-from slicewise.key_json import key_from_json
-from slicewise.selection import select, select_terms
-from slicewise.snapshots import is_runtime
+from slicewise.keys import key_from_json
+from slicewise.partitions import is_runtime, select, select_terms
 
 # Adjacent positions of one label are one row, however many positions these are.
 _ROWS = """

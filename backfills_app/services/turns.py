@@ -9,7 +9,7 @@ from assets_app.execution.requests import batches, partitions_per_run
 from assets_app.execution.waiting import waits_for_past
 from backfills_app.models import BackfillOrder, BackfillPartition
 from backfills_app.services.stored import StoredPart
-from slicewise.rows import PartitionRow
+from slicewise.partitions import PartitionRow
 
 # Rows that are read at a time, however many runs there is room for.
 _MOST_ROWS = 20_000

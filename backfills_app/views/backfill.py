@@ -25,7 +25,7 @@ from partitions_app.grid_cells import Cell, room_for
 from partitions_app.grid_lists import longest_segment
 from partitions_app.labels import label_of
 from partitions_app.looks import PARTITION_LOOKS, look_of_wanted
-from slicewise.masking import masked_text
+from slicewise.texts import masked_text
 
 TEMPLATE = "backfills_app/backfill.html"
 _RECENT_RUNS = 10

@@ -14,7 +14,7 @@ from bench.soak.expected import expected_keys
 from bench.soak.record import Record
 from partitions_app.rules import has_time
 from slicewise.storage import STAGING_PREFIX
-from slicewise.uris import uri_path
+from slicewise.uris.canonical import uri_path
 
 # What is killed is back within this.
 _BACK_WITHIN = timedelta(seconds=30)

@@ -6,9 +6,9 @@ from typing import Any
 
 import slicewise
 from bench.soak.record import Asset, Record
-from slicewise.due import ended_between
-from slicewise.keys import WHOLE
-from slicewise.rows import partition_rows
+from slicewise.keys.partition_key import WHOLE
+from slicewise.partitions.due import ended_between
+from slicewise.partitions.rows import partition_rows
 
 # The schedule begins in the transaction that declares the asset: a window that ends with it may be
 # on either side.

@@ -16,7 +16,7 @@ HARMLESS = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "USER
 def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that gives nothing away, with a locale for names of files."""
     # Not above: `slicewise doctor` reads this module where no package is installed yet.
-    from slicewise.locales import with_utf8_names
+    from slicewise.process import with_utf8_names
 
     return with_utf8_names({name: env[name] for name in HARMLESS if name in env})
 

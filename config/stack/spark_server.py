@@ -13,7 +13,7 @@ from config.stack.errors import StackError
 from config.stack.folder import DataFolder
 from config.stack.java import java_home
 from config.stack.process import Account, Process, scrubbed, write_private
-from slicewise.own_folders import ForeignFolderError, own_folder
+from slicewise.process import ForeignFolderError, own_folder
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

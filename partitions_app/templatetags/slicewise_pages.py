@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from partitions_app.labels import label_of, selection_label
 from partitions_app.looks import Look, look_of
 from slicewise import PartitionDefinition
-from slicewise.masking import masked_json, masked_text
+from slicewise.texts import masked_json, masked_text
 
 register = template.Library()
 NONE = "\N{EN DASH}"

@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from slicewise import plugins
 from slicewise.data_helper.calls import answer_to, refusal
-from slicewise.garbage import freeze_what_is_loaded
 from slicewise.io.base import find_storage
+from slicewise.process.gc_tuning import freeze_what_is_loaded
 from slicewise.runner.wire import encode, read_message, receive_header
 
 LONGEST_REQUEST_BYTES = 512 * 1024 * 1024

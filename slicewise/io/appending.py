@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from slicewise import spark
-from slicewise.definitions import PartitionDefinition
-from slicewise.folders import dimension_names
-from slicewise.frames import Frame, RowsError
 from slicewise.io.base import Place
 from slicewise.io.columns import known_schema
 from slicewise.io.files import Files
+from slicewise.io.frames import Frame, RowsError
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import dimension_names
 
 
 def refuse_other_columns(

@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from slicewise import plugins
-from slicewise.definitions import PartitionDefinition
-from slicewise.folders import key_folder
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.errors import StorageError
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type

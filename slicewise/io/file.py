@@ -9,18 +9,18 @@ from typing import Any
 from uuid import uuid4
 
 from slicewise import storage
-from slicewise.definitions import PartitionDefinition
-from slicewise.folders import key_folder
 from slicewise.io.appending import refuse_other_columns
 from slicewise.io.base import Frame, Measured, Session, Staged, Storage, Writer
 from slicewise.io.files import Files, measured
 from slicewise.io.formats import FORMATS, checked_format
 from slicewise.io.reading import read
 from slicewise.io.staging import Target, stage
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.layout import marker_name, staging_path
 from slicewise.storage.removing import remove_partitions
-from slicewise.uris import uri_path
+from slicewise.uris.canonical import uri_path
 
 # Hadoop's local file system starts a `chmod` process for every file and for its checksum file;
 # without checksum files many small folders are written in two thirds of the time.

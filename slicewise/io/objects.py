@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from slicewise.definitions import PartitionDefinition
-from slicewise.folders import key_folder
 from slicewise.io.appending import refuse_other_columns
 from slicewise.io.base import Frame, Measured, Session, Staged, Storage, Writer
 from slicewise.io.files import Files, measured
@@ -21,7 +19,9 @@ from slicewise.io.object_log import LogState, ObjectLog
 from slicewise.io.object_store import Store, answering, store_at
 from slicewise.io.reading import by_name, read
 from slicewise.io.staging import Target, stage, stage_one
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage.errors import StagingLostError
 from slicewise.storage.layout import UNPARTITIONED
 from slicewise.storage.modes import MissingVersionError

@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from slicewise.definitions import PartitionDefinition
-from slicewise.folders import column_text, key_folder, key_parts
-from slicewise.frames import (
+from slicewise.io.base import Measured, Session, Staged, Storage, Writer
+from slicewise.io.frames import (
     Frame,
     RowsError,
     outside_sentence,
     says_nothing,
     text_columns,
 )
-from slicewise.io.base import Measured, Session, Staged, Storage, Writer
 from slicewise.io.publishing_sql import Tables, staged_apart, staging_table, texts_of
 from slicewise.io.reading_sql import Part, quoted, select_together, select_within
 from slicewise.io.session_sql import Table
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import column_text, key_folder, key_parts
 from slicewise.storage.errors import StorageError, TryAgainError
 from slicewise.storage.removing import WRITTEN_SINCE
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slicewise.definitions import PartitionDefinition
 from slicewise.io.base import Measured, Storage
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
 
 _NAMED_AT_MOST = 5
 # A partition that is published after its data is measured and before its record is read differs.

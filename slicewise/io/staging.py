@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slicewise.definitions import PartitionDefinition
-from slicewise.folders import dimension_names, key_folder
-from slicewise.frames import (
+from slicewise.io.base import Staged
+from slicewise.io.files import Files
+from slicewise.io.frames import (
     Frame,
     RowsError,
     outside_sentence,
     says_nothing,
     text_columns,
 )
-from slicewise.io.base import Staged
-from slicewise.io.files import Files
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import dimension_names, key_folder
 from slicewise.storage.layout import NULL_FOLDER_VALUE, unescape
 
 _LEAST_TASKS, _FOLDERS_PER_TASK = 32, 16

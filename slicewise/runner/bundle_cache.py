@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from slicewise.bundles import BundleError, file_digests, unpack
+from slicewise.loading.archives import BundleError, file_digests, unpack
 from slicewise.runner.shipping import bundle_archive, sdk_archive
 
 log = logging.getLogger(__name__)

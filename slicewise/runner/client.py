@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from slicewise.bundles import BundleError
+from slicewise.loading.archives import BundleError
 from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.session import is_submitted

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from slicewise.assets import Asset, ProducedAsset
-from slicewise.context import PartitionContext, RunContext
-from slicewise.discovery import Discoveries
-from slicewise.handles import AssetHandle, Outlets, OwnAssetHandle, WritableHandle
-from slicewise.invoke import Producer
+from slicewise.declaring.decorator import Asset, ProducedAsset
 from slicewise.io import Writer
+from slicewise.partitions.discovery import Discoveries
 from slicewise.runner.channel import Channel
 from slicewise.runner.keys import read_partitions
 from slicewise.runner.past import past_keys
 from slicewise.runner.recorded import present_keys, records_of
 from slicewise.runner.session import LazySession
 from slicewise.runner.wire import Message
+from slicewise.running.context import PartitionContext, RunContext
+from slicewise.running.handles import AssetHandle, Outlets, OwnAssetHandle, WritableHandle
+from slicewise.running.invoke import Producer
 
 _MANY_FOLDERS = 5000
 

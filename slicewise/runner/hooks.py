@@ -8,23 +8,23 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from slicewise import spark
-from slicewise.assets import Asset, ProducedAsset
-from slicewise.context import PartitionContext, RunContext, entered
-from slicewise.definitions import PartitionDefinition
-from slicewise.discovery import Discoveries
-from slicewise.handles import AssetHandle
-from slicewise.invoke import Producer
-from slicewise.keys import PartitionKey
-from slicewise.loading import importable
-from slicewise.options import hooks_of
+from slicewise.declaring.decorator import Asset, ProducedAsset
+from slicewise.declaring.options import hooks_of
+from slicewise.declaring.signatures import wanted_names
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.loading.importing import importable
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.discovery import Discoveries
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import outlets_of
 from slicewise.runner.keys import read_partitions
 from slicewise.runner.session import NoSparkError
 from slicewise.runner.wire import Message
 from slicewise.runner.work import bundle_root, find_producer
-from slicewise.signatures import wanted_names
-from slicewise.tracebacks import one_line, user_traceback
+from slicewise.running.context import PartitionContext, RunContext, entered
+from slicewise.running.handles import AssetHandle
+from slicewise.running.invoke import Producer
+from slicewise.texts.tracebacks import one_line, user_traceback
 
 
 class AfterRunError(RuntimeError):

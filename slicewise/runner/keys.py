@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slicewise.assets import Asset
-from slicewise.definitions import PartitionDefinition
-from slicewise.key_json import key_from_json
-from slicewise.keys import WHOLE, PartitionKey
+from slicewise.declaring.decorator import Asset
+from slicewise.keys.key_json import key_from_json
+from slicewise.keys.partition_key import WHOLE, PartitionKey
+from slicewise.partitions.definition import PartitionDefinition
 from slicewise.runner.wire import Message
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
-from slicewise.garbage import freeze_what_is_loaded
+from slicewise.process.gc_tuning import freeze_what_is_loaded
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slicewise.frames import RowsError
-from slicewise.invoke import Producer
+from slicewise.io.frames import RowsError
 from slicewise.platform_failures import is_platform_failure
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.validating import Validating
-from slicewise.tracebacks import one_line
+from slicewise.running.invoke import Producer
+from slicewise.texts.tracebacks import one_line
 from slicewise.validations import ValidationFailedError
 
 _PER_MESSAGE = 250

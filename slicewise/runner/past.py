@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from slicewise.definitions import PartitionDefinition
 from slicewise.errors import PartitionKeyError
+from slicewise.partitions.definition import PartitionDefinition
 from slicewise.runner.channel import Channel
 from slicewise.runner.keys import read_key
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from slicewise.memory_sizes import memory_text
+from slicewise.texts.memory_sizes import memory_text
 
 PROCESSES_SETTING = "SLICEWISE_RUN_PROCESSES"
 OPEN_FILES_SETTING = "SLICEWISE_RUN_OPEN_FILES"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
-from slicewise.own_folders import own_folder
+from slicewise.process.own_folders import own_folder
 
 _IN_USE = b"1"
 _REMOVE = ("/bin/rm", "-rf", "--one-file-system", "--")

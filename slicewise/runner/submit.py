@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slicewise.locales import with_utf8_names
+from slicewise.process.locales import with_utf8_names
 from slicewise.runner.channel import Channel
 from slicewise.runner.processes import die_with_parent
 from slicewise.runner.wire import HEADER_LIMIT_BYTES, Message, WireError, encode, read_message

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from slicewise.assets import Asset, MultiAsset
-from slicewise.invoke import Producer, inlet_checks
+from slicewise.declaring.decorator import Asset, MultiAsset
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.wire import Message
+from slicewise.running.invoke import Producer, inlet_checks
 from slicewise.validations import (
     AssetValidation,
     ValidationResult,

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slicewise import spark
-from slicewise.assets import Asset
-from slicewise.invoke import Producer, invoke, keep
+from slicewise.declaring.decorator import Asset
+from slicewise.declaring.registry import Registry, collecting
 from slicewise.io.recorded import LostDataError
-from slicewise.key_json import key_to_json
-from slicewise.loading import import_file, importable
+from slicewise.keys.key_json import key_to_json
+from slicewise.loading.importing import import_file, importable
 from slicewise.platform_failures import is_platform_failure
-from slicewise.registry import Registry, collecting
 from slicewise.runner.channel import Channel
 from slicewise.runner.given import Given
 from slicewise.runner.parts import Unmade, make
@@ -18,7 +17,8 @@ from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import LazySession
 from slicewise.runner.validating import DatabaseClock, Validating
 from slicewise.runner.wire import Message
-from slicewise.tracebacks import one_line, user_traceback
+from slicewise.running.invoke import Producer, invoke, keep
+from slicewise.texts.tracebacks import one_line, user_traceback
 from slicewise.validations import ValidationFailedError
 
 # A key text has up to 1,000 characters, a folder some more, and a message at most a megabyte.

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slicewise import spark
-from slicewise.columns import Column, window_text_column
-from slicewise.definitions import PartitionDefinition
 from slicewise.errors import DefinitionError
-from slicewise.folders import key_parts
-from slicewise.handles import AssetHandle
-from slicewise.intervals import Interval
+from slicewise.io.window_columns import Column, window_text_column
+from slicewise.keys.intervals import Interval
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_paths import key_parts
+from slicewise.running.handles import AssetHandle
 
 
 def partition_column(

@@ -1,1 +1,17 @@
-"""Texts for people: hints, tracebacks, masked secrets, sizes, what a terminal may print."""
+"""Texts for people: hints, tracebacks, masked secrets, sizes, text for terminals."""
+
+from slicewise.texts.hints import alike
+from slicewise.texts.masking import masked_blocks, masked_json, masked_text, masked_uri
+from slicewise.texts.memory_sizes import memory_bytes
+from slicewise.texts.terminal import terminal_json, terminal_text
+
+__all__ = [
+    "alike",
+    "masked_blocks",
+    "masked_json",
+    "masked_text",
+    "masked_uri",
+    "memory_bytes",
+    "terminal_json",
+    "terminal_text",
+]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from slicewise.masking import masked_text
 from slicewise.platform_failures import is_platform_failure
+from slicewise.texts.masking import masked_text
 from slicewise.validations.result import ValidationResult
 from slicewise.validations.rule import CannotEvaluateError, Column, Facts, Frame, Verdict
 

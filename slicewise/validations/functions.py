@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from slicewise.errors import DefinitionError
 from slicewise.platform_failures import is_platform_failure
-from slicewise.tracebacks import file_lines, one_line
+from slicewise.texts.tracebacks import file_lines, one_line
 from slicewise.validations.rule import CannotEvaluateError, Facts, Rule, Verdict
 
 __all__ = ["FunctionRule", "check_function"]

@@ -23,7 +23,7 @@ from slicewise.data_helper.client import DataHelper
 from slicewise.data_helper.errors import error_from_json, error_to_json
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
-from slicewise.options import WriteMode
+from slicewise.io.base import WriteMode
 from slicewise.plugins import PluginError
 from slicewise.runner.user_environment import held_back, take_environment
 from slicewise.storage import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.options import WriteMode
+from slicewise.io.base import WriteMode
 from slicewise.storage import StorageError, check, publish
 from slicewise.storage.layout import marker_name, staging_path, versions_of
 from slicewise.storage.links import refuse_foreign_root

@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.execution import runner_user
-from slicewise.own_folders import ForeignFolderError, own_folder
+from slicewise.process.own_folders import ForeignFolderError, own_folder
 
 NOBODY = pwd.getpwnam("nobody")
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.bundles import archive
+from slicewise.loading.archives import archive
 from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.client import WarmParentError
 from tests.runtime.conftest import runs, warm_parent

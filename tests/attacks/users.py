@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slicewise.own_folders import own_folder
+from slicewise.process.own_folders import own_folder
 from slicewise.runner.client import WarmParent
 from slicewise.runner.slot_users import SlotUsers
 

@@ -15,7 +15,7 @@ from assets_app.scheduling.readiness import judge
 from backfills_app.services import retry_failed
 from backfills_app.services.skipping import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
-from slicewise.rows import partition_rows
+from slicewise.partitions.rows import partition_rows
 from tests.backfills.scenes import ask, drive, following, outcomes, plan_of
 from tests.cast import asset
 from tests.execution.test_attempts import begun, publish

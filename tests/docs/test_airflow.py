@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slicewise import DefinitionError, asset
-from slicewise.arguments import REPLACEMENTS
+from slicewise.texts.hints import REPLACEMENTS
 from tests.docs.documents import PROJECT
 
 PAGE = (PROJECT / "docs/guides/airflow.md").read_text()

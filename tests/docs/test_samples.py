@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from slicewise.bundles import load_bundle
-from slicewise.loading import importable
+from slicewise.loading.archives import load_bundle
+from slicewise.loading.importing import importable
 from slicewise.testing import materialize
 from tests.docs.documents import DOCUMENTS, PROJECT, Block, blocks
 

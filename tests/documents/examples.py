@@ -7,9 +7,9 @@ from textwrap import dedent
 from typing import Any
 
 from slicewise import PartitionDefinition
-from slicewise.bundles import load_bundle
-from slicewise.moments import Moment
-from slicewise.registry import Registry, collecting
+from slicewise.calendar.time_text import Moment
+from slicewise.declaring.registry import Registry, collecting
+from slicewise.loading.archives import load_bundle
 
 # The documents leave the imports out.
 HEADER = "import datetime as _datetime; from datetime import datetime; from slicewise import *\n"

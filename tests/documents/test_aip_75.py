@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from slicewise import Asset, DefinitionError, PartitionByInterval
-from slicewise.bundles import load_bundle
+from slicewise.loading.archives import load_bundle
 from slicewise.testing import materialize
 from tests.documents.examples import HEADER, Loader, Refusal
 

@@ -7,7 +7,7 @@ from accounts_app.models import User
 from assets_app.execution import claims
 from assets_app.execution.claims import PlannedRun, RunTerms, claim_all
 from assets_app.models import Asset, AssetPartition, Queue, Run, RunGroup, RunState, Trigger
-from slicewise.rows import partition_rows
+from slicewise.partitions.rows import partition_rows
 from tests.cast import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db

@@ -21,7 +21,7 @@ from assets_app.execution.past import PastPartitions
 from assets_app.execution.requests import MaterializeRequest, materialize, selected_rows
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
-from slicewise.key_json import key_to_json
+from slicewise.keys.key_json import key_to_json
 from tests.cast import asset, outlet_of, together
 from tests.execution.test_attempts import counts_agree_with_slices
 

@@ -23,7 +23,7 @@ from assets_app.models import (
     Run,
     RunState,
 )
-from slicewise.rows import partition_rows
+from slicewise.partitions.rows import partition_rows
 from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_supervision import ENDED, Worker
 

@@ -27,7 +27,7 @@ from assets_app.models import (
     Trigger,
 )
 from slicewise import PartitionByProduct
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions.rows import PartitionRow, partition_rows
 from tests.cast import AIRPORTS, DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import counts_agree_with_slices, staged
 from tests.plans import rows_read

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import date
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
-from slicewise.rows import partition_rows
+from slicewise.partitions.rows import partition_rows
 
 
 def record(

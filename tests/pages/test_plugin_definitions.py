@@ -6,7 +6,7 @@ from typing import Any
 from partitions_app.grid import GridRequest, draw, layout
 from partitions_app.grid_time import Clock
 from slicewise import PartitionByProduct, PartitionBySequence, PartitionByTime
-from slicewise.rows import partition_rows
+from slicewise.partitions.rows import partition_rows
 
 CLOCK = Clock(datetime(2024, 7, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC))
 

@@ -10,9 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from slicewise.bundles import archive
 from slicewise.io import Place, Writer, storage_at
-from slicewise.loading import load_bundle
+from slicewise.loading.archives import archive
+from slicewise.loading.importing import load_bundle
 from slicewise.runner.client import RunnerProcess, WarmParent
 
 HEADER = """

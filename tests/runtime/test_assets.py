@@ -19,8 +19,8 @@ from slicewise import (
     asset,
     get_current_context,
 )
-from slicewise.assets import ProducedAsset
-from slicewise.options import RunOptions
+from slicewise.declaring.decorator import ProducedAsset
+from slicewise.declaring.options import RunOptions
 from slicewise.testing import materialize
 
 DAYS = PartitionByInterval("@daily", start="2013-01-01", end="2014-01-01")

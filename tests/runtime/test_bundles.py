@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from slicewise.bundles import BundleError, archive, load_bundle, unpack
+from slicewise.loading.archives import BundleError, archive, load_bundle, unpack
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -282,7 +282,14 @@ def test_the_loader_process_reports_whatever_its_files_print_or_start(tmp_path: 
     )
     reading, writing = os.pipe()
     with subprocess.Popen(
-        [sys.executable, "-m", "slicewise.loader", str(folder), "--report-fd", str(writing)],
+        [
+            sys.executable,
+            "-m",
+            "slicewise.loading.loader",
+            str(folder),
+            "--report-fd",
+            str(writing),
+        ],
         pass_fds=[writing],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

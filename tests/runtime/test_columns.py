@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slicewise import Asset, DefinitionError, asset, partition_column
-from slicewise.assets import AssetColumn
+from slicewise.declaring.decorator import AssetColumn
 from slicewise.testing import materialize
 
 raw_sales = Asset("raw_sales", columns={"sales": "bigint", "uri": None})

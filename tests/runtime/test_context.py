@@ -18,9 +18,9 @@ from slicewise import (
     RunContext,
     get_current_context,
 )
-from slicewise.context import PartitionContext, entered
-from slicewise.handles import AssetHandle
-from slicewise.keys import WHOLE
+from slicewise.keys.partition_key import WHOLE
+from slicewise.running.context import PartitionContext, entered
+from slicewise.running.handles import AssetHandle
 
 DAYS = PartitionByInterval("@daily", start="2013-01-01", timezone="Europe/Berlin")
 SHOPS = PartitionBySequence(["mitte", "x/y"], name="shop")

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from slicewise import PartitionByInterval, spark
-from slicewise.handles import OwnAssetHandle
 from slicewise.io import Writer
+from slicewise.running.handles import OwnAssetHandle
 
 DAYS = PartitionByInterval("@daily", start="2024-01-01")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from slicewise import spark
-from slicewise.handles import OwnAssetHandle
 from slicewise.io import Writer
+from slicewise.running.handles import OwnAssetHandle
 
 
 def test_that_an_asset_cannot_be_written_is_said_without_its_password(

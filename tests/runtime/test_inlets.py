@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from slicewise import Asset, AssetValidation, DefinitionError, Offset, PartitionByInterval, asset
-from slicewise.bundles import load_bundle
-from slicewise.invoke import inlet_checks
+from slicewise.loading.archives import load_bundle
+from slicewise.running.invoke import inlet_checks
 from slicewise.testing import materialize
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from slicewise.bundles import load_bundle
-from slicewise.limits import Limits
+from slicewise.loading.archives import load_bundle
+from slicewise.partitions.limits import Limits
 
 HEADER = "from slicewise import *\n"
 MANY = "PartitionBySequence(range(5), name='shop')"

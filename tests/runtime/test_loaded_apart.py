@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slicewise.bundles import load_bundle
+from slicewise.loading.archives import load_bundle
 
 HEADER = "from slicewise import *\n"
 GOOD = "@asset()\ndef good(): ...\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slicewise.locales import with_utf8_names
+from slicewise.process.locales import with_utf8_names
 
 
 @pytest.mark.parametrize(

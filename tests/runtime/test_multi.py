@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from slicewise import Asset, PartitionByInterval, asset
-from slicewise.assets import MultiAsset
-from slicewise.bundles import load_bundle
+from slicewise.declaring.decorator import MultiAsset
+from slicewise.loading.archives import load_bundle
 
 DOCUMENT = """
 from slicewise import Asset, asset

@@ -17,10 +17,10 @@ import obstore
 import pytest
 
 from slicewise import PartitionBySequence
-from slicewise.folders import key_folder
 from slicewise.io import Place, Storage, Writer, storage_at
 from slicewise.io.files import Files
-from slicewise.keys import PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.partitions.partition_paths import key_folder
 from slicewise.storage import StagingLostError
 from tests.runtime.test_fencing import Worker
 

@@ -13,7 +13,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException, Unknown
 
 from slicewise import spark
 from slicewise.platform_failures import is_platform_failure
-from slicewise.tracebacks import one_line
+from slicewise.texts.tracebacks import one_line
 
 
 @pytest.fixture

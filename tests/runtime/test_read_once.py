@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from slicewise import Asset, AssetValidation, asset, validation
-from slicewise.invoke import inlet_checks
+from slicewise.running.invoke import inlet_checks
 from slicewise.testing import materialize
 from slicewise.validations import ValidationFailedError
 

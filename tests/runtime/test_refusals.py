@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from slicewise import Asset, DefinitionError, PartitionByInterval, asset
-from slicewise.bundles import load_bundle
-from slicewise.options import RunOptions
+from slicewise.declaring.options import RunOptions
+from slicewise.loading.archives import load_bundle
 
 HEADER = "from datetime import *; from functools import partial; from slicewise import *\n"
 RAW = 'raw = Asset("raw", columns=["sales"])\n'
@@ -367,7 +367,7 @@ def test_a_name_used_twice_over_files_is_told_with_both_places(tmp_path: Path) -
 
 def test_a_class_that_servers_do_not_have_is_refused(tmp_path: Path) -> None:
     mapping = """
-        from slicewise.mapping import PartitionMapping
+        from slicewise.mapping.partition_mapping import PartitionMapping
 
         class Mine(PartitionMapping, kind="mine"):
             def upstream(self, downstream, upstream, chosen, bounds): ...

@@ -8,8 +8,8 @@ import pytest
 
 from config.definitions import main
 from slicewise import Asset, Cron, DefinitionError, Every, PartitionByInterval, asset
-from slicewise.loading import load_bundle
-from slicewise.schedules import schedule_names, schedule_text, time_terms
+from slicewise.declaring.schedules import schedule_names, schedule_text, time_terms
+from slicewise.loading.importing import load_bundle
 
 UP, OTHER = Asset.ref("up"), Asset.ref("other")
 DAILY = {"kind": "cron", "expression": "@daily"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from slicewise.uris import uri_path
+from slicewise.uris.canonical import uri_path
 from tests.runtime.runs import Runs
 
 PLACES = """

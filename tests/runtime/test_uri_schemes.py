@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from slicewise import normalize_uri, openlineage_name, plugins, uri_schemes
-from slicewise.uri_schemes import UriScheme
+from slicewise import normalize_uri, openlineage_name, plugins
+from slicewise.uris import schemes
+from slicewise.uris.schemes import UriScheme
 from tests.docs.documents import PROJECT
 
 SNOWFLAKE = UriScheme(
@@ -34,13 +35,13 @@ GUIDE = PROJECT / "docs" / "guides" / "uris.md"
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Makes schemes, by name, those that installed packages bring."""
 
-    def install(**schemes: object) -> None:
-        monkeypatch.setattr(plugins, "load", {plugins.URI_SCHEMES: schemes}.__getitem__)
-        uri_schemes.uri_schemes.cache_clear()
+    def install(**installed: object) -> None:
+        monkeypatch.setattr(plugins, "load", {plugins.URI_SCHEMES: installed}.__getitem__)
+        schemes.uri_schemes.cache_clear()
 
     yield install
     monkeypatch.undo()
-    uri_schemes.uri_schemes.cache_clear()
+    schemes.uri_schemes.cache_clear()
 
 
 def test_a_plug_in_gives_a_scheme_its_rule_and_its_name(install: Install) -> None:

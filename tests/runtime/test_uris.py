@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slicewise import Asset, DefinitionError, asset, normalize_uri
-from slicewise.masking import masked_text, masked_uri
-from slicewise.uris import checked_uri, uri_path
+from slicewise.texts.masking import masked_text, masked_uri
+from slicewise.uris.canonical import checked_uri, uri_path
 
 SCHEMES = [
     *("file", "s3", "S3", "gs", "gcs", "postgres", "postgresql", "mysql", "mariadb", "bigquery"),

@@ -23,8 +23,8 @@ from assets_app.scheduling import recording
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
 from slicewise import PartitionByInterval
-from slicewise.due import ended_between
-from slicewise.rows import partition_rows
+from slicewise.partitions.due import ended_between
+from slicewise.partitions.rows import partition_rows
 from tests.cast import asset
 from tests.execution.test_waiting import ask_for
 from tests.plans import rows_read

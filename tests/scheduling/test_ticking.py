@@ -32,7 +32,7 @@ from assets_app.scheduling import ended
 from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions.rows import PartitionRow, partition_rows
 from tests.cast import together
 from tests.scheduling.scenes import (
     at,

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
-from slicewise.zones import zone
+from slicewise.calendar.zones import zone
 
 ZONES = [
     "UTC",

@@ -18,8 +18,8 @@ from slicewise import (
     PartitionByTime,
     PartitionKeyError,
 )
-from slicewise.year_ticks import YearTicks
-from slicewise.zones import zone
+from slicewise.calendar.year_ticks import YearTicks
+from slicewise.calendar.zones import zone
 from tests.sdk.strategies import spans, zones
 
 

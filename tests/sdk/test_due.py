@@ -11,8 +11,8 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
 )
-from slicewise.due import before, ended_between, latest
-from slicewise.time_rules import TimeRule
+from slicewise.calendar.time_rules import TimeRule
+from slicewise.partitions.due import before, ended_between, latest
 
 HOURLY = PartitionByInterval("@hourly", timezone="America/New_York")
 DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), exclude="0 0 * * 6,0")

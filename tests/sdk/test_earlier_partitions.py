@@ -15,8 +15,8 @@ from slicewise import (
     PartitionKeyError,
     asset,
 )
-from slicewise.handles import AssetHandle, OwnAssetHandle
 from slicewise.io import Writer
+from slicewise.running.handles import AssetHandle, OwnAssetHandle
 from slicewise.testing import materialize
 
 DAYS = PartitionByInterval("@daily", start="2024-01-01")

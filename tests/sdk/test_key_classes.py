@@ -15,9 +15,9 @@ from slicewise import (
     PartitionKeyError,
     ProductKey,
 )
-from slicewise.key_types import PartitionKeyType
-from slicewise.keys import WHOLE, PlainKey
-from slicewise.record_keys import RecordKey
+from slicewise.keys.key_types import PartitionKeyType
+from slicewise.keys.partition_key import WHOLE, PlainKey
+from slicewise.keys.record_keys import RecordKey
 from tests.sdk.key_cast import DAY, Anything, NamedShop, Position, Route, Shop
 
 

@@ -18,7 +18,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from slicewise.ticks import Ticks
+from slicewise.calendar.ticks import Ticks
 from tests.sdk.retail import PACKAGE
 
 sys.path.insert(0, str(PACKAGE / "src"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from slicewise.masking import masked_blocks, masked_json, masked_text
+from slicewise.texts.masking import masked_blocks, masked_json, masked_text
 
 
 @pytest.mark.parametrize(

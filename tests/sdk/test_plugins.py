@@ -16,7 +16,7 @@ from slicewise import (
     PartitionMapping,
     plugins,
 )
-from slicewise.bundles import load_bundle
+from slicewise.loading.archives import load_bundle
 from tests.sdk.retail import PACKAGE, install, pretend_installed, run
 
 SPEC = {"kind": "retail", "unit": "period", "pattern": "4-5-4", "timezone": "Europe/Berlin"}
@@ -92,7 +92,7 @@ def test_a_bundle_uses_a_package_and_its_report_is_read_by_a_server(
     (tmp_path / "sales.py").write_text(BUNDLE)
     script = f"""
 import json
-from slicewise.bundles import load_bundle
+from slicewise.loading.archives import load_bundle
 print(json.dumps(load_bundle({str(tmp_path)!r})))
 """
     report = run(script, retail)

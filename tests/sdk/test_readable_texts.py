@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence, PartitionKey
-from slicewise.plain_values import readable, written
+from slicewise.keys.plain_values import readable, written
 
 REGIONS = PartitionBySequence(["nord", "süd", "a b", "ü|ö"], name="region")
 

@@ -11,7 +11,7 @@ from slicewise import (
     PartitionDefinition,
     PartitionSet,
 )
-from slicewise.rows import PartitionRow, partition_rows
+from slicewise.partitions.rows import PartitionRow, partition_rows
 from tests.sdk.strategies import definitions
 
 

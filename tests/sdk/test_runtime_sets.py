@@ -19,8 +19,8 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from slicewise.keys import WHOLE
-from slicewise.rows import partition_rows
+from slicewise.keys.partition_key import WHOLE
+from slicewise.partitions.rows import partition_rows
 
 CUSTOMERS = PartitionAtRuntime(name="active_customers")
 KNOWN = CUSTOMERS.known(["bob", "ada", "eve", "ann"])

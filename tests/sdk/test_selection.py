@@ -15,7 +15,7 @@ from slicewise import (
     PartitionSet,
     SelectionError,
 )
-from slicewise.selection import select_terms
+from slicewise.partitions.selection import select_terms
 from tests.sdk.strategies import definitions
 
 DAILY = PartitionByInterval("@daily", start="2023-01-01", end="2025-01-01")

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slicewise import DefinitionError, Interval, PartitionByInterval
-from slicewise.cadence import CronCadence, read_cadence, read_cron
-from slicewise.ticks import place
-from slicewise.zones import to_instant, zone
+from slicewise.calendar.cadence import CronCadence, read_cadence, read_cron
+from slicewise.calendar.ticks import place
+from slicewise.calendar.zones import to_instant, zone
 from tests.sdk.strategies import cadences, crons, instants, spans, zones
 
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from slicewise import DefinitionError
-from slicewise.zones import Zone, to_datetime, to_instant, zone
+from slicewise.calendar.zones import Zone, to_datetime, to_instant, zone
 from tests.sdk.reference import zone_of
 
 NAMES = (files("tzdata") / "zones").read_text().split()

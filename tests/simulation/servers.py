@@ -30,7 +30,7 @@ from assets_app.scheduling.again import queue_again
 from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionKey
-from slicewise.key_json import key_to_json
+from slicewise.keys.key_json import key_to_json
 from tests.cast import outlet_of
 from tests.simulation.chance import Action, Partition, draw, fate_of
 from tests.simulation.declarations import DeclaredAsset, definition_file, instant_text

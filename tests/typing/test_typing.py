@@ -11,7 +11,7 @@ from shutil import copyfile
 
 import pytest
 
-from slicewise.bundles import load_bundle
+from slicewise.loading.archives import load_bundle
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent

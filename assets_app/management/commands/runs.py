@@ -17,7 +17,7 @@ from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import Code, rerun, retry_group, retry_runs
 from assets_app.models import Run, RunState
 from assets_app.queries.lookups import LARGEST_ID, asset_named, run_numbered
-from slicewise.masking import masked_text
+from slicewise.texts import masked_text
 
 FOLLOW_SECONDS = 1.0
 

@@ -7,7 +7,7 @@ from accounts_app.management.command import Failed, Refused, SlicewiseCommand, c
 from assets_app.catalogue.services import SyncReport, retire_bundles, sync_bundle
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.orphans import materialized_total, orphan_count
-from slicewise.masking import masked_json, masked_text
+from slicewise.texts import masked_json, masked_text
 
 _MOST_NAMED = 20
 

@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Literal, Unpack
 
 from slicewise import DefinitionError, PartitionByTime
-from slicewise.by_time import TimeOptions
+from slicewise.partitions import TimeOptions
 
 Unit = Literal["week", "period"]
 WEEK = timedelta(weeks=1)

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slicewise import DefinitionError
-from slicewise.mapping import WindowMapping
-from slicewise.overlap import Ranges, Span, merged
-from slicewise.snapshots import Definition
-from slicewise.windows import Windows
+from slicewise.mapping import Ranges, Span, WindowMapping, merged
+from slicewise.partitions import Definition, Windows
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""Producers of assets: a function, its options, and checks of both together."""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from slicewise.declaring.declared_asset import Asset
+from slicewise.declaring.option_checks import check_options
+from slicewise.declaring.option_pairs import check_pairs, with_plain_time
+from slicewise.declaring.options import RunOptions, hooks_of, options_json
+from slicewise.declaring.per_asset_options import inlet_validations_json, mappings_json
+from slicewise.declaring.registry import AssetDefinitionError, caller_site, declaring_site
+from slicewise.declaring.signatures import check_function, check_hook, inlet_parameters
+from slicewise.declaring.timing import resolve
+from slicewise.errors import DefinitionError
+from slicewise.texts.hints import unknown_argument
+from slicewise.texts.sites import Site
+
+Function = Callable[..., Any]
+
+
+class Production:
+    """A function and its options, checked. Raises DefinitionError for an invalid combination.
+
+    ``made`` are the names of the assets that the function materializes; the function may read none
+    of them.
+    """
+
+    def __init__(self, function: Function, options: RunOptions, made: Collection[str]) -> None:
+        options = with_plain_time(options)
+        check_options(options)
+        for name, hook in hooks_of(options).items():
+            check_hook(name, hook)
+        self.function, self.options = function, options
+        self.timing = resolve(options)
+        check_pairs(options, self.timing.partition)
+        parameters = inlet_parameters(function, options.inlets)
+        self.inlets = list(parameters.values())
+        for parameter, name in parameters.items():
+            if name in made:
+                raise DefinitionError(
+                    f"the parameter {parameter!r} is the asset itself, which a run makes and does"
+                    " not read; write self"
+                )
+        self.mappings = mappings_json(options, self.inlets)
+        self.inlet_validations = inlet_validations_json(options, self.inlets)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all but the name, the site and the outlets, as the loader reports the producer."""
+        return {
+            "source": _source(self.function),
+            "description": self.options.description or inspect.getdoc(self.function) or "",
+            "inlets": self.inlets,
+            "mappings": self.mappings,
+            "inlet_validations": self.inlet_validations,
+            **options_json(self.options, self.timing),
+        }
+
+
+def function_site(function: Any) -> Site:
+    """Return the site where the decorated function is declared."""
+    code = getattr(function, "__code__", None)
+    return declaring_site(code and code.co_filename, code.co_firstlineno if code else 0)
+
+
+def checked_name(function: Any) -> str:
+    """Return the function's name. Raises AssetDefinitionError if it cannot be decorated."""
+    if isinstance(function, Asset):
+        raise function.refused("is decorated twice; a function makes one asset")
+    try:
+        return check_function(function)
+    except DefinitionError as error:
+        name = getattr(function, "__name__", None)
+        raise AssetDefinitionError(str(error), site=function_site(function), asset=name) from None
+
+
+def refuse_call(name: str) -> NoReturn:
+    """Raise the error for calling an asset, which names the alternatives (AIP-75)."""
+    raise AssetDefinitionError(
+        "is an asset and is not called; name it as a parameter to read it, or try it with"
+        " slicewise.testing.materialize",
+        site=caller_site(),
+        asset=name,
+    )
+
+
+class Refusal:
+    """A stand-in for a decorator with wrong arguments: raises the error when the asset is known."""
+
+    def __init__(self, message: str, name: object = None) -> None:
+        self.message, self.name = message, name
+
+    def __call__(self, function: Any) -> NoReturn:
+        """Raise AssetDefinitionError."""
+        name = self.name if isinstance(self.name, str) else getattr(function, "__name__", None)
+        raise AssetDefinitionError(self.message, site=function_site(function), asset=name)
+
+
+def refused_arguments(
+    called: str, cls: type[RunOptions], args: tuple[Any, ...], options: dict[str, Any]
+) -> Refusal | None:
+    """Return a refusal of a decorator's wrong arguments, or None; a TypeError would say less."""
+    known_names = [option.name for option in fields(cls)]
+    unknown_names = [name for name in options if name not in known_names]
+    if args:
+        refusal = Refusal(f"write {called}(...), with keyword arguments only")
+        if not options and len(args) == 1 and callable(args[0]):
+            refusal(args[0])  # a decorator without parentheses: the argument is the function
+        return refusal
+    if unknown_names:
+        message = unknown_argument(called, unknown_names[0], known_names)
+        return Refusal(message, options.get("name"))
+    return None
+
+
+def _source(function: Function) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return ""  # created by exec, or not written in Python: there is no text to show

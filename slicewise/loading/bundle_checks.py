@@ -1,0 +1,215 @@
+"""Checks that need all files of a bundle: unknown names, wrong mappings, schedules in a circle,
+and definitions over a limit.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slicewise.declaring.decorator import MultiAsset, ProducedAsset
+from slicewise.declaring.registry import AssetDefinitionError, Registry
+from slicewise.declaring.schedules import cycle_from, has_ticks, scheduling_assets
+from slicewise.errors import DefinitionError
+from slicewise.partitions.limits import Limits, excess
+from slicewise.texts.hints import near
+from slicewise.texts.tracebacks import (
+    asset_at,
+    error_text,
+    file_lines,
+    one_line,
+    user_site,
+    user_traceback,
+)
+
+_UNEXPECTED = re.compile(
+    r"(?P<name>\w+)\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'"
+)
+
+Errors = dict[str, list[dict[str, Any]]]
+"""The errors of each file, in the order of loading: message, traceback, line and asset."""
+
+Producer = ProducedAsset | MultiAsset
+
+
+def check_declared(registry: Registry, errors: Errors, limits: Limits) -> None:
+    """Check all declarations, add the errors found, and drop the declarations of broken files."""
+    name_errors = [] if any(errors.values()) else _unknown_names(registry)
+    # A broken file may declare an asset that other files name, so names are checked only if every
+    # file was loaded.
+    for error in [
+        *name_errors,
+        *_wrong_mappings(registry),
+        *_cycles(registry),
+        *_excesses(registry, limits),
+    ]:
+        add_error(errors, error, registry.folder)
+    registry.drop_files({file for file, file_errors in errors.items() if file_errors})
+
+
+def add_error(errors: Errors, error: AssetDefinitionError, root: Path) -> None:
+    """Add the error of a declaration to the errors of the declaration's file."""
+    file = error.site.file
+    errors.setdefault(file, []).append(error_json(error, root, file))
+
+
+def error_json(error: BaseException, root: Path, file: str) -> dict[str, Any]:
+    """Return an error of a file for the loader's report, which names the file beside the error."""
+    lines = file_lines(error, root / file)
+    line = lines[-1] if lines else None
+    if not isinstance(error, AssetDefinitionError):
+        message, asset = _message_and_asset(error, root, file, lines)
+    elif error.site.file == file:
+        message, line, asset = error.sentence, error.site.line, error.asset
+    else:  # the error of a file that this file imports; the message names that file
+        message, asset = str(error), error.asset
+    traceback = user_traceback(error, root)
+    return {"message": message, "traceback": traceback, "line": line, "asset": asset}
+
+
+def _message_and_asset(
+    error: BaseException, root: Path, file: str, lines: Sequence[int]
+) -> tuple[str, str | None]:
+    """Return the message of an error that was raised before an asset was declared, and the asset's
+    name if known.
+    """
+    message, asset = one_line(error) + _near_argument(error), asset_at(root / file, lines)
+    if asset is not None:
+        message = f"asset {asset!r}: {message.removeprefix('DefinitionError: ')}"
+    raising_site = user_site(error, root)
+    if (
+        raising_site is not None
+        and raising_site.file != file
+        and not isinstance(error, SyntaxError)
+    ):
+        message += f" ({raising_site})"
+    return message, asset
+
+
+def _near_argument(error: BaseException) -> str:
+    """Return a hint with the arguments of a class of Slicewise that was called with an unknown
+    argument; else the empty text.
+    """
+    call_match = _UNEXPECTED.match(error_text(error)) if isinstance(error, TypeError) else None
+    cls = call_match and vars(sys.modules["slicewise"]).get(call_match["name"])
+    if call_match is None or not isinstance(cls, type):
+        return ""
+    parameter_names = [name for name in inspect.signature(cls).parameters if name != "self"]
+    return f"; {near(call_match['argument'], parameter_names, otherwise='it has none')}"
+
+
+def _unknown_names(registry: Registry) -> list[AssetDefinitionError]:
+    known_names = registry.assets.keys() | registry.references
+    errors = []
+    for producer in registry.producers():
+        unknown = [name for name in producer.inlets if name not in known_names]
+        if unknown:
+            other_names = known_names - {producer.name}
+            errors.append(producer.refused(_unknown_sentence(unknown, other_names, registry)))
+    return errors
+
+
+def _unknown_sentence(unknown: list[str], known_names: set[str], registry: Registry) -> str:
+    name = unknown[0]
+    multi_asset = registry.multis.get(name)
+    if multi_asset is not None:
+        outlets = ", ".join(outlet.name for outlet in multi_asset.outlets)
+        return f"the parameter {name!r} names a function that makes several assets: {outlets}"
+    shown = " and ".join(repr(name) for name in unknown)
+    names = (
+        f"the parameters {shown} name no assets"
+        if len(unknown) > 1
+        else (f"the parameter {shown} names no asset")
+    )
+    hints = (
+        "; ".join(_hint(name, known_names) for name in unknown[:3])
+        if known_names
+        else "there are none"
+    )
+    return f"{names}; {hints} (one of another bundle is declared by Asset.ref({name!r}))"
+
+
+def _hint(name: str, known_names: set[str]) -> str:
+    """Return a hint for a parameter that names no asset."""
+    unwritable_name = next(
+        (known_name for known_name in sorted(known_names) if _identifier(known_name) == name), None
+    )
+    if unwritable_name is not None:  # that asset's name is no identifier
+        return f"write inlets={{{name!r}: Asset.ref({unwritable_name!r})}}"
+    return near(name, known_names)
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _wrong_mappings(registry: Registry) -> list[AssetDefinitionError]:
+    """Return an error for each producer with a mapping that does not fit the definitions of the two
+    assets; only for the first such mapping.
+    """
+    errors = []
+    for producer in registry.producers():
+        for upstream, mapping in producer.options.upstream.items():
+            asset = registry.assets.get(getattr(upstream, "name", upstream))
+            if asset is None:
+                continue  # an asset of another bundle
+            try:
+                mapping.check(producer.partition, asset.partition)
+            except Exception as error:  # the mapping may come from an installed package
+                reason = error if isinstance(error, DefinitionError) else one_line(error)
+                sentence = f"upstream={{{asset.name!r}: {mapping!r}}} cannot be: {reason}"
+                errors.append(producer.refused(sentence))
+                break
+    return errors
+
+
+def _excesses(registry: Registry, limits: Limits) -> list[AssetDefinitionError]:
+    """Return an error for each declaration that exceeds a limit of the server."""
+    sentences: dict[tuple[object, bool, int], str | None] = {}  # many assets share a definition
+    errors = []
+    for declared in [*registry.producers(), *registry.external()]:
+        options = getattr(declared, "options", None)
+        by_time = has_ticks(getattr(options, "schedule", None))
+        refresh = getattr(options, "refresh", 0)
+        cache_key = (id(declared.partition), by_time, refresh)
+        if cache_key not in sentences:
+            sentences[cache_key] = excess(
+                declared.partition, limits, by_time=by_time, refresh=refresh
+            )
+        sentence = sentences[cache_key]
+        if sentence is not None:
+            errors.append(declared.refused(sentence))
+    return errors
+
+
+def _cycles(registry: Registry) -> list[AssetDefinitionError]:
+    """Return one error for each circle of schedules, at the circle's first producer."""
+    producers = registry.producers()
+    scheduling_names = {
+        name: scheduling_assets(producer.options.schedule)
+        for producer in producers
+        for name in _outlet_names(producer)
+    }
+    errors: list[AssetDefinitionError] = []
+    reported_names: set[str] = set()
+    for producer in producers:
+        for name in _outlet_names(producer):
+            cycle = None if name in reported_names else cycle_from(name, scheduling_names)
+            if cycle is not None:
+                reported_names.update(cycle)
+                shown = " -> ".join(cycle)
+                errors.append(
+                    producer.refused(
+                        f"its schedule waits for itself: {shown}; one of these follows a time, or"
+                        " none"
+                    )
+                )
+    return errors
+
+
+def _outlet_names(producer: Producer) -> list[str]:
+    if isinstance(producer, MultiAsset):
+        return [outlet.name for outlet in producer.outlets]
+    return [producer.name]

@@ -1,0 +1,37 @@
+"""The loader process: ``python -m slicewise.loading.loader FOLDER --report-fd N``.
+
+Imports the files of one bundle and writes one JSON document to a separate descriptor, so that
+output of the files cannot spoil the document.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+from slicewise import spark
+from slicewise.loading.importing import load_bundle
+from slicewise.partitions.limits import Limits
+
+
+def main() -> None:
+    """Load the bundle, report, and end without waiting for threads that the files started."""
+    parser = argparse.ArgumentParser(prog="python -m slicewise.loading.loader", description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--report-fd", type=int, required=True)
+    for limit, default in Limits()._asdict().items():
+        parser.add_argument(f"--{limit.replace('_', '-')}", type=int, default=default)
+    options = parser.parse_args()
+    limits = Limits(*(getattr(options, name) for name in Limits._fields))
+    spark.use_connect()
+    os.set_inheritable(options.report_fd, False)
+    report = json.dumps(load_bundle(options.folder, limits=limits), allow_nan=False).encode()
+    with os.fdopen(options.report_fd, "wb") as file:
+        file.write(report)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The partitions that a scheduled run materializes (docs/internals/calendar.md, due rules)."""
+
+from datetime import datetime
+
+from slicewise.calendar.zones import to_instant
+from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.window_ranges import Slab
+
+
+def ended_between(
+    definition: PartitionDefinition, since: datetime, until: datetime
+) -> PartitionSet:
+    """Return the partitions whose windows end after `since` and not after `until`, all segments.
+
+    Without a time dimension, return all partitions, which every tick materializes.
+    """
+    space = definition.space
+    if space.windows is None:
+        return PartitionSet(definition, [Slab(0, 1, space.segments.all)])
+    ticks = space.windows.ticks
+    # Window n ends with tick n + 1.
+    first, stop = (ticks.rank(to_instant(instant) + 1) - 1 for instant in (since, until))
+    return PartitionSet(definition, [Slab(*space.windows.clip(first, stop), space.segments.all)])
+
+
+def latest(partitions: PartitionSet) -> PartitionSet:
+    """Return the partitions of a set's last window; the whole set without a time dimension."""
+    if not partitions or partitions.space.windows is None:
+        return partitions
+    slab = partitions.slabs[-1]
+    return PartitionSet(partitions.definition, [slab._replace(first=slab.stop - 1)])
+
+
+def before(definition: PartitionDefinition, until: datetime, windows: int) -> PartitionSet:
+    """Return the partitions of the last `windows` windows that end at or before `until`.
+
+    Excluded windows are not counted. The set is empty for a definition without a time dimension.
+    """
+    space = definition.space
+    if space.windows is None or windows < 1:
+        return PartitionSet(definition, ())
+    stop = space.windows.ticks.rank(to_instant(until) + 1) - 1
+    if space.windows.lowest is not None:
+        # At most the windows that exist: otherwise a request for a billion windows would search
+        # exclusions before the first window.
+        windows = min(windows, max(stop - space.windows.lowest, 0))
+    first = stop - windows
+    # For each excluded window in the range take one window more, until the range has enough.
+    while (missing_count := windows - space.windows.count(first, stop)) > 0:
+        if space.windows.lowest is not None and first < space.windows.lowest:
+            break
+        first -= missing_count
+    return PartitionSet(definition, [Slab(*space.windows.clip(first, stop), space.segments.all)])

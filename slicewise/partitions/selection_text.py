@@ -1,0 +1,88 @@
+"""Selections of sets of partitions as text."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from slicewise.partitions.key_index import Space
+from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.runtime_keys import is_runtime
+from slicewise.partitions.segments import SegmentList
+from slicewise.partitions.window_ranges import SegmentNumbers
+
+Places = tuple[int, ...]
+Box = tuple[Places, ...]
+
+
+def selection_text(partitions: PartitionSet) -> str:
+    """Return the shortest text of ranges and lists that `select` reads as this set.
+
+    Windows with equal segments share one part; parts are joined by `; `. Runtime keys are listed
+    one by one.
+    """
+    space = partitions.space
+    # The meaning of a pattern or range would change with the keys that runs discover.
+    one_by_one = is_runtime(partitions.definition)
+    groups: dict[SegmentNumbers, list[tuple[int, int]]] = {}
+    for slab in partitions.slabs:
+        groups.setdefault(slab.segments, []).append((slab.first, slab.stop))
+    return "; ".join(
+        _part(space, numbers, box, one_by_one)
+        for segments, numbers in groups.items()
+        for box in _boxes({space.segments.places(segment) for segment in segments})
+    )
+
+
+def _part(space: Space, numbers: list[tuple[int, int]], box: Box, one_by_one: bool) -> str:
+    texts = [
+        _list_text(sequence, positions, one_by_one)
+        for sequence, positions in zip(space.segments.lists, box, strict=True)
+    ]
+    if space.windows is not None:
+        texts.insert(space.names.index(space.time_name or ""), _times_text(space, numbers))
+    if len(space.names) < 2:
+        return "".join(texts)
+    return " ".join(f"{name}={text}" for name, text in zip(space.names, texts, strict=True))
+
+
+def _times_text(space: Space, numbers: Iterable[tuple[int, int]]) -> str:
+    return ",".join(
+        space.window_text(first)
+        if first + 1 == stop
+        else f"{space.window_text(first)}..{space.window_text(stop - 1)}"
+        for first, stop in numbers
+    )
+
+
+def _list_text(segments: SegmentList, positions: Places, one_by_one: bool) -> str:
+    if one_by_one:
+        return ",".join(segments.texts[position] for position in positions)
+    if len(positions) == len(segments) > 1:
+        return "*"
+    texts: list[str] = []
+    for run in _runs(positions):
+        listed = [segments.texts[position] for position in run]
+        texts += listed if len(run) < 3 else [f"{listed[0]}..{listed[-1]}"]
+    return ",".join(texts)
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield unbroken runs of ascending numbers."""
+    start = 0
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            yield numbers[start:end]
+            start = end
+
+
+def _boxes(combinations: set[Places]) -> list[Box]:
+    """Return combinations as boxes, in which each position of a dimension pairs with all others."""
+    if combinations == {()}:
+        return [()]
+    rests: dict[int, set[Places]] = {}
+    for position, *rest in sorted(combinations):
+        rests.setdefault(position, set()).add(tuple(rest))
+    firsts: dict[frozenset[Places], list[int]] = {}
+    for position, rest_set in rests.items():
+        firsts.setdefault(frozenset(rest_set), []).append(position)
+    return [
+        (tuple(positions), *box) for rest, positions in firsts.items() for box in _boxes(set(rest))
+    ]

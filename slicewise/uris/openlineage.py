@@ -1,0 +1,82 @@
+"""The names by which OpenLineage identifies the locations of URIs.
+
+The names follow OpenLineage's naming of datasets (its ``spec/Naming.md``).
+"""
+
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from slicewise.uris.canonical import checked_uri
+from slicewise.uris.schemes import uri_schemes
+
+__all__ = ["TEXT_NAMESPACE", "openlineage_name"]
+
+TEXT_NAMESPACE = "slicewise"
+"""The namespace of texts that are not URIs."""
+
+
+def openlineage_name(uri: str) -> tuple[str, str]:
+    """Return OpenLineage's (namespace, name) of the dataset at a URI, for any spelling of the URI.
+
+    The URI is normalised first, so that the URI has no login. Names are decoded. A scheme without a
+    naming of its own gets ``(scheme://authority, path)``, with the query as part of the name. A
+    text that is not a URI, or that breaks the rules of its scheme, has no semantics (AIP-60): the
+    text is the name, in the namespace ``slicewise``. Raises ValueError for ``airflow://``.
+    """
+    canonical, problem = checked_uri(uri)
+    if problem is not None or "://" not in canonical:
+        return TEXT_NAMESPACE, canonical
+    try:
+        url = urlsplit(canonical)
+    except ValueError:  # an x-... URI may be written in any way
+        return TEXT_NAMESPACE, canonical
+    if not url.scheme or not canonical.lower().startswith(f"{url.scheme}://"):
+        return TEXT_NAMESPACE, canonical
+    scheme = uri_schemes().get(url.scheme)
+    naming = (scheme and scheme.openlineage) or _NAMINGS.get(url.scheme, _general)
+    return naming(url)
+
+
+def _table(url: SplitResult) -> tuple[str, str]:
+    return f"{url.scheme}://{url.netloc}", ".".join(_names(url))
+
+
+def _bigquery(url: SplitResult) -> tuple[str, str]:
+    return "bigquery", ".".join([url.netloc, *_names(url)])
+
+
+def _object(url: SplitResult) -> tuple[str, str]:
+    scheme = "gs" if url.scheme == "gcs" else url.scheme
+    return f"{scheme}://{url.netloc}", _path(url).removeprefix("/") or "/"
+
+
+def _file(url: SplitResult) -> tuple[str, str]:
+    namespace = "file" if url.netloc == "localhost" else f"file://{url.netloc}"
+    return namespace, _path(url)
+
+
+def _general(url: SplitResult) -> tuple[str, str]:
+    """Return the default of the specification: the namespace scheme:[//authority], the path."""
+    authority = url.netloc.rpartition("@")[2]
+    query = f"?{url.query}" if url.query else ""
+    return f"{url.scheme}://{authority}" if authority else url.scheme, _path(url) + query
+
+
+def _path(url: SplitResult) -> str:
+    return unquote(url.path) or "/"
+
+
+def _names(url: SplitResult) -> list[str]:
+    return [unquote(component) for component in url.path.removeprefix("/").split("/")]
+
+
+_NAMINGS = {
+    "file": _file,
+    "s3": _object,
+    "gcs": _object,
+    "abfss": _object,
+    "wasbs": _object,
+    "postgres": _table,
+    "mysql": _table,
+    "trino": _table,
+    "bigquery": _bigquery,
+}
