@@ -14,12 +14,12 @@ REFERENCE = PROJECT / "docs/reference/sdk.md"
 WIDTH = 100
 # What exported names hand to people, who need not import it.
 HANDED = {
-    "asset.multi": "multi.multi",
-    "AssetColumn": "declared.AssetColumn",
-    "MultiAsset": "multi.MultiAsset",
-    "PartitionContext": "context.PartitionContext",
-    "ProducedAsset": "assets.ProducedAsset",
-    "WindowSequence": "windows.WindowSequence",
+    "asset.multi": "declaring.multi_asset.multi",
+    "AssetColumn": "declaring.declared_asset.AssetColumn",
+    "MultiAsset": "declaring.multi_asset.MultiAsset",
+    "PartitionContext": "running.context.PartitionContext",
+    "ProducedAsset": "declaring.decorator.ProducedAsset",
+    "WindowSequence": "partitions.windows.WindowSequence",
 }
 # What servers and the package's own modules ask of these classes, and may ask otherwise tomorrow.
 INTERNAL = {

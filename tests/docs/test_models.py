@@ -1,4 +1,4 @@
-"""The page on models has every model of the apps, each under its app, and every SDK module."""
+"""The page on models has every model of the apps, each under its app, and every room of the SDK."""
 
 import re
 
@@ -28,8 +28,8 @@ def test_every_model_is_listed_under_its_app() -> None:
     assert {app: sorted(models) for app, models in listed_models().items()} == declared
 
 
-def test_every_module_of_the_sdk_is_listed() -> None:
-    text = (PROJECT / "docs/internals/models.md").read_text().partition("## Modules of")[2]
+def test_every_room_of_the_sdk_is_listed() -> None:
+    text = (PROJECT / "docs/internals/models.md").read_text().partition("## Rooms of")[2]
     listed = {name.rstrip("/") for name in re.findall(r"`([\w/]+)`", text.partition("\n")[2])}
     files = {path.stem for path in (PROJECT / "slicewise").glob("*.py")} - {"__init__"}
     folders = {path.parent.name for path in (PROJECT / "slicewise").glob("*/__init__.py")}
