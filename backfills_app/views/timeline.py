@@ -43,6 +43,11 @@ class Timeline:
     counted: tuple[tuple[str, int], ...]
 
     @property
+    def counted_text(self) -> str:
+        """The number of runs by state as text: ``12 succeeded, 1 failed``."""
+        return ", ".join(f"{number:,} {state}" for state, number in self.counted)
+
+    @property
     def piece(self) -> timedelta:
         """The time for which a column stands."""
         return (self.last - self.first) / PIECES
