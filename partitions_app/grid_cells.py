@@ -114,10 +114,10 @@ class ShareCell:
         counts = self.counts
         other = counts.get("canceled", 0) + counts.get("skipped", 0)
         pieces = (
-            ("s", counts.get("materialized", 0)),
-            ("f", counts.get("failed", 0)),
-            ("a", counts.get("held", 0)),
-            ("o", other),
+            ("good", counts.get("materialized", 0)),
+            ("bad", counts.get("failed", 0)),
+            ("info", counts.get("held", 0)),
+            ("other", other),
         )
         whole = max(self.expected, sum(count for _, count in pieces), 1)
         shares, x = [], 0.0

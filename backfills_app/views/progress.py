@@ -83,11 +83,11 @@ class Progress:
     def bar(self) -> list[Piece]:
         """Succeeded, failed, canceled and skipped, and what runs now."""
         kinds = (
-            ("s", "succeeded"),
-            ("f", "failed"),
-            ("c", "canceled"),
-            ("k", "skipped"),
-            ("a", "active"),
+            ("good", "succeeded"),
+            ("bad", "failed"),
+            ("neutral", "canceled"),
+            ("faint", "skipped"),
+            ("info", "active"),
         )
         pieces, x, numbers = [], 0.0, dict(self.counts.by_state())
         for css, state in kinds:

@@ -10,7 +10,12 @@ from partitions_app.looks import look_of
 
 PIECES = 60
 HEIGHT = 40.0
-_KINDS = (("s", "succeeded"), ("f", "failed"), ("c", "canceled"), ("k", "skipped"))
+_KINDS = (
+    ("good", "succeeded"),
+    ("bad", "failed"),
+    ("neutral", "canceled"),
+    ("faint", "skipped"),
+)
 
 
 @dataclass(frozen=True, slots=True)
