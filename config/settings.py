@@ -24,7 +24,7 @@ from config.web_addresses import web_address
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 # A command serves no pages and receives no messages: the import of Celery and the views would take
-# longer than the command. `config.cli` sets the variable; a sender of a message imports Celery then.
+# longer than the command. `config.cli` sets the variable; a sender of messages imports Celery then.
 IS_COMMAND = "SLICEWISE_COMMAND" in os.environ
 if not IS_COMMAND:
     # Allow annotations such as `ModelAdmin[User]`; at run time Django's classes are not generic.
