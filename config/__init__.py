@@ -1,4 +1,4 @@
-"""What ties the packages together: settings, Celery, URLs, the embedded stack, the console script.
+"""Settings, Celery, URLs, the embedded stack and the console script of all packages together.
 
 Django is not imported here, so that `slicewise doctor` works on a machine where nothing is set up.
 """

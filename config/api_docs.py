@@ -17,9 +17,9 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @extend_schema(exclude=True)
 class SchemaView(ApiView, SpectacularAPIView):
-    """The description as YAML, or as JSON when asked for it."""
+    """The OpenAPI document as YAML, or as JSON for clients that ask for JSON."""
 
-    # Several things have a state, each with words of its own.
+    # Several serializers have a field `state`, each with its own set of values.
     custom_settings = {
         "ENUM_NAME_OVERRIDES": {
             "RunState": "assets_app.models.RunState",
@@ -31,7 +31,7 @@ class SchemaView(ApiView, SpectacularAPIView):
 
 
 class DocsView(LoginRequiredMixin, TemplateView):
-    """The same as a page: every operation with its parameters, bodies and examples."""
+    """The OpenAPI document as a page: every operation with its parameters, bodies and examples."""
 
     template_name = "api/docs.html"
 
@@ -44,7 +44,7 @@ class DocsView(LoginRequiredMixin, TemplateView):
 
 
 def operations(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each operation with its address and method, and its bodies' examples gathered."""
+    """Yield each operation with its address, its method, and the examples of its bodies."""
     for path, methods in schema["paths"].items():
         for method in METHODS:
             if method not in methods:
@@ -62,9 +62,9 @@ def operations(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _media(part: dict[str, Any]) -> dict[str, Any]:
-    """The first media type of a body with the name of its schema and its examples."""
-    for media_type, content in part.get("content", {}).items():
+def _media(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the first media type of a body, the name of the schema, and the examples."""
+    for media_type, content in body.get("content", {}).items():
         reference = content.get("schema", {}).get("$ref", "")
         return {
             "media_type": media_type,

@@ -1,4 +1,4 @@
-"""Whether the server can do its work: for load balancers and supervisors, so without sign-in."""
+"""Health of the server, for load balancers and supervisors, which do not sign in."""
 
 import logging
 
@@ -27,7 +27,7 @@ Health = inline_serializer(
 
 
 class HealthView(ApiView):
-    """The state of what the server stands on."""
+    """The state of the database and of the broker."""
 
     authentication_classes = ()
     permission_classes = ()
@@ -47,11 +47,11 @@ class HealthView(ApiView):
         ],
     )
     def get(self, request: Request) -> Response:
-        """503 when the database or the broker does not answer. Why is in the server's log alone."""
-        parts = {"database": _database(), "broker": _broker()}
-        well = all(state == "ok" for state in parts.values())
+        """Return 503 if the database or the broker does not answer; the log has the reason."""
+        states = {"database": _database(), "broker": _broker()}
+        well = all(state == "ok" for state in states.values())
         return Response(
-            {"status": "ok" if well else "down"} | parts,
+            {"status": "ok" if well else "down"} | states,
             status=200 if well else 503,
             headers={"Cache-Control": "no-store"},
         )

@@ -1,4 +1,4 @@
-"""What is where below ``/api/``."""
+"""URLs below ``/api/``."""
 
 from django.urls import include, path, re_path
 

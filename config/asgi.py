@@ -1,4 +1,4 @@
-"""The application that the web server runs: Django, behind what reads and sends for it."""
+"""The ASGI application of the web server: Django behind `config.serving`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.conf import settings
 from config.serving import Application, Limits
 from config.wsgi import application as django_application
 
-# Each connection takes a descriptor, and a large body or answer another one.
+# Each connection takes a descriptor; a large body or answer takes a second descriptor.
 _DESCRIPTORS = 16_384
 
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,7 +1,7 @@
-"""Celery's beat on a steady clock: intervals between messages, whatever the clock on the wall says.
+"""Celery's beat on the monotonic clock: steps of the wall clock do not change intervals.
 
-Celery's own goes by the wall. Set back by an hour it would send nothing for an hour: no tick, no
-recovery, no backfill would go on.
+Celery's own scheduler goes by the wall clock. After a step back by an hour it would
+send nothing for an hour: no tick, no recovery, no progress of backfills.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from celery.beat import ScheduleEntry, Scheduler
 
 log = logging.getLogger(__name__)
 
-# Of a queue that nobody empties, beat fills no more: what is sent to it would come no earlier.
+# Beat sends nothing to a queue that is this long: further messages would not be handled earlier.
 MOST_WAITING = 100
-# Clocks are slewed by less than this between two looks, which are a second apart at most.
+# Between two ticks of beat, a second apart at most, a clock is slewed by less than this.
 _STEP_SECONDS = 0.5
 
 
 class SteadyScheduler(Scheduler):
-    """Notices a step of the clock, and moves what it remembers by as much."""
+    """A scheduler that notices a step of the wall clock and shifts remembered times by it."""
 
     def __init__(self, *args: Any, wall: Callable[[], float] = time.time, **kwargs: Any) -> None:
         self._wall = wall
@@ -31,7 +31,7 @@ class SteadyScheduler(Scheduler):
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due; seconds to the next look."""
+        """Send the messages that are due; return the seconds until the next tick."""
         step = self._wall() - time.monotonic() - self._offset
         if abs(step) > _STEP_SECONDS:
             self._follow(step)
@@ -39,15 +39,15 @@ class SteadyScheduler(Scheduler):
         return seconds
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send one message. A broker that is away takes a line of the log, not a hundred."""
+        """Send one message; log one line, not a hundred, when the broker does not answer."""
         try:
             if self._waiting(entry, producer or self.producer) < MOST_WAITING:
                 self.apply_async(entry, producer=producer, advance=False)
-        except Exception as error:  # beat outlives whatever keeps one message from going out
+        except Exception as error:  # beat outlives each error of one message
             log.error("message not sent", extra={"task": entry.task, "error": str(error)})
 
     def _waiting(self, entry: ScheduleEntry, producer: Any) -> int:
-        """Return how many messages wait in the queue of an entry."""
+        """Return the number of messages in the queue of an entry."""
         queue = (entry.options or {}).get("queue") or self.app.conf.task_default_queue
         count: int = producer.channel.queue_declare(queue=queue).message_count
         return count
@@ -58,5 +58,5 @@ class SteadyScheduler(Scheduler):
         for entry in self.schedule.values():
             if entry.last_run_at is not None:
                 entry.last_run_at += timedelta(seconds=step)
-        # The next times in it are of the old clock.
+        # The heap holds next times of the old clock.
         self._heap = None

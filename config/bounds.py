@@ -31,8 +31,9 @@ def at_least_one(env: environ.Env, setting: str, default: int) -> int:
 
 
 def memory(env: environ.Env, setting: str) -> int | None:
-    """Return an amount of memory such as "2g" from the environment, in bytes; None where it says
-    nothing. Raise ImproperlyConfigured for anything else.
+    """Return an amount of memory such as "2g" from the environment, in bytes; None if unset.
+
+    Raise ImproperlyConfigured for text that is not an amount of memory.
     """
     text = env.str(setting, default="")
     try:

@@ -1,4 +1,4 @@
-"""The cache in Redis, as JSON: what lies there is data, and nothing that Python would execute."""
+"""The cache in Redis, stored as JSON: an entry is data and never code that Python executes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _UNREADABLE = object()
 
 
 class JsonSerializer:
-    """Django's own serializer is pickle: whoever writes into Redis would run code here."""
+    """A serializer in place of Django's, pickle, by which a writer to Redis could run code here."""
 
     def dumps(self, value: Any) -> int | bytes:
-        """Return what is stored. Raises TypeError for what JSON cannot express."""
-        # A bare number can be counted up by Redis.
+        """Return the stored form of a value; raise TypeError if JSON cannot express the value."""
+        # Redis can increment a bare number.
         return value if type(value) is int else json.dumps(value).encode()
 
     def loads(self, data: bytes) -> Any:
-        """Return what was stored, and a mark for bytes that this class has not written."""
+        """Return the stored value, or a marker for bytes that are not JSON."""
         try:
             return json.loads(data)
         except (ValueError, RecursionError):
@@ -28,19 +28,19 @@ class JsonSerializer:
 
 
 class _JsonClient(RedisCacheClient):
-    """What cannot be read counts as absent: an entry of an older version, or a forged one."""
+    """A client for which unreadable entries, of an older version or forged, count as absent."""
 
     def get(self, key: Any, default: Any) -> Any:
         value = super().get(key, default)
         return default if value is _UNREADABLE else value
 
     def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        found = super().get_many(keys)
-        return {key: value for key, value in found.items() if value is not _UNREADABLE}
+        values = super().get_many(keys)
+        return {key: value for key, value in values.items() if value is not _UNREADABLE}
 
 
 class JsonRedisCache(RedisCache):
-    """Keeps numbers, text, and lists and objects of these."""
+    """A cache of numbers, text, and lists and objects of numbers and text."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         options = {**params.get("OPTIONS", {}), "serializer": JsonSerializer}

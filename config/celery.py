@@ -1,6 +1,6 @@
-"""The Celery app: `python -m celery -A config worker …` finds it here.
+"""The Celery app, for `python -m celery -A config worker …`.
 
-Messages are nudges and carry ids only; the rows in PostgreSQL are the truth, so no result is kept.
+Messages are nudges with ids only; the rows in PostgreSQL are the truth, so results are not stored.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LOOK_SECONDS = 0.02
 
 
 class LookAgain(bootsteps.StartStopStep):
-    """Lets a worker that was full ask for the next message as soon as it has room.
+    """A boot step by which a full worker asks for the next message as soon as a slot is free.
 
-    Without prefetch a full worker stops asking. Its event loop learns nothing of a thread that has
+    Without prefetch a full worker stops asking. The event loop is not told of a thread that has
     finished and would sleep up to a second: one task per second and slot, however short.
     """
 
@@ -33,7 +33,7 @@ class LookAgain(bootsteps.StartStopStep):
 
 
 def _nothing() -> None:
-    """The turn of the loop is what matters: it asks the broker when there is room."""
+    """Do nothing: each turn of the event loop asks the broker when a slot is free."""
 
 
 app = Celery("slicewise")
@@ -43,10 +43,10 @@ app.steps["worker"].add(LookAgain)
 
 @setup_logging.connect
 def keep_django_logging(**_: Any) -> None:
-    """Leave logging as the settings have it; Celery would otherwise replace the root handlers."""
+    """Keep the logging of the settings; Celery would otherwise replace the root handlers."""
 
 
 @worker_ready.connect
 def start_clean(**_: Any) -> None:
-    """Keep the collector away from what a worker has loaded."""
+    """Exclude objects that a worker has loaded from garbage collection."""
     freeze_what_is_loaded()

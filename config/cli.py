@@ -40,7 +40,7 @@ BAD_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0, 1 for failed work, 2 for bad usage."""
+    """Run one command; return the exit code: 0, 1 for failed work, 2 for bad usage."""
     try:
         try:
             return _run(arguments)
@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_closed_pipes() -> bool:
-    """Print nothing more into pipes that nobody reads, as `head` leaves one; whether there are any.
+    """Redirect output pipes without a reader, as after `head`; return whether there are any.
 
-    Python would try once more when it ends, and complain.
+    Python would otherwise write to these pipes once more at exit, and print an error.
     """
     printed = (sys.stdout.fileno(), sys.stderr.fileno())
     closed = [number for number in printed if _has_no_reader(number)]
@@ -81,10 +81,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
         print(f"slicewise {version('slicewise')}")
         return 0
-    own = OWN.get(command)
+    command_function = OWN.get(command)
     try:
-        if own is not None:
-            return own(rest)
+        if command_function is not None:
+            return command_function(rest)
         return _show(words) if command in COMMANDS else _manage(words)
     except StackError as error:
         print(f"slicewise: {error}", file=sys.stderr)
@@ -122,7 +122,7 @@ def _definitions(rest: list[str]) -> int:
 
 
 def _manage(words: list[str]) -> int:
-    """Run a command of Django's with the settings of the running stack."""
+    """Run a Django command with the settings of the running stack."""
     from django.core.management import ManagementUtility, get_commands
 
     from config.running import find_settings
@@ -141,7 +141,7 @@ def _manage(words: list[str]) -> int:
 
 
 def _show(words: list[str]) -> int:
-    """Run a command of Slicewise's own, for which Django loads no more than the tables need."""
+    """Run a command of `COMMANDS`; for these Django loads only the apps with tables."""
     from config.running import find_settings
 
     find_settings(os.environ)
@@ -149,7 +149,7 @@ def _show(words: list[str]) -> int:
     os.environ["SLICEWISE_COMMAND"] = words[0]
     import django
 
-    # Of what is imported nothing is garbage: to look for some takes a tenth of a short command.
+    # Imports leave no garbage; collecting would take a tenth of the time of a short command.
     gc.disable()
     django.setup()
     module = import_module(f"{COMMANDS[words[0]]}.management.commands.{words[0]}")
@@ -159,16 +159,16 @@ def _show(words: list[str]) -> int:
     return 0
 
 
-def _refuse_unknown(word: str, others: Iterable[str]) -> int:
-    near = get_close_matches(word, [*OWN, *COMMANDS, *others], n=1)
-    question = f" Did you mean {near[0]!r}?" if near else ""
+def _refuse_unknown(word: str, django_commands: Iterable[str]) -> int:
+    similar_commands = get_close_matches(word, [*OWN, *COMMANDS, *django_commands], n=1)
+    question = f" Did you mean {similar_commands[0]!r}?" if similar_commands else ""
     print(
         f"slicewise: There is no command {word!r}.{question} See: slicewise --help", file=sys.stderr
     )
     return BAD_USAGE
 
 
-# The commands of the running stack, and the apps in which they are.
+# Commands of the running stack, by the app of each command.
 COMMANDS = {
     "assets": "assets_app",
     "backfill": "backfills_app",
@@ -176,7 +176,7 @@ COMMANDS = {
     "runs": "assets_app",
     "sync": "assets_app",
 }
-# Django's commands that are there only once settings are.
+# Django's commands that exist only when settings are loaded.
 OF_APPS = ("changepassword", "createsuperuser")
 
 OWN: dict[str, Callable[[list[str]], int]] = {

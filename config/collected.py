@@ -1,4 +1,4 @@
-"""The folder of static files with hashed names, made anew when a source has changed."""
+"""The folder of static files with hashed names, rebuilt when a source file has changed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
-_SOURCES = ".sources"  # a digest of what the folder was made of
+_SOURCES = ".sources"  # a digest of the source files of the folder
 _LOCK = ".lock"
 
 
 def collect_static_files() -> None:
-    """Fill the folder, unless it holds what the sources are today.
+    """Fill the folder, unless the folder was filled from the present source files.
 
-    Files of earlier versions stay: pages that are open name them. Raises ImproperlyConfigured where
-    the folder cannot be made.
+    Files of earlier versions stay, since open pages link to these files. Raise ImproperlyConfigured
+    if the folder cannot be created.
     """
     folder: Path = settings.STATIC_ROOT
     try:

@@ -1,4 +1,4 @@
-"""Apps of Django's as commands of people load them: their tables, not what serves or migrates."""
+"""Django apps for the command line: tables only, without pages and migrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses that commands print. No command serves them, or imports what does."""
+"""The URLs that commands print; commands neither serve the pages nor import the views."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`slicewise definitions check PATH`: loads definition files and prints what they declare; no
-server.
-"""
+"""`slicewise definitions check PATH`: load definition files, print the specs; needs no server."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from slicewise.texts import masked_json, masked_text, terminal_text
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 0 when every file loads, 1 when one does not, 2 for bad usage."""
+    """Check a path; return 0 if every file loads, 1 if a file does not, 2 for bad usage."""
     parser = argparse.ArgumentParser(prog="slicewise definitions")
     parser.add_argument("action", choices=["check"])
     parser.add_argument(
@@ -30,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     from slicewise.loading import load_bundle
 
     with warnings.catch_warnings():
-        # Those of the files are printed here, beside their assets.
+        # Warnings of definition files are printed below, beside the assets.
         warnings.simplefilter("ignore")
         declared = load_bundle(path) if path.is_dir() else load_bundle(path.parent, only=path.name)
     from slicewise.declaring import pairing_notes
@@ -40,9 +38,9 @@ def main(arguments: Sequence[str]) -> int:
 
     for declaration in [*declared["producers"], *declared["assets"]]:
         spec = declaration["partition"]
-        found = list(exclusion_warnings(spec and PartitionDefinition.from_json(spec)))
+        exclusion_texts = list(exclusion_warnings(spec and PartitionDefinition.from_json(spec)))
         for asset in declaration.get("outlets", [declaration]):
-            asset["warnings"] += found
+            asset["warnings"] += exclusion_texts
     for producer in declared["producers"]:
         producer["outlets"][0]["warnings"] += unused_options(producer)
     declared["notes"] = [
@@ -50,16 +48,16 @@ def main(arguments: Sequence[str]) -> int:
         for producer, sentence in pairing_notes(declared)
     ]
     if options.json:
-        said = {name: masked_json(declared[name]) for name in ("errors", "files")}
-        shown = {**declared, **said}
-        print(json.dumps(shown, indent=1))
+        masked_lists = {name: masked_json(declared[name]) for name in ("errors", "files")}
+        output = {**declared, **masked_lists}
+        print(json.dumps(output, indent=1))
     else:
         _print(declared)
     return 1 if declared["errors"] else 0
 
 
 def _say(text: str, *, to_errors: bool = False) -> None:
-    """Print what may hold words of user code."""
+    """Print text that may contain text of user code, without terminal control characters."""
     print(terminal_text(text), file=sys.stderr if to_errors else sys.stdout)
 
 
@@ -70,9 +68,9 @@ def _print(declared: dict[str, Any]) -> None:
         _say("\n".join(_asset_lines(asset)))
     for asset in _all_assets(declared):
         for warning in asset["warnings"]:
-            said = f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}"
-            _say(said, to_errors=True)
-    if not declared["errors"]:  # a broken file may declare the name
+            line_of_warning = f"{_place(asset)}: asset {asset['name']!r}: warning: {warning}"
+            _say(line_of_warning, to_errors=True)
+    if not declared["errors"]:  # a file that does not load may declare the name
         for warning in _reference_warnings(declared):
             _say(warning, to_errors=True)
     for note in declared["notes"]:
@@ -81,11 +79,11 @@ def _print(declared: dict[str, Any]) -> None:
         line = f":{error['line']}" if error["line"] else ""
         _say(f"{error['path']}{line}: {masked_text(error['message'])}", to_errors=True)
     count = len(declared["errors"])
-    wrong = f"{_counted(count, 'error')}" if count else "no error"
-    made = sum(len(producer["outlets"]) for producer in declared["producers"])
+    error_text = f"{_counted(count, 'error')}" if count else "no error"
+    total = sum(len(producer["outlets"]) for producer in declared["producers"])
     print(
-        f"{_counted(len(declared['files']), 'file')}, {_counted(made, 'asset')} with a function,"
-        f" {len(declared['assets'])} without, {wrong}",
+        f"{_counted(len(declared['files']), 'file')}, {_counted(total, 'asset')} with a function,"
+        f" {len(declared['assets'])} without, {error_text}",
         file=sys.stderr if count else sys.stdout,
     )
 
@@ -97,10 +95,10 @@ def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
     names = [asset["name"] for asset in _all_assets(declared)]
     for producer in declared["producers"]:
         for name in producer["references"]:
-            others = [other for other in names if other != producer["name"]]
+            other_names = [other_name for other_name in names if other_name != producer["name"]]
             yield (
                 f"{_place(producer)}: asset {producer['name']!r}: warning: no file here declares"
-                f" {name!r}{alike(name, others)}; a server looks for it in its other bundles"
+                f" {name!r}{alike(name, other_names)}; a server looks for it in its other bundles"
             )
 
 
@@ -146,5 +144,5 @@ def _place(entry: dict[str, Any]) -> str:
     return f"{entry['file']}:{entry['line']}"
 
 
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,6 +1,6 @@
-"""`slicewise doctor`: what this machine has of what Slicewise needs, and what to do about the rest.
+"""`slicewise doctor`: the requirements of Slicewise, as met by this machine, with advice.
 
-Works before anything is set up: standard library only, until a server that is named is to be tried.
+The command works before any setup: the standard library is enough until a named server is tried.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing looked at; `advice` says what to do when it is not `good`."""
+    """One requirement and its state; `advice` tells the remedy if the state is not `good`."""
 
     name: str
     good: bool
@@ -36,11 +36,11 @@ class Finding:
     advice: str = ""
     required: bool = True
     warning: str = ""
-    """What is there works, and something speaks against it."""
+    """A concern about a requirement that is met."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the findings; exit code 1 when something required is missing."""
+    """Print the findings; return 1 if a required finding is not good."""
     parser = argparse.ArgumentParser(prog="slicewise doctor")
     parser.add_argument("--json", action="store_true", help="for programs")
     options = parser.parse_args(arguments)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def examine(env: Mapping[str, str]) -> list[Finding]:
-    """Look at everything."""
+    """Return the findings for all requirements."""
     return [
         _python(),
         _java(env),
@@ -102,7 +102,7 @@ def _spark(env: Mapping[str, str]) -> Finding:
 
 
 def _spark_master(env: Mapping[str, str]) -> list[Finding]:
-    """The cluster that assets with engine="submit" use, if one is named."""
+    """Return a finding for the cluster of assets with engine="submit", if SPARK_MASTER is set."""
     master = env.get("SPARK_MASTER")
     if not master:
         return []
@@ -113,8 +113,8 @@ def _spark_master(env: Mapping[str, str]) -> list[Finding]:
         advice = "SPARK_MASTER is local[…], spark://host:port, yarn or k8s://https://host:port."
     elif master.startswith("spark://") and not any(map(_answers, master[8:].split(","))):
         advice = f"Nothing answers at {master}: start the master, or unset SPARK_MASTER."
-    found = f"SPARK_MASTER names {master}, submitted to with {home}"
-    return [Finding(name="Spark master", good=not advice, found=found, advice=advice)]
+    summary = f"SPARK_MASTER names {master}, submitted to with {home}"
+    return [Finding(name="Spark master", good=not advice, found=summary, advice=advice)]
 
 
 def _answers(where: str) -> bool:
@@ -151,12 +151,12 @@ def _redis(env: Mapping[str, str]) -> Finding:
     release = redis_release.of_server(url) if url else redis_release.of_binary(str(carried))
     if release is None:
         return finding
-    found = f"{finding.found}, {release}"
-    return replace(finding, found=found, warning=redis_release.known_holes(release))
+    summary = f"{finding.found}, {release}"
+    return replace(finding, found=summary, warning=redis_release.known_holes(release))
 
 
 def _proxies(env: Mapping[str, str]) -> list[Finding]:
-    """The proxy that TLS ends at, if the environment says that there is one."""
+    """Return a finding for the proxy at which TLS ends, if BEHIND_TLS is set."""
     is_behind_tls = env.get("BEHIND_TLS", "").lower() in ("true", "on", "ok", "y", "yes", "1")
     if not is_behind_tls:
         return []
@@ -166,28 +166,28 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
         " the proxy's address, so that wrong passwords of one lock a name for all. Set"
         " TRUSTED_PROXIES to the proxy's network."
     )
-    found = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"
-    return [Finding(name="Proxy", good=True, found=found, warning="" if named else warning)]
+    summary = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"
+    return [Finding(name="Proxy", good=True, found=summary, warning="" if named else warning)]
 
 
 def _user_code(env: Mapping[str, str]) -> Finding:
-    """As whom the functions of assets run, and what that does not keep from them."""
+    """Return a finding for the user of asset functions, with a warning about missing protection."""
     return Finding(name="User code", good=True, found=user_of_code(env), warning=unprotected(env))
 
 
 def _server(
     name: str, setting: str, env: Mapping[str, str], carried: Path | None, advice: str
 ) -> Finding:
-    """A server that the environment names and that answers, or one that can be started here."""
+    """Return a finding for a server that the environment names, or that can be started here."""
     if not env.get(setting):
-        found = f"can be started from {carried}" if carried else "nothing to start it from"
-        return Finding(name=name, good=carried is not None, found=found, advice=advice)
-    parts = urlsplit(env[setting])
-    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-    where = f"{parts.hostname}:{port}"
+        summary = f"can be started from {carried}" if carried else "nothing to start it from"
+        return Finding(name=name, good=carried is not None, found=summary, advice=advice)
+    url = urlsplit(env[setting])
+    port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
+    where = f"{url.hostname}:{port}"
     return Finding(
         name=name,
-        good=_accepts(parts.hostname or "localhost", port),
+        good=_accepts(url.hostname or "localhost", port),
         found=f"{setting} names {where}",
         advice=f"Nothing answers at {where}: start it, or unset {setting} to use an embedded one.",
     )
@@ -214,11 +214,11 @@ def _disk(env: Mapping[str, str]) -> Finding:
 
 
 def _chromium(env: Mapping[str, str]) -> Finding:
-    found = machine.find_chromium(env)
+    chromium = machine.find_chromium(env)
     return Finding(
         name="Chromium",
-        good=found is not None,
-        found=str(found) if found else "none",
+        good=chromium is not None,
+        found=str(chromium) if chromium else "none",
         advice="Only the browser tests need it: install the package chromium to run `make test`.",
         required=False,
     )

@@ -1,23 +1,23 @@
-"""Intervals of Celery's beat that go by the wall."""
+"""Intervals of Celery's beat that are aligned with the wall clock."""
 
 from datetime import datetime
 from math import floor
 
 from celery.schedules import schedstate, schedule
 
-# By the clock of the host that looks, which may be a little behind that of the one that sends.
+# The clock of the host that evaluates a tick may be a little behind the clock of beat's host.
 _AFTER = 0.005
 
 
 class AtMultiples(schedule):
-    """Every so many seconds, a moment after whole multiples of them.
+    """An interval in seconds; messages are sent a moment after whole multiples of the interval.
 
-    Windows end with whole seconds, and what is due with the end of one waits for the next look:
-    sent at any other moment, for half of the interval on average.
+    Time windows end with whole seconds, and a partition that is due with the end of a window waits
+    for the next message: at any other moment, half of the interval on average.
     """
 
     def is_due(self, last_run_at: datetime) -> schedstate:
-        """Whether to send now, and in how many seconds to look again."""
+        """Return whether to send now, and the seconds until the next check."""
         now = self.now().timestamp()
         due = self._after(last_run_at.timestamp())
         if now < due:

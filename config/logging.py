@@ -1,4 +1,4 @@
-"""One line per event: structlog renders what Django, Celery and our own modules log alike."""
+"""Logs of one line per event: structlog renders events of Django, Celery and own modules alike."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _OWN = ("accounts_app", "assets_app", "backfills_app", "config", "partitions_app
 
 
 class EventFormatter(logging.Formatter):
-    """Renders an event and its `extra`, as JSON for machines that read the log.
+    """A formatter of an event and its `extra`, as JSON for machines that read the log.
 
-    structlog is imported with the first event: most commands log none, and to import it costs them
-    more than what they do.
+    structlog is imported with the first event: most commands log no event, and the import would
+    take longer than the command itself.
     """
 
     def __init__(self, as_json: bool) -> None:
@@ -80,7 +80,7 @@ def configure(level: str, as_json: bool) -> dict[str, Any]:
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["console"], "level": level},
         "loggers": {
-            # Every 0.2 s a tick is sent and received; only what a tick did is worth a line.
+            # A tick is sent and received every 0.2 s; only the effect of a tick is worth a line.
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},

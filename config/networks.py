@@ -1,4 +1,4 @@
-"""Networks that are written in a setting."""
+"""Settings that name networks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def networks(name: str, texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Return the networks of the setting; one that cannot be read stops the start."""
+    """Return the networks of a setting; raise ImproperlyConfigured for an invalid network."""
     try:
         return tuple(ip_network(text.strip()) for text in texts)
     except ValueError as error:

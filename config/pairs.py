@@ -8,17 +8,17 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def pairs(setting: str, text: str) -> dict[str, str]:
-    """Words ``name=value``, quoted as in a shell: values may hold commas and blanks."""
+    """Parse words ``name=value``, quoted as in a shell: values may hold commas and blanks."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ImproperlyConfigured(f"{setting} cannot be read: {error}.") from error
-    found = {}
+    values = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise ImproperlyConfigured(
                 f"{setting} holds words name=value with blanks between, not {word!r}."
             )
-        found[name] = value
-    return found
+        values[name] = value
+    return values

@@ -1,4 +1,4 @@
-"""Addresses of databases in a Redis server, written as REDIS_URL is."""
+"""URLs of databases in a Redis server, in the form of REDIS_URL."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ _CACHE_DATABASE = 1
 
 
 def databases_named(url: str, setting: str = "REDIS_URL") -> set[int]:
-    """Return the databases that readers of the URL take it to name.
+    """Return the databases that Celery and redis-py read from the URL.
 
-    Celery reads the path; redis-py reads `?db=` before the path. Without either it is 0.
+    Celery reads the path; redis-py reads `?db=` before the path. Without both, the database is 0.
     """
-    parts = urlsplit(url)
-    path = "" if parts.scheme == "unix" else unquote(parts.path).strip("/")
-    named = {text for text in (path, *parse_qs(parts.query).get("db", [])) if text}
-    if not all(text.isascii() and text.isdecimal() for text in named):
+    split_url = urlsplit(url)
+    path = "" if split_url.scheme == "unix" else unquote(split_url.path).strip("/")
+    database_texts = {text for text in (path, *parse_qs(split_url.query).get("db", [])) if text}
+    if not all(text.isascii() and text.isdecimal() for text in database_texts):
         raise ImproperlyConfigured(f"{setting} ends with the number of a database, such as /0.")
-    return {int(text) for text in named} or {0}
+    return {int(text) for text in database_texts} or {0}
 
 
 def with_database(url: str, database: int) -> str:
     """Return the URL of another database of the same server."""
-    parts = urlsplit(url)
-    kept = [item for item in parts.query.split("&") if item and not item.startswith("db=")]
-    if parts.scheme == "unix":
-        return f"{url.partition('?')[0]}?{'&'.join([*kept, f'db={database}'])}"
-    return urlunsplit(parts._replace(path=f"/{database}", query="&".join(kept)))
+    split_url = urlsplit(url)
+    options = [item for item in split_url.query.split("&") if item and not item.startswith("db=")]
+    if split_url.scheme == "unix":
+        return f"{url.partition('?')[0]}?{'&'.join([*options, f'db={database}'])}"
+    return urlunsplit(split_url._replace(path=f"/{database}", query="&".join(options)))
 
 
 def cache_url(broker_url: str, database: int | None, named: str = "") -> str:
-    """Return where the cache lies: beside the messages, never among them.
+    """Return the URL of the cache's database, which is never the database of the messages.
 
-    To clear a cache empties its whole database. `database` and `named` (CACHE_URL) are what the
-    environment says, if it says anything. Raises ImproperlyConfigured where the messages lie there.
+    Clearing a cache empties the whole database. `database` (CACHE_REDIS_DB) and `named` (CACHE_URL)
+    come from the environment. Raise ImproperlyConfigured if the database holds the messages.
     """
-    taken = databases_named(broker_url)
+    broker_databases = databases_named(broker_url)
     if named:
         return _checked_cache_url(broker_url, database, named)
     if database is None:
-        database = next(n for n in range(_CACHE_DATABASE, 16) if n not in taken)
-    if database < 0 or database in taken:
+        database = next(n for n in range(_CACHE_DATABASE, 16) if n not in broker_databases)
+    if database < 0 or database in broker_databases:
         raise ImproperlyConfigured(
             f"CACHE_REDIS_DB is {database}: give the number of a Redis database that REDIS_URL"
             " does not name. The cache would otherwise lie among the messages."
@@ -67,5 +67,8 @@ def _checked_cache_url(broker_url: str, database: int | None, named: str) -> str
 
 
 def _server(url: str) -> tuple[str | None, int | str]:
-    parts = urlsplit(url)
-    return parts.hostname, parts.path if parts.scheme == "unix" else parts.port or 6379
+    split_url = urlsplit(url)
+    return (
+        split_url.hostname,
+        split_url.path if split_url.scheme == "unix" else split_url.port or 6379,
+    )

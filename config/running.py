@@ -1,4 +1,4 @@
-"""The settings of the stack that is running; imports nothing that starts one."""
+"""The settings of the running stack, without imports of modules that start a stack."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ NEEDED = ("DATABASE_URL", "REDIS_URL", "SPARK_REMOTE", "SECRET_KEY", "SLICEWISE_
 
 
 def find_settings(env: MutableMapping[str, str]) -> None:
-    """Complete `env` by the settings of the running stack; what it says itself stays."""
+    """Add the settings of the running stack to `env`; values that `env` has are kept."""
     if all(env.get(name) for name in NEEDED):
         return
     data = default_folder(env)
-    found = running_environment(data)
-    if found is None:
+    environment = running_environment(data)
+    if environment is None:
         raise StackError(
             f"Nothing is running on {data}. Start it with `slicewise up`, or set "
             f"{', '.join(NEEDED)} to use servers of your own."
         )
-    for name, value in found.items():
+    for name, value in environment.items():
         env.setdefault(name, value)
 
 
 def running_environment(data: Path) -> dict[str, str] | None:
-    """The settings of the stack that runs on a data folder, or None."""
+    """Return the settings of the stack that runs on a data folder, or None."""
     folder = DataFolder(data)
     if folder.in_use():
         environment: dict[str, str] = folder.state().get("environment", {})

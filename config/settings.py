@@ -23,36 +23,36 @@ from config.web_addresses import web_address
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
-# A command of people serves no pages and takes no messages: to import what does costs more than
-# all that the command does. `config.cli` says so; whoever sends a message imports Celery then.
+# A command serves no pages and receives no messages: the import of Celery and the views would take
+# longer than the command. `config.cli` sets the variable; a sender of messages imports Celery then.
 IS_COMMAND = "SLICEWISE_COMMAND" in os.environ
 if not IS_COMMAND:
-    # Lets `ModelAdmin[User]` and the like be written; at run time Django's classes are not generic.
+    # Allow annotations such as `ModelAdmin[User]`; at run time Django's classes are not generic.
     importlib.import_module("django_stubs_ext").monkeypatch()
 
-# ---------------------------------------------------------------- where things are
+# ---------------------------------------------------------------- locations
 SECRET_KEY = env.str("SECRET_KEY")
 DATABASES = {"default": env.db("DATABASE_URL")}
 REDIS_URL = env.str("REDIS_URL")
 SPARK_REMOTE = env.str("SPARK_REMOTE")
-# For assets with engine="submit", each run a Spark application; refused where there is no master.
+# For assets with engine="submit", each run a Spark application; refused without a master.
 SPARK_MASTER = env.str("SPARK_MASTER", default="")
 SPARK_SUBMIT_CONF = pairs("SPARK_SUBMIT_CONF", env.str("SPARK_SUBMIT_CONF", default=""))
 SPARK_HOME = env.str("SPARK_HOME", default="")
 JAVA_HOME = env.str("JAVA_HOME", default="")
-# Where people find Spark's own pages; shown with each run.
+# The address of Spark's own pages; each run links to it.
 SPARK_UI_URL = web_address("SPARK_UI_URL", env.str("SPARK_UI_URL", default=""))
 DATA_FOLDER = Path(env.str("SLICEWISE_DATA")).resolve()
 BUNDLES = {name: Path(folder) for name, folder in env.dict("SLICEWISE_BUNDLES", default={}).items()}
 RUNNER_ENV = env.list("SLICEWISE_RUNNER_ENV", default=[])
-# What gateways know of places of data, such as logins; a file, so that no environment shows it.
+# Options of data locations for gateways, such as logins; a file, not in the environment.
 _connections = env.str("SLICEWISE_CONNECTIONS", default="")
 SLICEWISE_CONNECTIONS = Path(_connections) if _connections else None
-# Drivers for places such as postgres:, for submissions; a Spark Connect server has its own.
+# Drivers for locations such as postgres:, for submissions; a Spark Connect server has its own.
 JDBC_JARS = env.list("SLICEWISE_JDBC_JARS", default=[])
-# As whom user code runs, where workers are started by root: it cannot look into them then.
+# The user of user code if root starts the workers; user code cannot look into the workers then.
 RUNNER_USER = env.str("SLICEWISE_RUNNER_USER", default="")
-# Users of which each run has one by itself, 20000-20031; they need no names.
+# A range of user ids, 20000-20031: each run has one user id for itself. Names are not needed.
 RUNNER_USERS = env.str("SLICEWISE_RUNNER_USERS", default="")
 SLOTS = env.int("SLICEWISE_SLOTS", default=3)
 
@@ -67,14 +67,14 @@ MAX_PARTITIONS_PER_TRANSACTION = env.int("MAX_PARTITIONS_PER_TRANSACTION", defau
 SCHEDULE_TICK_DAYS = env.int("SCHEDULE_TICK_DAYS", default=90)
 LOG_LIMIT_BYTES = env.int("LOG_LIMIT_BYTES", default=10 * 1024 * 1024)
 RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1024)
-# What one run may take of its gateway.
+# Limits of one run.
 RUN_MEMORY = memory(env, "SLICEWISE_RUN_MEMORY")
 RUN_PROCESSES = at_least_one(env, "SLICEWISE_RUN_PROCESSES", default=4096)
 RUN_OPEN_FILES = at_least_one(env, "SLICEWISE_RUN_OPEN_FILES", default=65_536)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)
-# What a run lives through: a failover of the database takes up to a minute, Spark may be away for
-# hours. docs/adr/ says why.
+# Outages that a run survives: a failover of the database takes up to a minute, Spark may be away
+# for hours. docs/adr/ has the reasons.
 LEASE_SECONDS = env.int("LEASE_SECONDS", default=120)
 PLATFORM_RETRY_HOURS = env.float("PLATFORM_RETRY_HOURS", default=6.0)
 PLATFORM_RETRY_PAUSE_SECONDS = above_zero(env, "PLATFORM_RETRY_PAUSE_SECONDS", default=1.0)
@@ -89,7 +89,7 @@ BACKFILL_NAME_PATTERN = env.str(
 )
 
 # ---------------------------------------------------------------- the web server
-# Threads of each process that run Django, and requests that wait for one before others get 503.
+# Threads of each process that run Django; requests that wait for a thread, before others get 503.
 WEB_THREADS = at_least_one(env, "WEB_THREADS", default=4)
 WEB_WAITING = at_least_one(env, "WEB_WAITING", default=128)
 
@@ -143,7 +143,7 @@ MIDDLEWARE = [
     "accounts_app.protection.PermissionsPolicyMiddleware",
     "config.static_files.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
-    # Before whatever reads a body.
+    # Before each middleware that reads a body.
     "accounts_app.protection.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "accounts_app.protection.HostMiddleware",
@@ -176,9 +176,9 @@ TEMPLATES = [
 
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (postgres://…).")
-# A lost server, or what drops idle connections on the way to it, is noticed within a minute. For a
-# statement that is on its way keepalives say nothing: without a limit of its own it is sent again
-# for a quarter of an hour, and the step of a tick that sent it is not taken meanwhile.
+# A lost server, or a device that drops idle connections, is noticed within a minute. Keepalives do
+# not cover a statement that is being sent: without a separate limit the kernel sends the statement
+# again for a quarter of an hour, and the step of the tick waits meanwhile.
 DATABASES["default"].setdefault("OPTIONS", {}).update(
     {
         "keepalives_idle": 30,
@@ -194,12 +194,12 @@ if DATABASE_POOL_SIZE:
         "min_size": 0,
         "max_size": DATABASE_POOL_SIZE,
         "timeout": 5,
-        # The pauses between its tries double: given up early, it begins anew with the next request,
-        # so that a server that comes back is noticed in a second or two.
+        # Pauses between tries of the pool double: after an early end the pool begins again with the
+        # next request, so that a server that comes back is noticed in a second or two.
         "reconnect_timeout": 5,
     }
 
-# Redis is there for the broker; the cache may be emptied at any moment.
+# Redis is required for the broker; the cache may be emptied at any moment.
 CACHES = {
     "default": {
         "BACKEND": "config.cache.JsonRedisCache",
@@ -215,16 +215,16 @@ CACHES = {
 # ---------------------------------------------------------------- static files
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Made by the web server, which may not write beside it where the data folder is root's.
+# The web server fills this folder; below a data folder of root the web server may not write.
 STATIC_ROOT = Path(env.str("STATIC_FOLDER", default="") or DATA_FOLDER / "static")
-# Names hold a hash of the content, so that browsers keep files for a year. With DEBUG files have
-# their own names and come straight from the source.
+# Names contain a hash of the content, so that browsers cache files for a year. With DEBUG, files
+# have plain names and are served from the source folders.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "config.static_files.HashedFiles"},
 }
 
-# ---------------------------------------------------------------- who may come in
+# ---------------------------------------------------------------- sign-in and security
 AUTHENTICATION_BACKENDS = [
     "accounts_app.backends.SignInLimits",
     "django.contrib.auth.backends.ModelBackend",
@@ -241,7 +241,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
-# The proxies that may say from where a request comes; of others the header is not believed.
+# The proxies whose header with the client address is trusted; the header of others is ignored.
 TRUSTED_PROXIES = networks("TRUSTED_PROXIES", env.list("TRUSTED_PROXIES", default=[]))
 AXES_CLIENT_IP_CALLABLE = "accounts_app.addresses.limited_address"
 AXES_FAILURE_LIMIT = at_least_one(env, "SIGN_IN_ATTEMPTS", default=10)
@@ -251,24 +251,24 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_CALLABLE = "accounts_app.views.sign_in_refused"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-# An attempt that is refused untried does not count: the wait that was told stays true.
+# A refused attempt that was not tried does not count, so the announced wait stays correct.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_VERBOSE = False
 
-# Cookies travel over TLS alone once the site says that it is behind it; loopback has none.
+# Cookies are sent over TLS only if the site is behind TLS; loopback has no TLS.
 BEHIND_TLS = env.bool("BEHIND_TLS", default=False)
 SESSION_COOKIE_SECURE = BEHIND_TLS
 CSRF_COOKIE_SECURE = BEHIND_TLS
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = BEHIND_TLS
-# Load balancers and supervisors ask by plain HTTP, at the address of a container.
+# Load balancers and supervisors send plain HTTP, to the address of a container.
 HEALTH_ADDRESS = "/api/v1/health/"
 SECURE_REDIRECT_EXEMPT = [rf"^{HEALTH_ADDRESS[1:]}\Z"]
 SECURE_HSTS_SECONDS = 31_536_000 if BEHIND_TLS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# No page takes files: a form that holds one is refused before anything is written to disk.
+# No page accepts files: a form with a file is refused before anything is written to disk.
 FILE_UPLOAD_HANDLERS = ["accounts_app.uploads.RefusingFiles"]
 
 CONTENT_SECURITY_POLICY = {
@@ -310,7 +310,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # ---------------------------------------------------------------- Celery
-# Whoever has settings may send a message: the app becomes Celery's current one here.
+# Each process with settings may send messages, so the app becomes Celery's current app here.
 CELERY_APP_MODULE = "config.celery"
 _interval: type[float] = float
 if not IS_COMMAND:
@@ -320,11 +320,11 @@ CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # A broker that is down must be noticed by whoever nudges, not waited for.
+    # A sender must notice a broker that is down, and not wait.
     "socket_timeout": 5,
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
-    # For whoever sends; workers go on looking for it.
+    # For senders; workers keep trying to connect.
     "max_retries": 0,
 }
 CELERY_IMPORTS = [
@@ -348,8 +348,8 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULER = "config.beat:SteadyScheduler"
-# No message expires: a receiver would compare the sender's clock with its own. The queue `bulk` has
-# a worker of its own: ticks, dispatch and recovery wait for nothing that may take long.
+# No message expires: a receiver would compare the sender's clock with the own clock. The queue
+# `bulk` has a separate worker, so that ticks, dispatch and recovery never wait for long tasks.
 CELERY_BEAT_SCHEDULE = {
     "tick": {
         "task": "assets_app.scheduling.tasks.tick",

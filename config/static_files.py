@@ -13,15 +13,17 @@ _YEAR_SECONDS = 31_536_000
 
 
 class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
-    """What a style sheet or a module names gets its hashed name as well."""
+    """A storage that also writes hashed names into style sheets and modules that name files."""
 
     support_js_module_import_aggregation = True
 
     def url_converter(
         self, name: str, hashed_files: dict[str, str], template: str | None = None
     ) -> Callable[[Match[str]], str]:
-        """Return what writes hashed names into a file: in scripts of libraries where they can be,
-        since their comments name files as well, which nothing tells from code.
+        """Return the function that writes hashed names into a file.
+
+        In scripts of libraries a name without a file stays: comments name files too, and the
+        pattern cannot tell a comment from code.
         """
         convert: Callable[[Match[str]], str] = super().url_converter(name, hashed_files, template)
         if name.endswith(".js") and "/" in name:
@@ -30,7 +32,7 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """Browsers keep a file with a hash in its name for a year, and any other for a minute."""
+    """A middleware by which browsers cache hashed files for a year, other files for a minute."""
 
     FOREVER = _YEAR_SECONDS
 

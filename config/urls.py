@@ -1,11 +1,11 @@
-"""Where each app's pages begin; what lies below is the app's own business."""
+"""The URL prefix of each app; the app's own module has the URLs below the prefix."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
 
-# Below /api/ they answer in the words that programs read.
+# Below /api/ these handlers answer with problem details.
 handler400 = "accounts_app.answers.bad_request"
 handler500 = "accounts_app.answers.server_error"
 

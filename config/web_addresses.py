@@ -1,4 +1,4 @@
-"""Addresses of web pages that are written in a setting."""
+"""Settings that are addresses of web pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def web_address(name: str, text: str) -> str:
-    """Return the address; one that no link can lead to stops the start. Empty stays empty."""
+    """Return the address, or an empty text; raise ImproperlyConfigured for an invalid address."""
     try:
-        parts = urlsplit(text)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+        url_parts = urlsplit(text)
+        is_address = url_parts.scheme in ("http", "https") and bool(url_parts.hostname)
     except ValueError:
         is_address = False
     if text and not is_address:

@@ -23,6 +23,6 @@ django.setup()
 collect_static_files()
 application = get_wsgi_application()
 
-# The pages' code is else loaded by the first request.
+# Otherwise the first request would load the code of the pages.
 _ = get_resolver().url_patterns
 freeze_what_is_loaded()

@@ -115,10 +115,10 @@ class ShareCell:
         counts = self.counts
         other_count = counts.get("canceled", 0) + counts.get("skipped", 0)
         class_counts = (
-            ("s", counts.get("materialized", 0)),
-            ("f", counts.get("failed", 0)),
-            ("a", counts.get("held", 0)),
-            ("o", other_count),
+            ("good", counts.get("materialized", 0)),
+            ("bad", counts.get("failed", 0)),
+            ("info", counts.get("held", 0)),
+            ("other", other_count),
         )
         total = max(self.expected, sum(count for _, count in class_counts), 1)
         shares, x = [], 0.0

@@ -6,7 +6,7 @@ const cellLinks = "td > a[href], .wide > a[href]";
 
 // The name of a cell is its tip as well. It is not sent twice: a page has a thousand cells.
 export function showNames(root) {
-  for (const cell of root.querySelectorAll(".g a[aria-label]:not([title])")) {
+  for (const cell of root.querySelectorAll(".partition-grid a[aria-label]:not([title])")) {
     cell.title = cell.getAttribute("aria-label");
   }
 }

@@ -94,11 +94,11 @@ class Progress:
     def bar(self) -> list[Piece]:
         """The sections of the bar: succeeded, failed, canceled, skipped and active partitions."""
         kinds = (
-            ("s", "succeeded"),
-            ("f", "failed"),
-            ("c", "canceled"),
-            ("k", "skipped"),
-            ("a", "active"),
+            ("good", "succeeded"),
+            ("bad", "failed"),
+            ("neutral", "canceled"),
+            ("faint", "skipped"),
+            ("info", "active"),
         )
         sections, x, numbers = [], 0.0, dict(self.counts.by_state())
         for css, state in kinds:

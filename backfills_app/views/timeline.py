@@ -10,7 +10,12 @@ from partitions_app.looks import look_of
 
 PIECES = 60
 HEIGHT = 40.0
-_KINDS = (("s", "succeeded"), ("f", "failed"), ("c", "canceled"), ("k", "skipped"))
+_KINDS = (
+    ("good", "succeeded"),
+    ("bad", "failed"),
+    ("neutral", "canceled"),
+    ("faint", "skipped"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,11 @@ class Timeline:
     highest: int
     drawn: int
     counted: tuple[tuple[str, int], ...]
+
+    @property
+    def counted_text(self) -> str:
+        """The number of runs by state as text: ``12 succeeded, 1 failed``."""
+        return ", ".join(f"{number:,} {state}" for state, number in self.counted)
 
     @property
     def piece(self) -> timedelta:

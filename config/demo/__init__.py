@@ -1,1 +1,1 @@
-"""`slicewise demo`: the flights of 2013, made through the public API and shown."""
+"""`slicewise demo`: the flights of 2013, materialized through the public API and shown."""

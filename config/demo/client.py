@@ -1,4 +1,4 @@
-"""A small client of the public API, as anybody could write it."""
+"""A small client of the public API, as a user could write."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _TRIES = 20
 
 
 class ApiError(Exception):
-    """The API refused; the sentence is its own."""
+    """An error of the API, with the text of the API."""
 
 
 class Client:
-    """Signs in once and speaks JSON."""
+    """A client that signs in once and sends JSON."""
 
     def __init__(self, url: str, username: str, password: str) -> None:
         self._base = url.rstrip("/") + "/api/v1"
@@ -26,19 +26,19 @@ class Client:
         self._headers["Authorization"] = f"Bearer {signed_in['token']}"
 
     def get(self, path: str) -> Any:
-        """What is at this path below /api/v1, or at a full address that the API gave out."""
+        """Return the JSON at a path below /api/v1, or at a full address that the API returned."""
         return self._ask("GET", path, None)
 
     def post(self, path: str, **body: Any) -> Any:
-        """Post a JSON object; what the API answers."""
+        """Post a JSON object; return the answer."""
         return self._ask("POST", path, json.dumps(body).encode())
 
     def patch(self, path: str, **body: Any) -> Any:
-        """Change what is at a path by a JSON object; what the API answers."""
+        """Send a JSON object as a change to a path; return the answer."""
         return self._ask("PATCH", path, json.dumps(body).encode())
 
     def every(self, path: str) -> Iterator[dict[str, Any]]:
-        """All results of a list, page after page."""
+        """Yield all results of a list, page after page."""
         page: dict[str, Any] = {"next": path}
         while page["next"]:
             page = self.get(page["next"])
@@ -52,10 +52,10 @@ class Client:
                 with urllib.request.urlopen(request, timeout=60) as response:
                     return json.load(response)
             except urllib.error.HTTPError as error:
-                said = error.read().decode(errors="replace")
-                # Not there yet or too busy for a moment; anything else is an answer.
+                error_text = error.read().decode(errors="replace")
+                # The server is starting or busy for a moment; every other status is an answer.
                 if error.code in (429, 502, 503) and attempt + 1 < _TRIES:
                     time.sleep(0.5)
                     continue
-                raise ApiError(f"{method} {path}: {error.code} {said}") from error
+                raise ApiError(f"{method} {path}: {error.code} {error_text}") from error
         raise AssertionError("the last try returns or raises")

@@ -1,4 +1,4 @@
-"""The command: start everything, make the flights of 2013, show them, serve the pages."""
+"""The command: start the stack, materialize the flights of 2013, print a table, serve the pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from config.stack.stack import ADMIN, Stack
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo; 0 only if everything that the source holds is there."""
+    """Run the demo; return 0 only if all data of the source is materialized."""
     parser = argparse.ArgumentParser(prog="slicewise demo", description=main.__doc__)
     parser.add_argument("--once", action="store_true", help="end after the table")
     options = parser.parse_args(arguments)
@@ -46,40 +46,43 @@ def main(arguments: Sequence[str]) -> int:
 def _work(console: Console, stack: Stack) -> bool:
     client = Client(stack.web_url, ADMIN, stack.admin_password)
     source = expected()
-    made = make_everything(client)
-    console.print(_table(made, source))
-    short = [one.asset for one in made if not _complete(one, source)]
-    if short:
+    results = make_everything(client)
+    console.print(_table(results, source))
+    incomplete = [result.asset for result in results if not _complete(result, source)]
+    if incomplete:
         console.print(
-            f"[bold red]Not all there:[/] {', '.join(short)}. See {stack.web_url}/backfills/"
+            f"[bold red]Not all there:[/] {', '.join(incomplete)}. See {stack.web_url}/backfills/"
         )
     else:
         console.print("[bold green]Everything that the source holds is there.[/]")
-    return not short
+    return not incomplete
 
 
-def _table(made: Sequence[Made], source: Mapping[str, Expected]) -> Table:
+def _table(results: Sequence[Made], source: Mapping[str, Expected]) -> Table:
     table = Table(title="What was made, beside what the source holds")
     table.add_column("asset")
     for title in ("partitions", "of", "rows", "of", "seconds"):
         table.add_column(title, justify="right")
-    for one in made:
-        whole = source[one.asset]
+    for result in results:
+        counts = source[result.asset]
         table.add_row(
-            one.asset,
-            f"{one.partitions:,}",
-            f"{whole.partitions:,}",
-            f"{one.rows:,}",
-            f"{whole.rows:,}",
-            "was there" if one.seconds is None else f"{one.seconds:.1f}",
-            style=None if _complete(one, source) else "red",
+            result.asset,
+            f"{result.partitions:,}",
+            f"{counts.partitions:,}",
+            f"{result.rows:,}",
+            f"{counts.rows:,}",
+            "was there" if result.seconds is None else f"{result.seconds:.1f}",
+            style=None if _complete(result, source) else "red",
         )
     return table
 
 
-def _complete(one: Made, source: Mapping[str, Expected]) -> bool:
-    whole = source[one.asset]
-    return (one.partitions, one.rows) == (whole.partitions, whole.rows)
+def _complete(result: Made, source: Mapping[str, Expected]) -> bool:
+    counts = source[result.asset]
+    return (result.partitions, result.rows) == (
+        counts.partitions,
+        counts.rows,
+    )
 
 
 def _interrupt(*_: object) -> None:

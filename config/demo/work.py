@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from config.demo.client import Client
 
-# What reads another asset comes after it. None: not partitioned, materialized as a whole.
+# An asset comes after its upstream assets. None: an unpartitioned asset.
 Range = tuple[str, str] | None
 YEAR = ("2013-01-01", "2013-12-31")
 LAYERS: Sequence[dict[str, Range]] = (
@@ -30,9 +30,9 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What there is of an asset after the demo's work, and how long that took.
+    """The counts of an asset after the demo's work, and the seconds that the work took.
 
-    None if it was there before.
+    `seconds` is None for an asset that was materialized before.
     """
 
     asset: str
@@ -42,7 +42,7 @@ class Made:
 
 
 def make_everything(client: Client) -> list[Made]:
-    """Make all of 2013 that is not there yet; what there is of each asset then."""
+    """Materialize the missing partitions of 2013; return the counts of each asset."""
     seconds: dict[str, float | None] = {}
     with Progress(
         TextColumn("{task.description:>17}"),
@@ -59,7 +59,7 @@ def make_everything(client: Client) -> list[Made]:
 def _make_layer(
     client: Client, progress: Progress, layer: dict[str, Range]
 ) -> dict[str, float | None]:
-    requests = {asset: _request(client, asset, part) for asset, part in layer.items()}
+    requests = {asset: _request(client, asset, dates) for asset, dates in layer.items()}
     bars = {
         asset: progress.add_task(asset, total=None if address else 1, completed=0 if address else 1)
         for asset, address in requests.items()
@@ -71,49 +71,54 @@ def _make_layer(
     while waiting:
         time.sleep(_LOOK_SECONDS)
         for asset, address in list(waiting.items()):
-            seen = client.get(address)
-            total, done, made = _progress(seen)
-            progress.update(bars[asset], total=total, completed=done)
-            if seen["state"] in _ENDED:
+            progress_json = client.get(address)
+            total, ended_count, materialized_count = _progress(progress_json)
+            progress.update(bars[asset], total=total, completed=ended_count)
+            if progress_json["state"] in _ENDED:
                 del waiting[asset]
-                seconds[asset] = _duration(seen) if made else None
+                seconds[asset] = _duration(progress_json) if materialized_count else None
     return seconds
 
 
-def _request(client: Client, asset: str, part: Range) -> str | None:
-    """Ask for what is missing; the address to watch, None when a whole asset is there already."""
-    if part is not None:
-        start, end = part
-        made = client.post(
+def _request(client: Client, asset: str, dates: Range) -> str | None:
+    """Request the missing partitions; return the address to watch.
+
+    Return None for an unpartitioned asset that is materialized already.
+    """
+    if dates is not None:
+        start, end = dates
+        created = client.post(
             "/backfills/", asset=asset, start=start, end=end, description="The flights of 2013"
         )
-        return f"/backfills/{made['id']}/"
+        return f"/backfills/{created['id']}/"
     if client.get(f"/assets/{asset}/")["counts"].get("materialized"):
         return None
-    made = client.post(f"/assets/{asset}/materialize/")
-    return f"/runs/{made['runs'][0]}/"
+    created = client.post(f"/assets/{asset}/materialize/")
+    return f"/runs/{created['runs'][0]}/"
 
 
-def _progress(seen: dict[str, Any]) -> tuple[int, int, int]:
-    """Total, done and made partitions of a backfill or a run as the API shows it."""
-    counts = seen.get("counts")
+def _progress(progress_json: dict[str, Any]) -> tuple[int, int, int]:
+    """Return the numbers of all, ended and materialized partitions of a backfill or a run."""
+    counts = progress_json.get("counts")
     if counts is None:
-        made = int(seen["state"] == "succeeded")
-        return 1, int(seen["state"] in _ENDED), made
-    done = sum(counts[state] for state in ("succeeded", "failed", "canceled", "skipped"))
-    return counts["total"], done, counts["succeeded"]
+        materialized_count = int(progress_json["state"] == "succeeded")
+        return 1, int(progress_json["state"] in _ENDED), materialized_count
+    ended_count = sum(counts[state] for state in ("succeeded", "failed", "canceled", "skipped"))
+    return counts["total"], ended_count, counts["succeeded"]
 
 
-def _duration(seen: dict[str, Any]) -> float:
-    began = seen.get("submitted_at") or seen["created_at"]
-    ended = seen.get("run_end_date") or seen["ended_at"]
+def _duration(progress_json: dict[str, Any]) -> float:
+    began = progress_json.get("submitted_at") or progress_json["created_at"]
+    ended = progress_json.get("run_end_date") or progress_json["ended_at"]
     return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
 
 
 def _count(client: Client, asset: str, seconds: float | None) -> Made:
-    made = [
+    materialized = [
         partition
         for partition in client.every(f"/assets/{asset}/partitions/?page_size=1000")
         if partition["state"] == "materialized"
     ]
-    return Made(asset, len(made), sum(partition["rows"] or 0 for partition in made), seconds)
+    return Made(
+        asset, len(materialized), sum(partition["rows"] or 0 for partition in materialized), seconds
+    )

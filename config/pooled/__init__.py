@@ -1,1 +1,1 @@
-"""The database engine: Django's for PostgreSQL, with a pool that outlives the server's restarts."""
+"""The database engine: Django's for PostgreSQL, with a pool that survives server restarts."""

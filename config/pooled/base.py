@@ -1,7 +1,7 @@
-"""Connections from a pool, each looked at before it is given out (Django finds this by its name).
+"""Connections from a pool, each checked before use; Django finds this module by the name `base`.
 
-Connections that idled in the pool while the server was restarted are dead. Django's own check takes
-one after the other, with pauses that double: a page would wait for seconds, or break.
+Connections that idled in the pool during a restart of the server are dead. Django's own check tries
+connection after connection, with pauses that double: a page would wait for seconds, or fail.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import psycopg
 from django.db.backends.postgresql import base
 from psycopg_pool import ConnectionPool
 
-# A connection that a firewall has forgotten answers nothing: a page waits for that.
+# On a connection that a firewall has dropped nothing answers, and a page waits this long.
 _CHECK_MILLISECONDS = 5_000
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection to PostgreSQL; where one in the pool is dead, all that idle there are new."""
+    """A connection to PostgreSQL; after a dead connection all idle connections are replaced."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """A connection that answers. psycopg.OperationalError where the server does not."""
+        """Return a connection that answers; raise psycopg.OperationalError without a server."""
         connection = super().get_new_connection(conn_params)
         if not self.pool:
             return connection
@@ -40,9 +40,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 @contextmanager
 def _given_up_soon(connection: Any) -> Iterator[None]:
-    """Shorten the time after which what is sent and not acknowledged counts as lost.
+    """Shorten the time after which sent and unacknowledged bytes count as lost.
 
-    That of the settings is for statements, which are worth more patience than a new connection.
+    The time in the settings is for statements, which are worth a longer wait than a new connection.
     """
     with socket.socket(fileno=os.dup(connection.fileno())) as to_server:
         if to_server.family not in (socket.AF_INET, socket.AF_INET6):

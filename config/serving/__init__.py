@@ -1,4 +1,4 @@
-"""What stands between the web server and Django: nobody who is slow takes one of Django's threads.
+"""The layer between the web server and Django: a slow client never occupies a Django thread.
 
 Bodies are read, and answers are sent, without a thread; in between a thread of a bounded pool runs
 Django.

@@ -21,7 +21,7 @@ _LOG_PAUSE_SECONDS = 10.0
 
 
 class Application:
-    """Serves a WSGI application so that slow clients cost it nothing."""
+    """An ASGI application that serves a WSGI application without threads for slow clients."""
 
     def __init__(self, application: Wsgi, limits: Limits) -> None:
         self._application = application
@@ -65,7 +65,7 @@ class Application:
             await answer.send(scope["method"], send)
 
     async def _run(self, lane: Lane, request: dict[str, Any], answer: Answer, send: Send) -> None:
-        """Have a thread write the answer, and send it, a long one while it is written."""
+        """Have a thread write the answer, and send it; a long answer is sent while written."""
         try:
             lane.begin(partial(self._work, request, answer), then=answer.complete)
         except Busy:
@@ -77,13 +77,13 @@ class Application:
             await answer.written.wait()
             await answer.send(request["REQUEST_METHOD"], send)
         finally:
-            # The thread writes into what is closed next.
+            # The thread writes into the spools that are closed next.
             while not answer.is_complete:
                 answer.written.clear()
                 await answer.written.wait()
 
     def _work(self, request: dict[str, Any], answer: Answer, is_late: bool) -> None:
-        """Run Django in this thread; of an answer on its way, an error can only end it early."""
+        """Run Django in this thread; after the start is sent an error breaks the answer off."""
         path = request["PATH_INFO"]
         try:
             if is_late:
@@ -97,7 +97,7 @@ class Application:
             answer.refuse(path, 500, "Something broke on our side.")
 
     def _lane(self, path: str, method: str) -> Lane:
-        """Reads of health and of static files wait for no page, and have no body."""
+        """Return the lane of a request: reads of health and static files do not wait for pages."""
         if method in _READS and path == self._limits.health:
             return self._health
         if method in _READS and path.startswith(self._limits.static):

@@ -1,4 +1,4 @@
-"""Bodies of requests: bounded, complete, and in time, before a thread hears of them."""
+"""Bodies of requests: bounded, complete and in time before a thread begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class Gone(Exception):
-    """The client left before its body was complete."""
+    """The client disconnected before the body was complete."""
 
 
 class Slow(Exception):
@@ -22,12 +22,13 @@ class Slow(Exception):
 
 
 async def read(receive: Receive, headers: Headers, spool: Spool, limits: Limits) -> int:
-    """Read the body into `spool`; return its size, or more than the limit where nothing more is
-    read. Raises Slow, Gone, or NoRoom.
+    """Read the body into `spool`; return the size.
+
+    Above the limit, return a size above the limit and read no further. Raise Slow, Gone or NoRoom.
     """
-    told = dict(headers)
-    if b"transfer-encoding" not in told:
-        size = _number(told.get(b"content-length", b"0"))
+    header_values = dict(headers)
+    if b"transfer-encoding" not in header_values:
+        size = _number(header_values.get(b"content-length", b"0"))
         if size == 0 or size > limits.body:
             return size
     try:
@@ -37,10 +38,10 @@ async def read(receive: Receive, headers: Headers, spool: Spool, limits: Limits)
                     message = await receive()
                 if message["type"] == "http.disconnect":
                     raise Gone
-                piece = message.get("body", b"")
-                if spool.size + len(piece) > limits.body:
-                    return spool.size + len(piece)
-                spool.write(piece)
+                chunk = message.get("body", b"")
+                if spool.size + len(chunk) > limits.body:
+                    return spool.size + len(chunk)
+                spool.write(chunk)
                 if not message.get("more_body", False):
                     return spool.size
     except TimeoutError:
@@ -48,5 +49,5 @@ async def read(receive: Receive, headers: Headers, spool: Spool, limits: Limits)
 
 
 def _number(text: bytes) -> int:
-    """The web server refuses whatever is no number."""
+    """Return the number in a header; the web server refuses other texts."""
     return int(text) if text.isdigit() else 0

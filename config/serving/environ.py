@@ -1,4 +1,4 @@
-"""The environment of a WSGI request, out of the scope of an ASGI request."""
+"""The environment of a WSGI request, from the scope of an ASGI request."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _PLAIN = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
 
 
 def without_underscores(headers: Headers) -> Headers:
-    """Drop headers whose names WSGI could not tell from others: `X_Forwarded_For` would stand for
-    `X-Forwarded-For`, which proxies write.
+    """Return the headers without underscores in the name.
+
+    WSGI could not tell `X_Forwarded_For` from `X-Forwarded-For`, which proxies write.
     """
     return [(name, value) for name, value in headers if b"_" not in name]
 

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 class Busy(Exception):
-    """Every thread is taken, and so is every place to wait."""
+    """Every thread and every waiting place is taken."""
 
 
 class Lane:
-    """A pool of threads with a bounded number of requests that wait for them."""
+    """A pool of threads with a bounded number of waiting requests."""
 
     def __init__(self, name: str, threads: int, waiting: int, patience: float) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -22,9 +22,9 @@ class Lane:
         self._patience = patience
 
     def begin(self, work: Callable[[bool], None], then: Callable[[], None]) -> None:
-        """Have a thread call `work`, with whether it is too late for it, and the loop `then`.
+        """Have a thread call `work` with whether the patience is over, and the loop call `then`.
 
-        Raises Busy where there is no place to wait. Called by the loop alone.
+        Raise Busy if no waiting place is free. Only the event loop calls this method.
         """
         if self._taken >= self._places:
             raise Busy

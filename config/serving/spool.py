@@ -1,4 +1,4 @@
-"""Bodies and answers, kept for threads and readers: small ones in memory, large ones on disk."""
+"""Spools of bodies and answers: in memory if small, on disk if large."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from io import BufferedReader, BytesIO, FileIO
 from types import TracebackType
 from typing import IO
 
-# Of each spool this much has room in memory, whatever others hold.
+# The first bytes of each spool fit into memory, however full the room is.
 SMALL = 65_536
 
 
 class NoRoom(Exception):
-    """There is no room for more: others hold it, or the disk is full."""
+    """The room is taken by other spools, or the disk is full."""
 
 
 class Room:
@@ -26,7 +26,7 @@ class Room:
         self._lock = threading.Lock()
 
     def take(self, where: str, count: int) -> bool:
-        """Take room if there is enough."""
+        """Take room if enough is left; return whether enough was left."""
         with self._lock:
             if self._left[where] < count:
                 return False
@@ -34,13 +34,13 @@ class Room:
             return True
 
     def give_back(self, where: str, count: int) -> None:
-        """Return room that was taken."""
+        """Release room that was taken."""
         with self._lock:
             self._left[where] += count
 
 
 class Spool:
-    """Bytes that one thread writes and another one reads; its context gives its room back."""
+    """Bytes that one thread writes and another thread reads; leaving the context releases room."""
 
     def __init__(self, room: Room) -> None:
         self.size = 0
@@ -62,7 +62,7 @@ class Spool:
             self._close()
 
     def write(self, data: bytes) -> None:
-        """Append; raises NoRoom, and ValueError once its context has been left."""
+        """Append bytes; raise NoRoom, or ValueError after the context has been left."""
         with self._lock:
             beyond = self.size + len(data) - SMALL
             if self._where == "memory" and not self._take(beyond):
@@ -72,31 +72,31 @@ class Spool:
             self._append(data)
 
     def empty(self) -> None:
-        """Forget what has been written; a small text has room from then on."""
+        """Drop the written bytes; a small text fits afterwards."""
         with self._lock:
             self._close()
             self._file, self._where, self._taken, self.size = BytesIO(), "memory", 0, 0
 
     def adopt(self, file: IO[bytes]) -> None:
-        """Take over a file that is there already, in place of what has been written."""
+        """Take over an existing file in place of the written bytes."""
         with self._lock:
             self._file.close()
             self._file = file
             self.size = os.fstat(file.fileno()).st_size
 
     def read_at(self, offset: int) -> bytes:
-        """Return a piece from there on, empty where nothing more has been written."""
+        """Return a chunk from an offset on, empty at the end of the written bytes."""
         with self._lock:
             self._file.seek(offset)
             return self._file.read(min(SMALL, max(0, self.size - offset)))
 
     def whole(self) -> IO[bytes]:
-        """Return the file, to be read from its start once nothing more is written."""
+        """Return the file, positioned at the start, for reading after the last write."""
         self._file.seek(0)
         return BufferedReader(self._file) if isinstance(self._file, FileIO) else self._file
 
     def _take(self, beyond: int) -> bool:
-        """Take room up to `beyond` bytes, if there is enough."""
+        """Take room up to `beyond` bytes if enough is left; return whether enough was left."""
         more = max(0, beyond - self._taken)
         if not self._room.take(self._where, more):
             return False
@@ -104,13 +104,13 @@ class Spool:
         return True
 
     def _move_to_disk(self) -> None:
-        """Go on in a file without a name; room in memory is free again."""
+        """Move the bytes to a file without a name, and release the room in memory."""
         self._file.seek(0)
         data = self._file.read()
         self._room.give_back("memory", self._taken)
         self._taken, self.size = 0, 0
         try:
-            # Without a buffer, which would be written when nobody can be told of an error.
+            # Without a buffer: an error of a delayed write could not be reported.
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (closed with the spool)
         except OSError as error:
             raise NoRoom from error
@@ -118,11 +118,11 @@ class Spool:
         self._append(data)
 
     def _append(self, data: bytes) -> None:
-        left = memoryview(data)
+        remaining_data = memoryview(data)
         try:
             self._file.seek(self.size)
-            while left:
-                left = left[self._file.write(left) :]
+            while remaining_data:
+                remaining_data = remaining_data[self._file.write(remaining_data) :]
         except OSError as error:
             raise NoRoom from error
         self.size += len(data)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -39,6 +40,14 @@ def badge(state: str | Look) -> SafeString:
     return format_html(
         '<span class="state state-{}">{}{}</span>', look.tone, icon(look.icon), look.label
     )
+
+
+@register.simple_tag
+def partition_url(asset_name: str, key: str) -> str:
+    """Return the address of a partition's page; an unpartitioned asset's partition has no key."""
+    if key:
+        return reverse("assets:partition", args=[asset_name, key])
+    return reverse("assets:whole", args=[asset_name])
 
 
 @register.filter

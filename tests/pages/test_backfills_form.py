@@ -43,6 +43,11 @@ def params_typed(**changes: str) -> dict[str, str]:
     return {f"param-{name}": text for name, text in shown.items()}
 
 
+def compact(text: str) -> str:
+    """Return markup without the whitespace around its tags."""
+    return re.sub(r"\s*(<[^>]*>)\s*", r"\1", text)
+
+
 def created(browser: Client, **sent: Any) -> Backfill:
     """The backfill that the form makes."""
     answer = browser.post("/backfills/new/", sent)
@@ -284,11 +289,11 @@ def test_the_preview_says_what_becomes_of_what_is_there(browser: Client) -> None
     text = preview(browser, **typed(existing="missing_and_failed"))
     assert "<b>26</b> partitions in <b>26</b> runs" in text
     for line in (">Materialized</th>", ">5</td><td>skip<", ">2</td><td>run again"):
-        assert line in text
+        assert line in compact(text)
     text = preview(browser, **typed(existing="missing"))
     assert "<b>24</b> partitions" in text
-    assert ">2</td><td>skip<" in text
-    assert ">5</td><td>run again" in preview(browser, **typed(existing="all"))
+    assert ">2</td><td>skip<" in compact(text)
+    assert ">5</td><td>run again" in compact(preview(browser, **typed(existing="all")))
 
 
 def test_the_preview_says_that_time_is_unknown_without_past_runs(browser: Client) -> None:
@@ -409,7 +414,7 @@ def test_several_assets_a_group_or_a_tag_are_previewed_and_made(
         assert (f'<b class="text-break">{name}</b>' in text) == (name in included)
     page = browser.get(f"/backfills/{backfill.pk}/").content.decode()
     for name in included:
-        assert f'<th scope="row"><a href="/assets/{name}/">' in page or len(included) == 1
+        assert f'<th scope="row"><a href="/assets/{name}/">' in compact(page) or len(included) == 1
         assert f'<a href="/assets/{name}/">{name}</a>' in page
     listed = browser.get("/backfills/").content.decode()
     assert backfill.title == title
@@ -420,10 +425,10 @@ def test_several_assets_a_group_or_a_tag_are_previewed_and_made(
 def test_the_preview_shows_the_order_of_several_assets(browser: Client) -> None:
     text = preview(browser, **several(assets=["delays", "raw_flights"]))
     assert "<dt>Order</dt>" in text
-    assert "<li>raw_flights</li><li>delays</li>" in text
-    assert text.count(">31</td>") == 2
+    assert "<li>raw_flights</li><li>delays</li>" in compact(text)
+    assert compact(text).count(">31</td>") == 2
     text = preview(browser, **typed("delays", upstream="on"))
-    assert "raw_flights</b> <span" in text
+    assert "raw_flights</b><span" in compact(text)
     assert "(upstream)" in text
     assert "<dt>Order</dt>" not in preview(browser, **typed())
 
