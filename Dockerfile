@@ -20,4 +20,4 @@ ENV SPARK_HOME=/opt/spark PYTHONUNBUFFERED=1 SLICEWISE_DATA=/data STATIC_FOLDER=
 USER slicewise
 VOLUME ["/data", "/lake"]
 ENTRYPOINT ["tini", "--"]
-CMD ["python", "-m", "granian", "--interface", "asginl", "config.asgi:application"]
+CMD ["python", "-m", "granian", "--interface", "asginl", "slicewise_server.asgi:application"]

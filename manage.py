@@ -11,7 +11,7 @@ from django.core.management import execute_from_command_line
 
 def main() -> None:
     """Run one management command."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
     execute_from_command_line(sys.argv)
 
 

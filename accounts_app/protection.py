@@ -34,7 +34,7 @@ class BoundedBodyMiddleware:
     """Middleware that answers 413 to a body beyond ``DATA_UPLOAD_MAX_MEMORY_SIZE`` before reading.
 
     Django limits forms alone, and of a form only the data kept in memory. For a body without a
-    length, `config.serving` reads the body and supplies the length.
+    length, `slicewise_server.serving` reads the body and supplies the length.
     """
 
     def __init__(self, get_response: _Answer) -> None:

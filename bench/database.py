@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bench.figures import Figure
 from bench.running import BUNDLES, data_folder
-from config.stack import Services, prepare
-from config.stack.process import scrubbed
+from slicewise_server.stack import Services, prepare
+from slicewise_server.stack.process import scrubbed
 
 _SERVERS = ("postgresql", "redis")
 _OF_ALL_AGES = {14, 15}
@@ -32,7 +32,7 @@ def measure(times: int, rows: set[int], history: int) -> Iterator[Figure]:
             }
             prepare.main()
             # Models can be imported only now: Django reads its settings from the environment.
-            import config.wsgi  # noqa: F401  (loads and freezes what a web process does)
+            import slicewise_server.wsgi  # noqa: F401  (loads and freezes what a web process does)
             from bench import bookkeeping, bundling
 
             if rows & {1, 2, 3, 5, 10}:

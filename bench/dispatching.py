@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from bench.running import BUNDLES, data_folder
-from config.stack import Services, prepare
-from config.stack.process import scrubbed
+from slicewise_server.stack import Services, prepare
+from slicewise_server.stack.process import scrubbed
 
 _QUEUE = """
 INSERT INTO assets_app_run

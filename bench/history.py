@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from config.stack.process import scrubbed
+from slicewise_server.stack.process import scrubbed
 
 _OF_EACH_SLICE = 1000
 _BEGAN = datetime(2024, 7, 1, tzinfo=UTC)
@@ -106,7 +106,7 @@ def main() -> None:
     """Load as many as the command line says."""
     import django
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
     django.setup()
     load(int(sys.argv[1]))
 

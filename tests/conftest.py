@@ -1,4 +1,4 @@
-"""What all tests share: real servers (see config.stack.pytest_plugin) and one whole stack."""
+"""Fixtures of all tests: real servers (slicewise_server.stack.pytest_plugin) and one whole stack."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from config.collected import collect_static_files
-from config.stack import Services, Stack
-from config.stack.process import scrubbed
-from config.stack.pytest_plugin import BRIEF_JAVA
+from slicewise_server.stack import Services, Stack
+from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
+from slicewise_server.static_collection import collect_static_files
 
 PROJECT = Path(__file__).resolve().parent.parent
 # Tests that break, load or time a whole stack, and those with Spark servers of their own: each of

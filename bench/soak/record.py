@@ -8,8 +8,8 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 import slicewise
-from config.demo.client import Client
 from partitions_app.rules import mapping_of
+from slicewise_server.stack.demo.client import Client
 
 _ASSETS = """
 SELECT asset.name, rule.spec, rule.identity, schedule.rule AS schedule, schedule.by_time,

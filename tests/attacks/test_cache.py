@@ -13,9 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 from rest_framework.test import APIClient
 
 from assets_app.catalogue.services import sync_bundles
-from config import doctor
-from config.redis_urls import cache_url, databases_named, with_database
-from config.stack import Services, redis_cache
+from slicewise_server.redis_urls import cache_url, databases_named, with_database
+from slicewise_server.stack import Services, doctor, redis_cache
 
 THROTTLE = "throttle-tokens-127.0.0.1"
 WRONG = {"username": "nobody", "password": "wrong"}

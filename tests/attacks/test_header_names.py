@@ -9,7 +9,7 @@ import pytest
 from tests.attacks.web_server import exchange, request, web_server
 
 APPLICATION = """
-from config.serving import Application, Limits
+from slicewise_server.serving import Application, Limits
 
 def answer(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])

@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from accounts_app.addresses import Network, client_address
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
-from config.networks import networks as networks_of
+from slicewise_server.networks import networks as networks_of
 from tests import cast
 
 

@@ -31,8 +31,8 @@ from assets_app.models import (
     WriteReport,
 )
 from backfills_app.models import Backfill
-from config import definitions
-from config.logging import EventFormatter
+from slicewise_server.logging import EventFormatter
+from slicewise_server.stack import definitions
 from tests import cast
 from tests.scheduling.scenes import at, cron, scheduled
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from config.serving import Application, Limits
-from config.serving.answers import Incomplete
-from config.serving.spool import NoRoom, Room, Spool
+from slicewise_server.serving import Application, Limits
+from slicewise_server.serving.answers import Incomplete
+from slicewise_server.serving.spool import NoRoom, Room, Spool
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

@@ -5,8 +5,8 @@ import os
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config import doctor
-from config.web_addresses import web_address
+from slicewise_server.stack import doctor
+from slicewise_server.web_addresses import web_address
 
 
 @pytest.mark.parametrize("text", ["", "http://spark:4040", "https://spark.example/ui/"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from config.stack import Services
+from slicewise_server.stack import Services
 from tests.attacks.slow_clients import HEALTH, KINDS, crowd, times
 from tests.attacks.web_server import exchange, request, web_server
 

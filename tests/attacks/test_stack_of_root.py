@@ -14,14 +14,13 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from config import up
-from config.demo.client import Client
-from config.protection import unprotected, user_of_code
-from config.stack import code_account
-from config.stack.code_account import default_account
-from config.stack.errors import StackError
-from config.stack.folder import PROJECT
-from config.stack.process import scrubbed
+from slicewise_server.stack import code_account, up
+from slicewise_server.stack.code_account import default_account
+from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.errors import StackError
+from slicewise_server.stack.folder import PROJECT
+from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.protection import unprotected, user_of_code
 from tests.reachable_python import reaching_python
 
 NOBODY = pwd.getpwnam("nobody")
@@ -78,7 +77,7 @@ def test_code_runs_as_another_user_and_reads_no_password(
     stack = subprocess.Popen(
         [
             *reaching_python(tmp_path),
-            *[sys.executable, "-m", "config.cli", "up", f"--bundle=users={bundle}"],
+            *[sys.executable, "-m", "slicewise_server.stack.cli", "up", f"--bundle=users={bundle}"],
         ],
         env={**scrubbed(os.environ), "SLICEWISE_DATA": str(data), "SLICEWISE_RUNNER_USERS": users},
         cwd=PROJECT,
@@ -138,7 +137,7 @@ def test_a_path_that_nobody_cannot_use_is_named(folder: Path, tmp_path: Path) ->
     closed = folder / "closed"
     closed.mkdir(mode=0o700)
     script = (
-        "import sys; from pathlib import Path; from config.stack.code_account import *;"
+        "import sys; from pathlib import Path; from slicewise_server.stack.code_account import *;"
         "print(default_account({'LAKE': sys.argv[1]}, Path(sys.argv[2])).obstacle)"
     )
     arguments = [sys.executable, "-c", script, str(closed), str(folder / "data")]

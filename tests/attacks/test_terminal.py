@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts_app.management.command import Refused
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, RunAttempt, RunLog, RunState
-from config import definitions
+from slicewise_server.stack import definitions
 from tests import cast
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"

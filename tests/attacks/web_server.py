@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from config.stack import ports
-from config.stack.commands import WEB
+from slicewise_server.stack import ports
+from slicewise_server.stack.commands import WEB
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config.cli import main
+from slicewise_server.stack.cli import main
 
 HEADER = "from slicewise import *\n"
 GOOD = (

@@ -16,7 +16,8 @@ from rest_framework.serializers import Serializer
 
 from assets_app.serializers import MaterializeSerializer, ReportedWriteSerializer
 from backfills_app.serializers import BackfillRequestSerializer
-from config import api_urls, cli, up
+from slicewise_server import api_urls
+from slicewise_server.stack import cli, up
 from tests.docs.documents import DOCUMENTS, PROJECT, Block, commands, spans
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)]+)\)")
@@ -119,7 +120,7 @@ def test_every_address_of_the_api_has_a_line() -> None:
 def test_every_setting_has_a_line_and_every_line_a_setting() -> None:
     text = (PROJECT / "docs/reference/settings.md").read_text()
     own, _, _ = text.partition("## Read by others")
-    source = (PROJECT / "config/settings.py").read_text()
+    source = (PROJECT / "slicewise_server/settings.py").read_text()
     call = r"(?:env\.\w+\(|(?:above_zero|at_least_one|memory)\(\s*env,)"
     read = set(re.findall(call + r'\s*"([A-Z_]+)"', source))
     lines = [line.split("|")[1] for line in own.splitlines() if line.startswith("| `")]
@@ -141,7 +142,9 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def test_files_named_in_the_text_are_there() -> None:
-    pattern = re.compile(r"(?:config|slicewise|\w+_app|docs|bin|static|tests|examples)/[\w./-]+")
+    pattern = re.compile(
+        r"(?:slicewise_server|slicewise|\w+_app|docs|bin|static|tests|examples)/[\w./-]+"
+    )
     for document, span in spans():
         if pattern.fullmatch(span):
             assert (PROJECT / span).exists(), (document, span)

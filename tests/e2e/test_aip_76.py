@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, eventually, settle
 
 _MADE = """

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
-from config.stack import Stack
+from slicewise_server.stack import Stack
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, eventually, log_of, run_of
 
 GOOD = '''

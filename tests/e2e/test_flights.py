@@ -12,7 +12,7 @@ import pandas
 import pyarrow.dataset
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, eventually, run_of
 
 AIRPORTS = ["EWR", "JFK", "LGA"]

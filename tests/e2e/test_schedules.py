@@ -6,7 +6,7 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import eventually, settle
 
 _MADE = """

@@ -2,7 +2,7 @@
 
 import psycopg
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 
 _MADE = """

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended, log_of, run_of
 
 

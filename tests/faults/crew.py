@@ -14,11 +14,11 @@ import psycopg
 import redis
 
 from bench.processes import children, is_warm_parent
-from config.stack import Stack, machine, ports
-from config.stack.commands import COMMANDS, worker
-from config.stack.process import Process
-from config.stack.stack import EMBEDDED, runnable
-from config.stack.supervision import TETHER
+from slicewise_server.stack import Stack, machine, ports
+from slicewise_server.stack.commands import COMMANDS, worker
+from slicewise_server.stack.process import Process
+from slicewise_server.stack.stack import EMBEDDED, runnable
+from slicewise_server.stack.supervision import TETHER
 from tests.processes import is_alive
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -135,7 +135,7 @@ class Crew:
     def hire(
         self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None
     ) -> "subprocess.Popen[bytes]":
-        """One more process, by a command as in `config.stack.commands`; nobody restarts it.
+        """Start one more process, by a command of `stack.commands`; no supervisor restarts it.
 
         It ends with the tests, however they end. What it prints is in the stack's logs, without
         what one of its name has printed before.

@@ -11,7 +11,7 @@ An exchange is that of a partition's folder, or the entry in the log of a partit
 store. Of a table, in which all partitions are put in place by one transaction, the first is the
 move of the rows and the second the mark that says so, and after the second is after the commit.
 
-``python -m tests.faults.fall FOLDER celery -A config worker …``: one that was killed is started
+``python -m tests.faults.fall FOLDER celery -A slicewise_server worker …``: a killed process starts
 anew, forked from here, where everything is imported already. ``python -m tests.faults.fall FOLDER``
 reads commands of ``manage.py``, each a JSON list in a line, and answers each with its exit code.
 """
@@ -295,5 +295,5 @@ def _become(program: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
     main(*sys.argv[1:])

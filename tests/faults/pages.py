@@ -6,8 +6,8 @@ import urllib.parse
 import urllib.request
 from http.cookiejar import CookieJar
 
-from config.stack import Stack
-from config.stack.stack import ADMIN
+from slicewise_server.stack import Stack
+from slicewise_server.stack.stack import ADMIN
 
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from config.demo.client import Client
-from config.stack.commands import BEAT
+from slicewise_server.stack.commands import BEAT
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.ticking import Metronome

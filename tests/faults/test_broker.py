@@ -11,7 +11,7 @@ import time
 import pytest
 import redis
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, until

@@ -15,9 +15,9 @@ import pytest
 
 from assets_app.models import AssetPartition, Run, ScheduleTick
 from assets_app.scheduling.ticking import handle_ticks
-from config.demo.client import Client
-from config.stack.commands import COMMANDS
 from slicewise import PartitionByInterval
+from slicewise_server.stack.commands import COMMANDS
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.ticking import Metronome

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until

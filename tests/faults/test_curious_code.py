@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from config.demo.client import Client
-from config.stack.commands import worker
-from config.stack.stack import runnable
+from slicewise_server.stack.commands import worker
+from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import runnable
 from tests.e2e.conftest import log_of
 from tests.faults.crew import Crew
 from tests.reachable_python import reaching_python

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
-from config.stack.stack import ADMIN
+from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
-from config.stack.commands import worker
+from slicewise_server.stack.commands import worker
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import run_of
 from tests.faults.crew import Crew, until
 from tests.faults.marks import number_of

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
-from config.stack import machine
+from slicewise_server.stack import machine
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
 from tests.faults.crew import PROJECT, Crew, until

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
-from config.stack.commands import worker
-from config.stack.stack import runnable
+from slicewise_server.stack.commands import worker
+from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import runnable
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import PROJECT, Crew
@@ -54,7 +54,7 @@ def places(crew: Crew) -> dict[str, str]:
     data = crew.stack.data
     own = [path for path in data.iterdir() if path.name == "bundles"]
     volatile = [data / name for name in VOLATILE]
-    code = [PROJECT / name for name in ("slicewise", "assets_app", "config", "manage.py")]
+    code = [PROJECT / name for name in ("slicewise", "assets_app", "slicewise_server", "manage.py")]
     seen = listing(data, without={*own, *volatile})
     for folder in code:
         seen |= listing(folder)

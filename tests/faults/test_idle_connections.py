@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from config.demo.client import Client
-from config.stack import ports
-from config.stack.commands import COMMANDS, WEB
-from config.stack.stack import ADMIN
+from slicewise_server.stack import ports
+from slicewise_server.stack.commands import COMMANDS, WEB
+from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.firewall import Firewall, Manner, may_drop_packets

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
 

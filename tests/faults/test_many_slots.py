@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew
 from tests.faults.marks import await_attempts, marks_of

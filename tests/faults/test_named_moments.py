@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from config.demo.client import Client
-from config.stack import machine
-from config.stack.commands import COMMANDS
-from config.stack.stack import ADMIN
+from slicewise_server.stack import machine
+from slicewise_server.stack.commands import COMMANDS
+from slicewise_server.stack.demo.client import Client
+from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import PROJECT, Crew, frail, until
 from tests.faults.fall import ANY, arm, has_fallen

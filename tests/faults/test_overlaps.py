@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.crew import Crew
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.marks import assert_never_twice_at_once, marks_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.fall import arm, has_fallen, let_go

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
 from tests.faults.crew import Crew, until
 from tests.faults.fall import arm, has_fallen

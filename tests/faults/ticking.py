@@ -4,7 +4,7 @@ import time
 from datetime import datetime, timedelta
 from types import TracebackType
 
-from config.demo.client import Client
+from slicewise_server.stack.demo.client import Client
 from tests.faults.crew import Crew, until
 
 ASSETS = ("tick", "tock")

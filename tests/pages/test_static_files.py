@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.test import Client
 
-from config.collected import collect_static_files
+from slicewise_server.static_collection import collect_static_files
 
 FOLDER = Path(settings.STATIC_ROOT)
 KEPT = "max-age=31536000, public, immutable"

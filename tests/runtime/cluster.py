@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from config.stack import machine, ports
-from config.stack.machine import jdbc_jars
-from config.stack.process import scrubbed
-from config.stack.pytest_plugin import BRIEF_JAVA
 from slicewise import spark
 from slicewise.runner.processes import die_with_parent
+from slicewise_server.stack import machine, ports
+from slicewise_server.stack.machine import jdbc_jars
+from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.pytest_plugin import BRIEF_JAVA
 
 _START_SECONDS = 240
 _DEPLOY = "org.apache.spark.deploy"

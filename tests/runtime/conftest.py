@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from config.stack import Services
-from config.stack.machine import jdbc_jars
 from slicewise.runner.client import WarmParent
+from slicewise_server.stack import Services
+from slicewise_server.stack.machine import jdbc_jars
 from tests.runtime.cluster import Cluster, running_cluster, submission
 from tests.runtime.runs import Runs
 from tests.runtime.shop import Shop

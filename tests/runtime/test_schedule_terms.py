@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from config.definitions import main
 from slicewise import Asset, Cron, DefinitionError, Every, PartitionByInterval, asset
 from slicewise.declaring.schedules import schedule_names, schedule_text, time_terms
 from slicewise.loading.importing import load_bundle
+from slicewise_server.stack.definitions import main
 
 UP, OTHER = Asset.ref("up"), Asset.ref("other")
 DAILY = {"kind": "cron", "expression": "@daily"}

@@ -8,7 +8,7 @@ import time
 import redis
 from celery import Celery
 
-from config.celery import LookAgain
+from slicewise_server.celery import LookAgain
 
 DONE = "short-tasks-done"
 

@@ -11,8 +11,8 @@ import pytest
 from celery import Celery
 from django.conf import settings
 
-from config.beat import SteadyScheduler
-from config.intervals import AtMultiples
+from slicewise_server.beat import SteadyScheduler
+from slicewise_server.intervals import AtMultiples
 
 EVERY = 0.05
 RARELY = 0.2
@@ -50,7 +50,9 @@ class Beat(SteadyScheduler):
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
     made = Wall()
-    monkeypatch.setattr("config.beat.time", SimpleNamespace(monotonic=lambda: made.passed))
+    monkeypatch.setattr(
+        "slicewise_server.beat.time", SimpleNamespace(monotonic=lambda: made.passed)
+    )
     return made
 
 
@@ -134,7 +136,7 @@ def test_ticks_by_the_wall_keep_their_number_when_it_is_set(wall: Wall) -> None:
 def test_a_queue_that_nobody_empties_is_not_filled_without_end(
     wall: Wall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("config.beat.MOST_WAITING", 5)
+    monkeypatch.setattr("slicewise_server.beat.MOST_WAITING", 5)
     app = app_by(wall, "unheard")
     app.conf.beat_schedule = {
         name: {"task": name, "schedule": EVERY, "options": {"queue": queue}}

@@ -8,7 +8,7 @@ import environ
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.bounds import above_zero, at_least_one, memory
+from slicewise_server.bounds import above_zero, at_least_one, memory
 
 
 @pytest.mark.parametrize("text", ["0", "-1"])
@@ -64,7 +64,7 @@ def test_an_amount_of_memory_is_taken(
 )
 def test_a_limit_on_sign_ins_that_allows_none_stops_the_start(setting: str) -> None:
     environment = os.environ | {setting: "0", "SLICEWISE_COMMAND": "assets"}
-    command = [sys.executable, "-c", "import config.settings"]
+    command = [sys.executable, "-c", "import slicewise_server.settings"]
     started = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert started.returncode == 1
     assert f"{setting} has to be 1 or more, not 0." in started.stderr

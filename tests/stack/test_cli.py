@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from django.urls import reverse
 
-from config import cli, command_urls, running, up
-from config.stack import StackError, ports
-from config.stack.folder import PROJECT, default_folder
+from slicewise_server import command_urls
+from slicewise_server.stack import StackError, cli, ports, running, up
+from slicewise_server.stack.folder import PROJECT, default_folder
 
 
 def test_help_is_no_error_and_nothing_said_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ def test_a_port_that_is_named_and_taken_is_refused_before_anything_is_started(
     with socket.create_server((ports.HOST, 0)) as server:
         port = str(server.getsockname()[1])
         done = subprocess.run(
-            [sys.executable, "-m", "config.cli", "up", "--port", port],
+            [sys.executable, "-m", "slicewise_server.stack.cli", "up", "--port", port],
             env={**os.environ, "SLICEWISE_DATA": str(folder / "data")},
             cwd=PROJECT,
             capture_output=True,
@@ -122,7 +122,7 @@ def test_a_command_into_a_pipe_that_nobody_reads_ends_quietly(
     os.close(reader)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "config.cli", *typed],
+            [sys.executable, "-m", "slicewise_server.stack.cli", *typed],
             cwd=PROJECT,
             env=env | buffering,
             stdout=writer,
@@ -152,7 +152,7 @@ def test_an_unknown_command_is_bad_usage_and_the_nearest_is_named(
 def test_a_command_imports_neither_pages_nor_workers(command: str) -> None:
     code = f"""
 import sys
-from config import cli
+from slicewise_server.stack import cli
 try:
     cli.main([{command!r}, "--help"])
 except SystemExit as ended:
@@ -171,5 +171,5 @@ def test_commands_print_the_addresses_that_are_served() -> None:
     for address in command_urls.addresses:
         kwargs = {"pk": 1} if "<int:pk>" in str(address.pattern) else {}
         name = f"api:{address.name}"
-        printed = reverse(name, urlconf="config.command_urls", kwargs=kwargs)
-        assert printed == reverse(name, urlconf="config.urls", kwargs=kwargs)
+        printed = reverse(name, urlconf="slicewise_server.command_urls", kwargs=kwargs)
+        assert printed == reverse(name, urlconf="slicewise_server.urls", kwargs=kwargs)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from config.pairs import pairs
-from config.stack.commands import COMMANDS, PREPARE
+from slicewise_server.name_value_pairs import pairs
+from slicewise_server.stack.commands import COMMANDS, PREPARE
 
 PROJECT = Path(__file__).resolve().parents[2]
 

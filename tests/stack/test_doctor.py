@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from config import doctor
-from config.stack import Services, machine, ports, redis_release
+from slicewise_server.stack import Services, doctor, machine, ports, redis_release
 
 PROJECT = Path(__file__).resolve().parents[2]
 SUBJECTS = ["Python", "Java", "Spark", "PostgreSQL", "Redis", "User code", "Disk", "Chromium"]
@@ -27,7 +26,7 @@ def test_it_looks_at_everything_and_gives_json(capsys: pytest.CaptureFixture[str
 
 def test_it_needs_neither_django_nor_installed_packages() -> None:
     answer = subprocess.run(
-        [sys.executable, "-S", "-m", "config.cli", "doctor"],
+        [sys.executable, "-S", "-m", "slicewise_server.stack.cli", "doctor"],
         cwd=PROJECT,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from config.stack import machine
-from config.stack.java import JAVA_WRAPPER, MISSING_MODULE
+from slicewise_server.stack import machine
+from slicewise_server.stack.java import JAVA_WRAPPER, MISSING_MODULE
 
 
 def test_the_wrapper_drops_the_one_argument_that_the_carried_java_does_not_know(

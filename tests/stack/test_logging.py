@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from config.logging import EventFormatter
+from slicewise_server.logging import EventFormatter
 
 
 def line(name: str, *, as_json: bool, extra: dict[str, Any], error: Exception | None = None) -> str:
@@ -37,7 +37,7 @@ def test_machines_read_the_event_and_its_facts() -> None:
 
 
 def test_people_read_them_in_a_line() -> None:
-    said = line("config.beat", as_json=False, extra={"task": "tick"})
+    said = line("slicewise_server.beat", as_json=False, extra={"task": "tick"})
     assert "message not sent to beat" in said
     assert said.rstrip().endswith("task=tick")
 
@@ -50,6 +50,6 @@ def test_what_libraries_pass_along_is_left_out(as_json: bool) -> None:
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_traceback_shows_no_variables(as_json: bool) -> None:
-    said = line("config.beat", as_json=as_json, extra={}, error=failed())
+    said = line("slicewise_server.beat", as_json=as_json, extra={}, error=failed())
     assert "ValueError: no broker" in said
     assert "hunter2" not in said.replace('password = "hunter2"', "")

@@ -5,8 +5,8 @@ import pwd
 
 import pytest
 
-from config import doctor
-from config.protection import unprotected, user_of_code
+from slicewise_server.stack import doctor
+from slicewise_server.stack.protection import unprotected, user_of_code
 
 
 def test_code_that_runs_as_root_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:

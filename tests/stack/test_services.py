@@ -14,9 +14,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from config.stack import Services, StackError, ports
-from config.stack.pytest_plugin import DATABASE_SERVERS
-from config.stack.supervision import wait_for
+from slicewise_server.stack import Services, StackError, ports
+from slicewise_server.stack.pytest_plugin import DATABASE_SERVERS
+from slicewise_server.stack.supervision import wait_for
 from tests.processes import are_gone, descendants, is_alive
 
 ONCE = Retry(NoBackoff(), retries=0)

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from config.stack import Stack
-from config.stack.commands import COMMANDS
-from config.stack.folder import PROJECT
-from config.stack.process import scrubbed
-from config.stack.supervision import wait_for
+from slicewise_server.stack import Stack
+from slicewise_server.stack.commands import COMMANDS
+from slicewise_server.stack.folder import PROJECT
+from slicewise_server.stack.process import scrubbed
+from slicewise_server.stack.supervision import wait_for
 from tests.processes import are_gone, descendants, is_alive
 
 pytestmark = pytest.mark.slow
 START_SECONDS = 300
-SLICEWISE = [sys.executable, "-m", "config.cli"]
+SLICEWISE = [sys.executable, "-m", "slicewise_server.stack.cli"]
 
 
 def test_every_process_runs_and_the_pages_answer(stack: Stack) -> None:

@@ -8,8 +8,8 @@ import sys
 
 import redis
 
-from config.stack import Services
-from config.stack.supervision import wait_for
+from slicewise_server.stack import Services
+from slicewise_server.stack.supervision import wait_for
 
 MESSAGES = 200
 

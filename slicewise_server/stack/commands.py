@@ -1,0 +1,44 @@
+"""The commands of our own processes, the same in the embedded stack and in docker-compose.yml.
+
+What differs from place to place comes from the environment: GRANIAN_HOST, GRANIAN_PORT,
+GRANIAN_WORKERS, SLICEWISE_SLOTS and the settings. The first word, `python`, is the virtual
+environment's.
+"""
+
+from __future__ import annotations
+
+# HTTP/1 alone: where granian has yet to learn the version, a connection that says nothing stays for
+# good. A connection without a request, or with half of its headers, is closed after 30 seconds.
+WEB = [
+    *["python", "-m", "granian", "--interface", "asginl", "--http", "1", "--no-ws"],
+    *["--backlog", "4096", "--backpressure", "4096", "--http1-buffer-size", "65536"],
+    *["--http1-header-read-timeout", "30000", "--workers-kill-timeout", "20"],
+    *["--respawn-failed-workers", "slicewise_server.asgi:application"],
+]
+BEAT = ["python", "-m", "celery", "-A", "slicewise_server", "beat"]
+
+# No worker asks another one anything: facts about gateways are rows in the database.
+ALONE = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+
+
+def worker(queue: str, *more: str) -> list[str]:
+    """A worker for one queue; room for SLICEWISE_SLOTS runs unless `more` says otherwise."""
+    return [
+        *["python", "-m", "celery", "-A", "slicewise_server", "worker", "-P", "threads"],
+        *["-Q", queue, "-n", f"{queue}@%h", *more, *ALONE],
+    ]
+
+
+COMMANDS = {
+    "web": WEB,
+    "beat": BEAT,
+    "worker-scheduled": worker("scheduled"),
+    "worker-backfill": worker("backfill"),
+    "worker-control": worker("control", "-c", "4"),
+    # A thread each for backfills, bundles and old records, none of which runs twice at once, and a
+    # thread that relieves the first where a step of one backfill takes seconds.
+    "worker-bulk": worker("bulk", "-c", "4"),
+}
+
+# Once, before the others: the database's tables, the first account, the bundles.
+PREPARE = ["python", "-m", "slicewise_server.stack.prepare"]

@@ -1,0 +1,42 @@
+"""The Java that Spark runs on, with what has to be done for it to do so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from slicewise_server.stack import machine
+from slicewise_server.stack.errors import StackError
+
+# Spark's launcher always asks for this module, which the carried Java was built without.
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+JAVA_WRAPPER = """#!/bin/sh
+for word do
+    shift
+    [ "$word" = "{module}" ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+
+
+def java_home(folder: Path, env: Mapping[str, str]) -> Path:
+    """What JAVA_HOME says to Spark: the machine's Java, or below `folder` a wrapper of the wheel's.
+
+    Raises StackError where there is none.
+    """
+    java = machine.find_java(env)
+    if java is None:
+        raise StackError(
+            f"There is no Java {machine.OLDEST_JAVA} or newer. Install one, set JAVA_HOME to "
+            "it, or set SPARK_REMOTE to a Spark Connect server."
+        )
+    if not java.from_wheel:
+        return java.home
+    wrapper = folder / "java" / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    fresh = wrapper.with_name(f"java.{os.getpid()}.new")
+    fresh.write_text(JAVA_WRAPPER.format(module=MISSING_MODULE, java=java.binary))
+    fresh.chmod(0o755)
+    fresh.replace(wrapper)
+    return wrapper.parent.parent

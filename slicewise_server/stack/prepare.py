@@ -1,0 +1,39 @@
+"""Preparation of the database: tables, the first account, the declared assets.
+
+`python -m slicewise_server.stack.prepare` runs once, before web, beat and workers; a second run
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import django
+from django.core.management import call_command
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Prepare the database that the settings name."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
+    django.setup()
+    call_command("migrate", interactive=False, verbosity=1)
+    make_first_account()
+    try:
+        call_command("sync")
+    except Exception:  # whatever it is, the pages must come up to show it; beat tries again
+        log.exception("not everything could be synced")
+
+
+def make_first_account() -> None:
+    """Make the account of DJANGO_SUPERUSER_USERNAME and _PASSWORD, if there is none at all."""
+    from django.contrib.auth import get_user_model
+
+    if "DJANGO_SUPERUSER_PASSWORD" in os.environ and not get_user_model().objects.exists():
+        call_command("createsuperuser", interactive=False, email="admin@localhost")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""`slicewise up` and `slicewise exec`: a stack for people, and commands beside it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+
+from slicewise.process import ForeignFolderError, own_folder
+from slicewise_server.stack import Services, Stack, StackError
+from slicewise_server.stack.code_account import default_account
+from slicewise_server.stack.folder import PROJECT, DataFolder, default_folder
+from slicewise_server.stack.process import Account
+from slicewise_server.stack.protection import unprotected
+from slicewise_server.stack.running import find_settings
+from slicewise_server.stack.stack import ADMIN
+
+EXAMPLE = PROJECT / "examples" / "nyc_flights"
+PORT = 8000
+BAD_USAGE = 2
+PRIVATE_MODE, SHARED_MODE = 0o755, 0o2775  # of the lake
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Start everything, say where it is, and stay until Ctrl-C or SIGTERM."""
+    options = _parser().parse_args(arguments)
+    stack = embedded(dict(options.bundle), slots=options.slots, port=options.port)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: _interrupt(ended))
+    try:
+        print(f"Starting Slicewise on {stack.data} …", flush=True)
+        stack.start()
+        announce(stack)
+        return _stay(stack, ended)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        stack.stop()
+
+
+def embedded(
+    bundles: dict[str, Path] | None = None, *, slots: int = 3, port: int | None = None
+) -> Stack:
+    """Return the stack of this project's data folder, with the flights example unless `bundles`
+    says otherwise.
+
+    A `port` that is given is taken or refused; without one the port is 8000, or another if 8000 is
+    taken. LAKE, where the example keeps its data, is below the data folder unless the environment
+    names it. Root's stack runs code of assets as another user, if that user can reach all it needs.
+    """
+    env = dict(os.environ)
+    data = default_folder(env)
+    account = default_account(env, data).account
+    if account is not None:
+        env["SLICEWISE_RUNNER_USER"] = account.name
+        if not env.get("LAKE"):
+            _create_lake(data, account, is_shared=bool(env.get("SLICEWISE_RUNNER_USERS")))
+    env.setdefault("LAKE", str(data / "lake"))
+    names = [name for name in env.get("SLICEWISE_RUNNER_ENV", "").split(",") if name]
+    env["SLICEWISE_RUNNER_ENV"] = ",".join(dict.fromkeys([*names, "LAKE"]))
+    return Stack(
+        data,
+        bundles or _named_bundles(env),
+        env,
+        slots,
+        port or PORT,
+        port_is_fixed=port is not None,
+    )
+
+
+def _create_lake(data: Path, account: Account, *, is_shared: bool) -> None:
+    """Create the folder of the example's data for the user of code.
+
+    Where runs have users of their own, they share the folder by their group.
+    """
+    DataFolder(data).create()
+    mode = SHARED_MODE if is_shared else PRIVATE_MODE
+    try:
+        own_folder(data / "lake", user=(account.uid, account.gid), mode=mode)
+    except ForeignFolderError as error:
+        raise StackError(str(error)) from error
+
+
+def announce(stack: Stack) -> None:
+    """Say where the pages are and how to sign in."""
+    moved = stack.taken_port
+    print(
+        "" if moved is None else f"\nPort {moved} is taken: the pages are on another one.",
+        f"\nSlicewise is at {stack.web_url}\n"
+        f"  sign in as  {ADMIN}\n"
+        f"  password    {stack.admin_password}\n"
+        f"  logs        {stack.services.folder.logs}\n"
+        f"{_warning(stack)}"
+        "Ctrl-C ends it.",
+        sep="",
+        flush=True,
+    )
+
+
+def _warning(stack: Stack) -> str:
+    """What the code of assets is not kept from, in a paragraph of its own."""
+    text = unprotected(stack.services.env)
+    return "\n" + textwrap.fill(text, 88) + "\n\n" if text else ""
+
+
+def execute(command: Sequence[str]) -> int:
+    """Run a command with the running stack's settings, or with servers started for it."""
+    if not command:
+        print("usage: slicewise exec -- COMMAND…", file=sys.stderr)
+        return BAD_USAGE
+    try:
+        find_settings(os.environ)
+    except StackError:
+        services = Services(default_folder(os.environ))
+        try:
+            services.start()
+            return _run(command, services.environment())
+        finally:
+            services.stop()
+    return _run(command, {})
+
+
+def _run(command: Sequence[str], more: dict[str, str]) -> int:
+    try:
+        return subprocess.run(command, env={**os.environ, **more}, check=False).returncode
+    except FileNotFoundError:
+        raise StackError(f"There is no command {command[0]!r}.") from None
+
+
+def _interrupt(ended: threading.Event) -> None:
+    """End the wait; while still starting, end that."""
+    if ended.is_set():
+        return
+    ended.set()
+    raise KeyboardInterrupt
+
+
+def _stay(stack: Stack, ended: threading.Event) -> int:
+    while not ended.wait(timeout=1):
+        if not stack.services.supervisor.is_alive():
+            raise StackError(f"The supervisor was killed. Logs: {stack.services.folder.logs}")
+    return 0
+
+
+def _named_bundles(env: MutableMapping[str, str]) -> dict[str, Path]:
+    named = env.get("SLICEWISE_BUNDLES", "")
+    if not named:
+        return {EXAMPLE.name: EXAMPLE}
+    return dict(_bundle(part) for part in named.split(","))
+
+
+def _bundle(text: str) -> tuple[str, Path]:
+    name, separator, folder = text.partition("=")
+    if not separator or not name or not Path(folder).is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FOLDER with a folder that exists")
+    return name, Path(folder).resolve()
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65_536):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number from 1 to 65535")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="slicewise up", description=main.__doc__)
+    parser.add_argument(
+        "--bundle",
+        action="append",
+        default=[],
+        type=_bundle,
+        metavar="NAME=FOLDER",
+        help="a folder of definition files; may be given several times",
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        metavar="PORT",
+        help=f"for the pages; without it {PORT}, or another one if that is taken",
+    )
+    parser.add_argument("--slots", type=int, default=3, help="runs at once, per worker")
+    return parser
