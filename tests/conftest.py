@@ -1,4 +1,4 @@
-"""Fixtures of all tests: real servers (slicewise_server.stack.pytest_plugin) and one whole stack."""
+"""Fixtures of all tests: real servers (`slicewise_server.stack.pytest_plugin`), one whole stack."""
 
 from __future__ import annotations
 

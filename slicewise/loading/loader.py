@@ -12,6 +12,7 @@ import sys
 from slicewise import spark
 from slicewise.loading.importing import load_bundle
 from slicewise.partitions.limits import Limits
+from slicewise.process.hidden_packages import hide_server_packages
 
 
 def main() -> None:
@@ -23,6 +24,7 @@ def main() -> None:
         parser.add_argument(f"--{limit.replace('_', '-')}", type=int, default=default)
     options = parser.parse_args()
     limits = Limits(*(getattr(options, name) for name in Limits._fields))
+    hide_server_packages()
     spark.use_connect()
     os.set_inheritable(options.report_fd, False)
     report = json.dumps(load_bundle(options.folder, limits=limits), allow_nan=False).encode()

@@ -6,6 +6,7 @@ import signal
 import socket
 from functools import partial
 
+from slicewise.process.hidden_packages import hide_server_packages
 from slicewise.runner.child import main as child_main
 from slicewise.runner.parent import WarmParentLoop
 from slicewise.runner.processes import (
@@ -36,6 +37,7 @@ def main() -> None:
     os.set_inheritable(options.control_fd, False)
     control = socket.socket(fileno=options.control_fd)
 
+    hide_server_packages()
     # Loaded here, once, for every process that is forked from this one.
     from slicewise import spark
     from slicewise.runner import hooks, work

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from slicewise.process.hidden_packages import hide_server_packages
 from slicewise.runner.channel import Channel, receive_channel
 from slicewise.runner.child import answer_run
 from slicewise.runner.processes import die_with_parent, hide_from_others
@@ -23,6 +24,7 @@ def main() -> int:
         force=True,
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs each call of the JVM
+    hide_server_packages()
     from slicewise.runner.work import perform
 
     return answer_run(perform, request, channel)

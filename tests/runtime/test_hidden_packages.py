@@ -1,0 +1,105 @@
+"""Bundles may have files of any name: no package of the server is importable where they run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slicewise.process.hidden_packages import SERVER_PACKAGES
+from tests.docs.documents import PROJECT
+from tests.runtime.runs import Runs
+
+LOADER = [sys.executable, "-m", "slicewise.loading.loader"]
+LEFT_ALONE = {"slicewise"}
+# Names at the top of the repository, and names that people often give to modules of their own.
+TOP = sorted(
+    {
+        path.stem
+        for path in PROJECT.iterdir()
+        if (path.is_dir() or path.suffix == ".py") and path.stem.isidentifier()
+    }
+    - LEFT_ALONE
+)
+NAMES = sorted({*TOP, "config", "common", "stack", "web", "conftest"})
+
+
+def report_of(bundle: Path) -> dict[str, Any]:
+    """Return the report of a real loader process, started as servers start the process."""
+    receiving, sending = os.pipe()
+    with os.fdopen(receiving, "rb") as answer:
+        done = subprocess.run(
+            [*LOADER, str(bundle), f"--report-fd={sending}"],
+            pass_fds=[sending],
+            cwd=PROJECT,
+            check=True,
+        )
+        os.close(sending)
+        assert done.returncode == 0
+        report: dict[str, Any] = json.loads(answer.read())
+    return report
+
+
+def test_the_repository_has_the_server_s_packages() -> None:
+    assert set(TOP) >= SERVER_PACKAGES
+
+
+def test_a_bundle_has_files_named_like_every_package_of_the_repository(tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / f"{name}.py").write_text(f"VALUE = {name!r}\n")
+    lines = [f"import {name}\nassert {name}.VALUE == {name!r}\n" for name in NAMES]
+    (tmp_path / "declared.py").write_text(
+        "from slicewise import asset\n" + "".join(lines) + "\n@asset\ndef made(): ...\n"
+    )
+    report = report_of(tmp_path)
+    assert [file["error"] for file in report["files"] if file["error"]] == []
+    assert [producer["name"] for producer in report["producers"]] == ["made"]
+
+
+def test_a_bundle_has_packages_named_like_every_package_of_the_repository(tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+        (tmp_path / name / "models.py").write_text(f"VALUE = {name!r}\n")
+    lines = [f"from {name}.models import VALUE\nassert VALUE == {name!r}\n" for name in NAMES]
+    (tmp_path / "declared.py").write_text("".join(lines))
+    assert [file["error"] for file in report_of(tmp_path)["files"] if file["error"]] == []
+
+
+@pytest.mark.parametrize("name", TOP)
+def test_code_of_a_definition_file_imports_no_package_of_the_server(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "curious.py").write_text(f"import {name}\n")
+    (file,) = report_of(tmp_path)["files"]
+    assert file["error"]["message"] == f"ModuleNotFoundError: No module named {name!r}"
+
+
+def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
+    # The test's own process, which loads the bundle as well, has imported neither.
+    runs.bundle.mkdir()
+    for name in ("bench", "config"):
+        (runs.bundle / f"{name}.py").write_text(f"VALUE = {name!r}\n")
+    runs.define("""
+        @asset()
+        def curious():
+            import bench, config
+            print(bench.VALUE, config.VALUE)
+            for name in ("slicewise_server", "backfills_app", "assets_app", "manage", "tests"):
+                try:
+                    __import__(name)
+                except ModuleNotFoundError as error:
+                    print(error)
+    """)
+    outcome = runs.run("curious")
+    assert outcome.types == ["started", "finished", "exited"]
+    assert outcome.log.splitlines() == [
+        "bench config",
+        *(
+            f"No module named {name!r}"
+            for name in ("slicewise_server", "backfills_app", "assets_app", "manage", "tests")
+        ),
+    ]
