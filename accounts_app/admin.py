@@ -120,10 +120,10 @@ class AdministeredAdmin(admin.ModelAdmin[_Row]):
         self, request: HttpRequest, action: str, obj: _Row, detail: dict[str, Any] | None = None
     ) -> None:
         kind = obj._meta.model_name or ""
-        audit.record(acting(request), action, kind, self.audit_subject(obj), detail)
+        audit.record(requesting_user(request), action, kind, self.audit_subject(obj), detail)
 
 
-def acting(request: HttpRequest) -> User:
+def requesting_user(request: HttpRequest) -> User:
     """Return the user of a request that the admin site has admitted."""
     assert isinstance(request.user, User)  # noqa: S101  (AdminSite.has_permission)
     return request.user
@@ -163,7 +163,7 @@ class PeopleAdmin(AdministeredAdmin[User], UserAdmin[User]):
     @admin.action(description="Unlock sign-in", permissions=["change"])
     def unlock(self, request: HttpRequest, users: QuerySet[User]) -> None:
         for user in users:
-            unlock(user, by=acting(request))
+            unlock(user, by=requesting_user(request))
             messages.success(request, f"{user} can sign in again.")
 
 

@@ -70,7 +70,7 @@ def record(
     )
 
 
-def record_each(
+def record_many(
     user: User, action: str, subject_type: str, details: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Write an entry for each subject in a mapping of names to details.

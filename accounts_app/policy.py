@@ -53,7 +53,7 @@ GRANTED: dict[str, frozenset[Action]] = {
 }
 _MOST_NAMED = 10
 
-type_of_user = User | AnonymousUser
+AnyUser = User | AnonymousUser
 
 
 class NamedAsset(Protocol):
@@ -81,7 +81,7 @@ class Reach:
         return self.everything or asset.name in self.assets or asset.group in self.groups
 
 
-def may(user: type_of_user, action: Action) -> bool:
+def may(user: AnyUser, action: Action) -> bool:
     """Return whether the user may perform the action; inactive and anonymous users may not."""
     if not user.is_authenticated or not user.is_active:
         return False
@@ -90,7 +90,7 @@ def may(user: type_of_user, action: Action) -> bool:
     return action is Action.VIEW or any(action in GRANTS[role] for role in roles_of(user))
 
 
-def require(user: type_of_user, action: Action) -> None:
+def require(user: AnyUser, action: Action) -> None:
     """Raise ``PermissionDenied`` with a sentence unless the user may perform the action."""
     if not may(user, action):
         name = user.get_username() or "Nobody who is not signed in"
@@ -99,7 +99,7 @@ def require(user: type_of_user, action: Action) -> None:
         )
 
 
-def require_for_some(user: type_of_user, action: Action) -> None:
+def require_for_some(user: AnyUser, action: Action) -> None:
     """Raise ``PermissionDenied`` with a sentence unless the user may act on at least one asset.
 
     Called before the request is read, which names the assets: a user who may act on no asset learns
@@ -109,12 +109,12 @@ def require_for_some(user: type_of_user, action: Action) -> None:
         require(user, action)
 
 
-def opens_admin(user: type_of_user) -> bool:
+def opens_admin(user: AnyUser) -> bool:
     """Return whether the user may open the admin site: the staff, to look, and the role admin."""
     return user.is_active and (user.is_staff or may(user, Action.ADMINISTER))
 
 
-def reach(user: type_of_user, action: Action) -> Reach:
+def reach(user: AnyUser, action: Action) -> Reach:
     """Return the assets on which the user may act, by role or grant: two statements at most."""
     if may(user, action):
         return Reach(everything=True)
@@ -130,13 +130,13 @@ def reach(user: type_of_user, action: Action) -> Reach:
     )
 
 
-def may_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> bool:
+def may_for_assets(user: AnyUser, action: Action, assets: Iterable[NamedAsset]) -> bool:
     """Return whether the user may perform the action on every one of the assets."""
     within = reach(user, action)
     return bool(within) and all(within.covers(asset) for asset in assets)
 
 
-def require_for_assets(user: type_of_user, action: Action, assets: Iterable[NamedAsset]) -> None:
+def require_for_assets(user: AnyUser, action: Action, assets: Iterable[NamedAsset]) -> None:
     """Raise ``PermissionDenied`` that names each asset on which the user may not perform the
     action.
 
@@ -159,7 +159,7 @@ def require_for_assets(user: type_of_user, action: Action, assets: Iterable[Name
     )
 
 
-def roles_of(user: type_of_user) -> set[Role]:
+def roles_of(user: AnyUser) -> set[Role]:
     """Return the user's roles, read once per user object, since a page asks several times."""
     roles: set[Role] | None = getattr(user, "_slicewise_roles", None)
     if roles is None:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 
-from accounts_app import answers
+from accounts_app import error_pages
 
 _Answer = Callable[[HttpRequest], HttpResponse]
 _UNUSED_FEATURES = (
@@ -42,7 +42,7 @@ class BoundedBodyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if _is_beyond_limit(request.META.get("CONTENT_LENGTH") or "0"):
-            return answers.too_large(request)
+            return error_pages.too_large(request)
         return self.get_response(request)
 
 

@@ -22,7 +22,7 @@ class MaskedText(serializers.CharField):
         return masked_text(super().to_representation(value))
 
 
-class Text(serializers.CharField):
+class TextField(serializers.CharField):
     """A JSON string; a number is refused."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -31,7 +31,7 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
-class Whole(serializers.IntegerField):
+class WholeNumberField(serializers.IntegerField):
     """A JSON number without a fraction; a string is refused."""
 
     def to_internal_value(self, data: Any) -> int:
@@ -71,8 +71,8 @@ class StrictSerializer(serializers.Serializer[Any]):
 class CredentialsSerializer(StrictSerializer):
     """User name and password, for which a token is issued."""
 
-    username = Text(max_length=150)
-    password = Text(max_length=1000, trim_whitespace=False)
+    username = TextField(max_length=150)
+    password = TextField(max_length=1000, trim_whitespace=False)
 
 
 class TokenSerializer(serializers.Serializer[Any]):

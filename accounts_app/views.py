@@ -14,7 +14,7 @@ from accounts_app.errors import ConflictingRequest
 from accounts_app.forms import OwnPasswordForm, SignInForm
 from accounts_app.models import User
 from accounts_app.services.passwords import change_own_password
-from accounts_app.services.sign_in_limits import seconds_told, too_many_attempts
+from accounts_app.services.sign_in_limits import retry_after_seconds, try_again_text
 from accounts_app.services.tokens import revoke_token, tokens_of
 
 
@@ -32,8 +32,8 @@ class SignOut(LogoutView):
 
 def sign_in_refused(request: HttpRequest, *_: object) -> HttpResponse:
     """Return the answer for an attempt beyond the limits, on all pages (AXES_LOCKOUT_CALLABLE)."""
-    wait = seconds_told(request)
-    context = {"sentence": too_many_attempts(wait), "back": request.get_full_path()}
+    wait = retry_after_seconds(request)
+    context = {"sentence": try_again_text(wait), "back": request.get_full_path()}
     answer = render(request, "accounts_app/sign_in_refused.html", context, status=429)
     answer["Retry-After"] = str(wait)
     return answer

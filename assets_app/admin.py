@@ -14,8 +14,8 @@ from accounts_app.admin import (
     AdministeredAdmin,
     ReadOnlyAdmin,
     ReadOnlyInline,
-    acting,
     masked_column,
+    requesting_user,
 )
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import Grant
@@ -67,7 +67,7 @@ class AssetAdmin(ReadOnlyAdmin[Asset]):
 
     def _set_paused(self, request: HttpRequest, assets: QuerySet[Asset], paused: bool) -> None:
         for asset in assets:
-            set_paused(asset, paused, user=acting(request))
+            set_paused(asset, paused, user=requesting_user(request))
         state = "paused" if paused else "unpaused"
         messages.success(request, f"{', '.join(asset.name for asset in assets)}: {state}.")
 
@@ -164,7 +164,9 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     def cancel(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
         for run in runs.select_related("asset"):
             try:
-                messages.success(request, f"{cancel_run(run, user=acting(request))} is canceled.")
+                messages.success(
+                    request, f"{cancel_run(run, user=requesting_user(request))} is canceled."
+                )
             except InvalidRequest as error:
                 messages.error(request, str(error))
 

@@ -6,6 +6,6 @@ from django.dispatch import Signal
 runs_ended = Signal()
 # run_ids: list[int]: a user wants to retry these runs, which are locked. An app that counts runs
 # answers with a sentence for each run that cannot be retried: dict[int, str].
-retry_asked = Signal()
+retry_requested = Signal()
 # run_ids: list[int]: these ended runs are queued again, with all partitions of each run.
 runs_retried = Signal()

@@ -5,7 +5,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, acting, masked_column
+from accounts_app.admin import ReadOnlyAdmin, ReadOnlyInline, masked_column, requesting_user
 from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action, reach
 from backfills_app.models import Backfill, BackfillAsset
@@ -99,7 +99,7 @@ class BackfillAdmin(ReadOnlyAdmin[Backfill]):
     def _do(self, action: str, request: HttpRequest, backfills: QuerySet[Backfill]) -> None:
         backfill_ids = list(backfills.order_by("pk").values_list("pk", flat=True))
         try:
-            result = in_bulk(action, backfill_ids, user=acting(request))
+            result = in_bulk(action, backfill_ids, user=requesting_user(request))
         except (InvalidRequest, PermissionDenied) as refusal:
             messages.error(request, str(refusal))
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.dispatch import receiver
 
-from assets_app.signals import retry_asked, runs_ended, runs_retried
+from assets_app.signals import retry_requested, runs_ended, runs_retried
 
 
 @receiver(runs_ended)
@@ -18,7 +18,7 @@ def hear_of_ended_runs(run_ids: Sequence[int], **_: Any) -> None:
     follow(run_ids)
 
 
-@receiver(retry_asked)
+@receiver(retry_requested)
 def hear_of_asked_retries(run_ids: Sequence[int], **_: Any) -> dict[int, str]:
     from backfills_app.services.retrying import object_to_retry
 

@@ -14,8 +14,8 @@ from partitions_app.grid_cells import (
     MAX_SHARES,
     Bucketed,
     Grid,
+    PartitionFact,
     SegmentPage,
-    SliceFact,
     Zoom,
     ZoomLink,
     address,
@@ -107,7 +107,7 @@ def layout(definition: PartitionDefinition | None, request: GridRequest, clock: 
     return _time_page(replace(page, period=period, starts_at=start), definition, request)
 
 
-def draw(page: Layout, slices: Mapping[str, SliceFact], counts: Bucketed) -> Grid:
+def draw(page: Layout, slices: Mapping[str, PartitionFact], counts: Bucketed) -> Grid:
     """Draw the cells of a page, from the partitions that have rows and from counts per bucket."""
     if page.definition is None or page.time is None or page.period is None:
         blocks = grid_lists.blocks(page.definition, page.keys, slices)

@@ -7,14 +7,14 @@ from datetime import date, datetime
 from typing import Literal
 from urllib.parse import quote, urlencode
 
-from partitions_app.looks import (
+from partitions_app.state_badges import (
     FAILED,
     MATERIALIZED,
     MISSING,
     NOT_YET_DUE,
     RUNNING,
-    Look,
-    look_of_partition,
+    StateBadge,
+    badge_of_partition,
 )
 
 # A page of cells stays below this many bytes of markup, and this many cells, with any history.
@@ -25,7 +25,7 @@ Zoom = Literal["day", "month", "year", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class SliceFact:
+class PartitionFact:
     """The state of one partition; ``run_state`` is the state of the run that claims the partition,
     if any.
 
@@ -46,7 +46,7 @@ Counts = Mapping[str, int]
 class Cell:
     """One partition; ``label`` is the key's label for people, ``inside`` the text in the cell."""
 
-    look: Look
+    look: StateBadge
     key: str
     label: str = ""
     inside: str = ""
@@ -74,7 +74,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareCell:
+class AggregateCell:
     """A cell of many partitions, with the number of partitions in each state."""
 
     name: str
@@ -91,7 +91,7 @@ class ShareCell:
         return max(self.expected - self.not_yet_due - counted, 0)
 
     @property
-    def look(self) -> Look | None:
+    def look(self) -> StateBadge | None:
         """The look of all partitions of the cell; None for partitions in different states."""
         present = {state: count for state, count in self.counts.items() if count}
         present.pop("missing", None)
@@ -102,7 +102,7 @@ class ShareCell:
         if self.missing or len(present) > 1:
             return None
         (state,) = present
-        return RUNNING if state == "held" else look_of_partition(state)
+        return RUNNING if state == "held" else badge_of_partition(state)
 
     @property
     def alarming(self) -> bool:
@@ -149,7 +149,7 @@ class ShareCell:
 class Row:
     """Cells from left to right; None where there is no partition."""
 
-    cells: Sequence[Cell | ShareCell | None]
+    cells: Sequence[Cell | AggregateCell | None]
     label: str = ""
     segment: str | None = None
 

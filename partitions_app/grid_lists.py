@@ -5,9 +5,9 @@ from functools import lru_cache
 from math import prod
 from urllib.parse import quote
 
-from partitions_app.grid_cells import Block, Cell, Row, SliceFact
+from partitions_app.grid_cells import Block, Cell, PartitionFact, Row
 from partitions_app.labels import label_of
-from partitions_app.looks import MISSING, STALE, Look, look_of_partition
+from partitions_app.state_badges import MISSING, STALE, StateBadge, badge_of_partition
 from slicewise import PartitionAtRuntime, PartitionDefinition, PartitionKey
 
 SEPARATOR = "|"
@@ -75,7 +75,7 @@ def segment_label(definition: PartitionDefinition, segment: str) -> str:
 
 
 def blocks(
-    definition: PartitionDefinition | None, keys: Sequence[str], slices: Mapping[str, SliceFact]
+    definition: PartitionDefinition | None, keys: Sequence[str], slices: Mapping[str, PartitionFact]
 ) -> list[Block]:
     """Return blocks of cells for all keys, in order."""
     labeled_keys = [(key, label_of(definition, key)) for key in keys]
@@ -86,15 +86,15 @@ def blocks(
     return [Block("", [Row(cells)])] if cells else []
 
 
-def look_in(slices: Mapping[str, SliceFact], key: str) -> Look:
+def look_in(slices: Mapping[str, PartitionFact], key: str) -> StateBadge:
     """Return the look of a partition, which may have no row."""
     fact = slices.get(key)
     if fact is None:
         return MISSING
-    return look_of_partition(fact.state, fact.run_state, is_stale=fact.is_stale)
+    return badge_of_partition(fact.state, fact.run_state, is_stale=fact.is_stale)
 
 
-def because_in(slices: Mapping[str, SliceFact], key: str) -> str:
+def because_in(slices: Mapping[str, PartitionFact], key: str) -> str:
     """Return the reason why a partition is stale; an empty text without a known reason."""
     fact = slices.get(key)
     return fact.because if fact is not None and look_in(slices, key) is STALE else ""

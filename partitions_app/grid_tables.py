@@ -9,12 +9,12 @@ from typing import Literal
 from django.utils.text import Truncator
 
 from partitions_app.grid_cells import (
+    AggregateCell,
     Block,
     Bucketed,
     Cell,
+    PartitionFact,
     Row,
-    ShareCell,
-    SliceFact,
     Zoom,
     address,
 )
@@ -27,7 +27,7 @@ from partitions_app.grid_time import (
     windows_starting,
 )
 from partitions_app.labels import label_of
-from partitions_app.looks import MISSING, NOT_YET_DUE
+from partitions_app.state_badges import MISSING, NOT_YET_DUE
 from slicewise import Interval, PartitionByTime, PartitionDefinition
 
 Shape = Literal["calendar", "table", "list"]
@@ -103,7 +103,7 @@ class Sheet:
     segments: Sequence[str]
     has_segments: bool
 
-    def exact_blocks(self, cells: Cells, slices: Mapping[str, SliceFact]) -> list[Block]:
+    def exact_blocks(self, cells: Cells, slices: Mapping[str, PartitionFact]) -> list[Block]:
         """Return blocks with one cell per partition."""
         if not cells:
             return []
@@ -159,7 +159,7 @@ class Sheet:
         return [Block("", [row for row in rows if any(row.cells)], MONTHS)]
 
     def _started(
-        self, window: Interval, key: str, slices: Mapping[str, SliceFact]
+        self, window: Interval, key: str, slices: Mapping[str, PartitionFact]
     ) -> tuple[datetime, Cell]:
         start = window.local_start
         inside = ""
@@ -170,7 +170,7 @@ class Sheet:
         return start, self._cell(window, key, slices, inside)
 
     def _cell(
-        self, window: Interval, key: str, slices: Mapping[str, SliceFact], inside: str = ""
+        self, window: Interval, key: str, slices: Mapping[str, PartitionFact], inside: str = ""
     ) -> Cell:
         look = look_in(slices, key)
         if look is MISSING and window.end > self.clock.now:
@@ -189,7 +189,9 @@ class Sheet:
                 return f"{start:%B %Y}"
         return self.period.title
 
-    def _segment_block(self, title: str, cells: Cells, slices: Mapping[str, SliceFact]) -> Block:
+    def _segment_block(
+        self, title: str, cells: Cells, slices: Mapping[str, PartitionFact]
+    ) -> Block:
         rows = [
             Row(
                 [self._cell(window, keys[index][1], slices) for window, keys in cells],
@@ -216,7 +218,7 @@ class Sheet:
         expected: tuple[int, int],
         segment: str,
         counts: Mapping[str, int],
-    ) -> ShareCell | None:
+    ) -> AggregateCell | None:
         total, ended = expected
         if not total and not any(counts.values()):
             return None
@@ -225,7 +227,7 @@ class Sheet:
         if self.has_segments:
             name = f"{Truncator(self._label(segment)).chars(_SEGMENT_IN_NAME)}, {name}"
         inside = str(start.day) if unit == "day" and not self.has_segments else ""
-        return ShareCell(name, total, total - ended, counts, address(zoom, start), inside)
+        return AggregateCell(name, total, total - ended, counts, address(zoom, start), inside)
 
 
 def _month_calendars(cells: list[Started]) -> list[Block]:
@@ -241,7 +243,7 @@ def _month_calendars(cells: list[Started]) -> list[Block]:
     return blocks
 
 
-def _week_rows(dated_cells: Sequence[tuple[date, Cell | ShareCell | None]]) -> list[Row]:
+def _week_rows(dated_cells: Sequence[tuple[date, Cell | AggregateCell | None]]) -> list[Row]:
     """Return rows of seven cells, each weekday in a column of its own."""
     by_day = dict(dated_cells)
     first, last = dated_cells[0][0], dated_cells[-1][0]

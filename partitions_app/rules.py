@@ -99,7 +99,7 @@ class UpstreamGap:
         return f"{self.excluded:,} excluded {noun} of {self.asset}" if self.excluded else ""
 
 
-def goes_by_windows(mapping: slicewise.PartitionMapping | None) -> bool:
+def depends_on_own_window(mapping: slicewise.PartitionMapping | None) -> bool:
     """Return whether the time of a window decides its needs, as with overlap and offsets.
 
     With other mappings all windows need the same: all of time, or the last window, as far as time
@@ -116,5 +116,5 @@ def needs_all_of_time(
     """Return whether every downstream window needs the same upstream windows: all of upstream time,
     or the last window. Upstream time begins with the first window that was ever materialized.
     """
-    by_own_window = has_time(downstream) and goes_by_windows(mapping)
+    by_own_window = has_time(downstream) and depends_on_own_window(mapping)
     return has_time(upstream) and not by_own_window

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from partitions_app.looks import PARTITION_LOOKS
+from partitions_app.state_badges import PARTITION_LOOKS
 
 
 @login_required

@@ -12,11 +12,11 @@ from slicewise.errors import DefinitionError
 from slicewise.partitions.discovery import Discoveries
 from slicewise.running.context import PartitionContext, RunContext
 from slicewise.running.handles import Outlets
-from slicewise.running.invoke import inlet_checks, invoke, keep
+from slicewise.running.invoke import all_inlet_validations, invoke, write_returned
 from slicewise.running.trials import (
     Frame,
     FrameHandle,
-    KeepingHandle,
+    InMemoryHandle,
     mapped_keys,
     mappings_of,
     past_before,
@@ -71,7 +71,7 @@ def materialize(
     context = trial.context(inputs, params or {})
     trial.check_inlets(inputs)
     returned = invoke(trial.producer, context, trial.own, inputs, trial.session)
-    keep(trial.producer, trial.own, returned)
+    write_returned(trial.producer, trial.own, returned)
     trial.check_outlets()
     if discovered is not None:
         for name, keys in context.discovered.items():
@@ -102,7 +102,7 @@ class _Trial:
         self._frames = past_frames(self._definition, past)
         self._discoveries = Discoveries()
         self._handles = [self._own(outlet) for outlet in self._outlets]
-        self.own: Outlets | KeepingHandle = (
+        self.own: Outlets | InMemoryHandle = (
             Outlets(self._handles) if isinstance(producer, MultiAsset) else self._handles[0]
         )
 
@@ -149,8 +149,8 @@ class _Trial:
             session=self.session,
         )
 
-    def _own(self, outlet: Asset) -> KeepingHandle:
-        return KeepingHandle(
+    def _own(self, outlet: Asset) -> InMemoryHandle:
+        return InMemoryHandle(
             outlet.name,
             uri=outlet.uri,
             definition=self._definition,
@@ -176,7 +176,7 @@ class _Trial:
 
     def check_inlets(self, inputs: Mapping[str, FrameHandle]) -> None:
         """Run the validations of the inlets that the function reads."""
-        for name, validations in inlet_checks(self.producer, self._known).items():
+        for name, validations in all_inlet_validations(self.producer, self._known).items():
             if name in inputs:
                 _check(name, [inputs[name].read()], validations)
 

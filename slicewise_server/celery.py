@@ -11,7 +11,7 @@ from typing import Any
 from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_ready
 
-from slicewise.process import freeze_what_is_loaded
+from slicewise.process import freeze_loaded_objects
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
 
@@ -49,4 +49,4 @@ def keep_django_logging(**_: Any) -> None:
 @worker_ready.connect
 def start_clean(**_: Any) -> None:
     """Exclude objects that a worker has loaded from garbage collection."""
-    freeze_what_is_loaded()
+    freeze_loaded_objects()

@@ -9,8 +9,8 @@ import django
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from slicewise.process import freeze_what_is_loaded
-from slicewise_server.stack.tether import die_with_parent
+from slicewise.process import freeze_loaded_objects
+from slicewise_server.stack.exec_bound_to_parent import die_with_parent
 from slicewise_server.static_collection import collect_static_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "slicewise_server.settings")
@@ -25,4 +25,4 @@ application = get_wsgi_application()
 
 # Otherwise the first request would load the code of the pages.
 _ = get_resolver().url_patterns
-freeze_what_is_loaded()
+freeze_loaded_objects()

@@ -20,7 +20,7 @@ HEADER = "Idempotency-Key"
 KEPT_FOR = timedelta(hours=24)
 
 
-def once(request: Request, act: Callable[[], Response]) -> Response:
+def execute_once(request: Request, act: Callable[[], Response]) -> Response:
     """Execute the request, or return the answer that the same request got before.
 
     One transaction holds the key and the write: a second request with the key waits for the first

@@ -23,8 +23,8 @@ from accounts_app.serializers import CredentialsSerializer, TokenSerializer
 from accounts_app.services.sign_in_limits import (
     forget_failures,
     remember_address,
-    seconds_told,
-    too_many_attempts,
+    retry_after_seconds,
+    try_again_text,
 )
 from accounts_app.services.tokens import issue_token, revoke_token
 
@@ -97,8 +97,8 @@ class TokensView(ApiView):
         if getattr(request._request, "axes_locked_out", False):
             # Without this line axes' middleware would replace the answer with a page.
             request._request.axes_locked_out = False  # type: ignore[attr-defined]
-            wait = seconds_told(request._request)
-            sentence = f"Too many attempts. {too_many_attempts(wait)}"
+            wait = retry_after_seconds(request._request)
+            sentence = f"Too many attempts. {try_again_text(wait)}"
             return problem(429, sentence, headers={"Retry-After": str(wait)})
         if not isinstance(user, User):
             return _refused()

@@ -34,14 +34,14 @@ class Refused(CommandError):
     """A wrong or forbidden request; nothing was done. Django prints the error with this name."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(shown(message), returncode=2)
+        super().__init__(terminal_safe(message), returncode=2)
 
 
 class Failed(CommandError):
     """A correct request whose work did not succeed."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(shown(message), returncode=1)
+        super().__init__(terminal_safe(message), returncode=1)
 
 
 class SlicewiseCommand(BaseCommand):
@@ -135,7 +135,10 @@ class SlicewiseCommand(BaseCommand):
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")
         for row in rows:
             table.add_row(
-                *(shown(cell_text(*named_value)) for named_value in zip(columns, row, strict=True))
+                *(
+                    terminal_safe(cell_text(*named_value))
+                    for named_value in zip(columns, row, strict=True)
+                )
             )
         self.console().print(table)
 
@@ -149,16 +152,16 @@ class SlicewiseCommand(BaseCommand):
 
     def say(self, text: str = "") -> None:
         """Print a line."""
-        self.stdout.write(shown(text))
+        self.stdout.write(terminal_safe(text))
 
     def say_part(self, text: str) -> None:
         """Print text without adding a newline: the text may end in the middle of a line."""
-        self.stdout.write(shown(text), ending="")
+        self.stdout.write(terminal_safe(text), ending="")
         self.stdout.flush()
 
     def note(self, text: str) -> None:
         """Print a note for people, which no program should read."""
-        self.stderr.write(shown(text), lambda message: message)
+        self.stderr.write(terminal_safe(text), lambda message: message)
 
 
 _DJANGO_OPTIONS = {
@@ -167,7 +170,7 @@ _DJANGO_OPTIONS = {
 }  # fmt: skip
 
 
-def shown(text: str) -> str:
+def terminal_safe(text: str) -> str:
     """Return text in a form that is safe for a terminal: any text may hold words of user code.
 
     All output of a command comes through this function, except JSON, which has a function of its
@@ -238,15 +241,15 @@ def json_object(text: str) -> dict[str, Any]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Return a count with a noun: ``1 run``, ``30 runs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def not_made(number: int, total: int) -> str:
+def failed_count_text(number: int, total: int) -> str:
     """Return a count of partitions without success: ``1 of 30 partitions was not made``."""
     verb = "was" if number == 1 else "were"
-    return f"{number:,} of {counted(total, 'partition')} {verb} not made"
+    return f"{number:,} of {count_text(total, 'partition')} {verb} not made"
 
 
 def partition_text(key: str) -> str:
@@ -267,7 +270,7 @@ def error_lines(errors: Iterable[tuple[int, str]]) -> list[str]:
     lines = [f"run {run}: {line}" for line, run in runs.items()]
     hidden_count = len(lines) - _LISTED
     more = (
-        [f"and {counted(hidden_count, 'other error')}; see: slicewise runs list"]
+        [f"and {count_text(hidden_count, 'other error')}; see: slicewise runs list"]
         if hidden_count > 0
         else []
     )

@@ -15,12 +15,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from accounts_app.management.standing import Standing
+from accounts_app.management.work_progress import WorkProgress
 
 
 def wait_until_ended(
-    title: str, look: Callable[[], Standing], *, interval_seconds: float = 0.5
-) -> Standing:
+    title: str, look: Callable[[], WorkProgress], *, interval_seconds: float = 0.5
+) -> WorkProgress:
     """Return the progress once the work has ended; a bar on standard error shows each ``look``."""
     console = Console(stderr=True)
     columns = (

@@ -44,13 +44,13 @@ def seconds_to_wait(name: str | None, address: str | None) -> int:
     return _seconds_until(max(ends), now)
 
 
-def seconds_told(request: HttpRequest) -> int:
+def retry_after_seconds(request: HttpRequest) -> int:
     """Return the seconds for Retry-After: the full lockout for the failure that locks."""
     wait: int = getattr(request, "sign_in_wait", int(settings.AXES_COOLOFF_TIME.total_seconds()))
     return wait
 
 
-def too_many_attempts(wait: int) -> str:
+def try_again_text(wait: int) -> str:
     """Return a sentence that says when to try again."""
     minutes = ceil(wait / 60)
     return f"Try again in {minutes} minute{'' if minutes == 1 else 's'}."

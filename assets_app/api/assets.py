@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.api.filtering import YesNoFilter, refuse_unknown_parameters
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.pages import PARAMETERS, page_response, read_cursor, read_page_size
 from accounts_app.api.schema import IDEMPOTENCY_KEY, NOT_FOUND_EXAMPLE, page_of, problems
 from accounts_app.policy import Action
@@ -196,4 +196,4 @@ class MaterializeView(ApiView):
             detail = request_detail(materialize(materialize_request, user=signed_in(request)))
             return Response(detail, status=201, headers={"Location": detail["runs_url"]})
 
-        return once(request, act)
+        return execute_once(request, act)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
 from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
@@ -97,4 +97,4 @@ class AssetEventsView(ApiView):
             write = ReportedWrite(asset=asset, partitions=partitions, **values)
             return Response(report_detail(report_write(write, user=signed_in(request))), status=201)
 
-        return once(request, act)
+        return execute_once(request, act)

@@ -13,7 +13,7 @@ from accounts_app.api.schema import problems
 from assets_app.models import Gateway, Queue
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
-from assets_app.queries.gateways import GatewayStanding, gateway_standings
+from assets_app.queries.gateways import GatewayStatus, gateway_statuses
 
 
 class GatewaySerializer(serializers.Serializer[Any]):
@@ -41,7 +41,7 @@ class GatewaySerializer(serializers.Serializer[Any]):
         " runs with an application of their own.",
     )
 
-    def get_runs(self, status: GatewayStanding) -> list[int]:
+    def get_runs(self, status: GatewayStatus) -> list[int]:
         return [attempt.run_id for attempt in status.attempts]
 
 
@@ -67,5 +67,5 @@ class GatewaysView(ApiList[Gateway]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """List all gateways that have ever registered, by name."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        statuses = gateway_standings(page, database_now())
+        statuses = gateway_statuses(page, database_now())
         return self.get_paginated_response(GatewaySerializer(statuses, many=True).data)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
 from assets_app.execution.orphans import Orphan, find_orphans, remove_orphans
@@ -84,4 +84,4 @@ class PartitionOrphansRemoveView(ApiView):
             lists = {"removed": orphan_list(removal.removed), "kept": orphan_list(removal.kept)}
             return Response(OrphanRemovalSerializer(lists).data)
 
-        return once(request, act)
+        return execute_once(request, act)

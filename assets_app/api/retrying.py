@@ -9,11 +9,11 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.errors import InvalidRequest
 from accounts_app.policy import Action
-from accounts_app.serializers import StrictSerializer, Whole
+from accounts_app.serializers import StrictSerializer, WholeNumberField
 from assets_app.api.assets import request_detail
 from assets_app.execution.retrying import Code, Retried, rerun, retry_group, retry_run, retry_runs
 from assets_app.models import RunGroup
@@ -37,9 +37,9 @@ class RetrySerializer(CodeSerializer):
     """The runs to retry: by number, or all failed runs of a group."""
 
     runs = serializers.ListField(
-        child=Whole(min_value=1, max_value=LARGEST_ID), required=False, allow_empty=False
+        child=WholeNumberField(min_value=1, max_value=LARGEST_ID), required=False, allow_empty=False
     )
-    group = Whole(required=False, min_value=1, max_value=LARGEST_ID)
+    group = WholeNumberField(required=False, min_value=1, max_value=LARGEST_ID)
 
 
 class RefusedSerializer(serializers.Serializer[Any]):
@@ -83,7 +83,7 @@ class RunRetryView(ApiView):
             retry_run(run, code=code, user=signed_in(request))
             return Response(RunDetailSerializer(run_numbered(pk)).data)
 
-        return once(request, act)
+        return execute_once(request, act)
 
 
 class RunRerunView(ApiView):
@@ -108,7 +108,7 @@ class RunRerunView(ApiView):
             detail = request_detail(rerun(run, code=code, user=signed_in(request)))
             return Response(detail, status=201, headers={"Location": detail["runs_url"]})
 
-        return once(request, act)
+        return execute_once(request, act)
 
 
 class RunsRetryView(ApiView):
@@ -141,7 +141,7 @@ class RunsRetryView(ApiView):
         def act() -> Response:
             return Response(retried_detail(_retry(body.validated_data, signed_in(request))))
 
-        return once(request, act)
+        return execute_once(request, act)
 
 
 def _retry(values: dict[str, Any], user: Any) -> Retried:

@@ -6,7 +6,7 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
 from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
@@ -38,7 +38,7 @@ class RuntimePartitionsView(ApiView):
             added_keys = add_partitions(asset, body.validated_data["keys"], user=signed_in(request))
             return Response({"keys": added_keys}, status=201)
 
-        return once(request, act)
+        return execute_once(request, act)
 
 
 class RuntimePartitionsRemoveView(ApiView):
@@ -67,4 +67,4 @@ class RuntimePartitionsRemoveView(ApiView):
             )
             return Response({"keys": removed_keys})
 
-        return once(request, act)
+        return execute_once(request, act)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts_app.api.base import ApiView, signed_in
 from accounts_app.api.filtering import refuse_unknown_parameters
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.pages import (
     PARAMETERS,
     bad_cursor,
@@ -24,7 +24,7 @@ from assets_app.catalogue.services import set_paused
 from assets_app.models import Schedule, ScheduleTick
 from assets_app.queries.lookups import asset_named
 from assets_app.queries.ticks import ticks_of
-from assets_app.scheduling.words import words_of
+from assets_app.scheduling.descriptions import describe_schedule
 from assets_app.serializers import AssetDetailSerializer, TickSerializer
 
 LARGEST_ID = 2**63 - 1
@@ -74,7 +74,7 @@ class TicksView(ApiView):
         refuse_unknown_parameters(request, {"cursor", "page_size"})
         position, size = read_cursor(request), read_page_size(request)
         before = None if position is None else _tick_position(position)
-        schedule = words_of(asset_named(name))
+        schedule = describe_schedule(asset_named(name))
         ticks = [] if schedule is None else _ticks(schedule.row, before, size + 1)
         last = ticks[size - 1] if len(ticks) > size else None
         following = None if last is None else [last.at.isoformat(), last.pk]
@@ -115,7 +115,7 @@ class _SettingPaused(ApiView):
             set_paused(asset, self.is_to_be_paused, user=signed_in(request))
             return Response(asset_detail(asset_named(name)))
 
-        return once(request, act)
+        return execute_once(request, act)
 
 
 class PauseView(_SettingPaused):

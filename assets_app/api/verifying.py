@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.policy import Action
 from assets_app.execution.forgetting import forget_partitions
@@ -90,4 +90,4 @@ class PartitionsForgetView(ApiView):
             keys = forget_partitions(asset, selection, user=signed_in(request))
             return Response({"keys": keys})
 
-        return once(request, act)
+        return execute_once(request, act)

@@ -19,7 +19,7 @@ from assets_app.models import (
     RunGroup,
     Schedule,
 )
-from slicewise.calendar import TimeRule
+from slicewise.calendar import TimeSchedule
 from slicewise.declaring import is_time, time_terms
 
 _COLUMNS = (
@@ -33,9 +33,9 @@ _BATCH_SIZE = 1_000
 _Rule = tuple[dict[str, Any] | None, dict[str, Any]]
 
 
-def time_rule(schedule_rule: Mapping[str, Any]) -> TimeRule:
+def time_rule(schedule_rule: Mapping[str, Any]) -> TimeSchedule:
     """Return the ticks of a schedule by time, from the value of `Schedule.rule`."""
-    return TimeRule.from_json(
+    return TimeSchedule.from_json(
         schedule_rule["schedule"],
         timezone=schedule_rule.get("timezone"),
         start=schedule_rule.get("start"),
@@ -43,7 +43,7 @@ def time_rule(schedule_rule: Mapping[str, Any]) -> TimeRule:
     )
 
 
-def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeRule]:
+def term_rules(schedule_rule: Mapping[str, Any]) -> Mapping[str, TimeSchedule]:
     """Return the ticks of each time in a schedule, by `term_text`; empty without times."""
     return _term_rules(json.dumps(schedule_rule, sort_keys=True))
 
@@ -60,7 +60,7 @@ def next_tick(schedule_rule: Mapping[str, Any], after: datetime) -> datetime | N
 
 
 @lru_cache(maxsize=1024)
-def _term_rules(text: str) -> Mapping[str, TimeRule]:
+def _term_rules(text: str) -> Mapping[str, TimeSchedule]:
     schedule_rule = json.loads(text)
     return {
         term_text(term): time_rule(

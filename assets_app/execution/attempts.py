@@ -10,13 +10,14 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from assets_app.execution.inputs import UpstreamInput, forget_superseded, read_inputs
-from assets_app.execution.intending import Partly, keep_staged, keep_unmade, take_found
-from assets_app.execution.leases import begin_lease, renew, still_held
-from assets_app.execution.outputs import (
-    Found,
-    StagedOutlet,
-    keep_outlets,
+from assets_app.execution.intending import (
+    PartialFailure,
+    claim_discovered,
+    store_left_out,
+    store_staged,
 )
+from assets_app.execution.leases import begin_lease, renew, still_held
+from assets_app.execution.outputs import DiscoveredKeys, StagedOutlet, store_outlets
 from assets_app.execution.transitions import move
 from assets_app.models import (
     DISCOVERY,
@@ -198,8 +199,8 @@ def take_inputs(attempt: Attempt) -> list[UpstreamInput]:
 def intend_to_publish(
     attempt: RunAttempt,
     outlets: Sequence[StagedOutlet],
-    found_keys: Found | None = None,
-    partly: Partly | None = None,
+    found_keys: DiscoveredKeys | None = None,
+    partly: PartialFailure | None = None,
 ) -> bool:
     """Commit the intent to publish: the staged outlets, and the keys that are about to be added.
 
@@ -215,12 +216,12 @@ def intend_to_publish(
         return True  # by this attempt: a worker that takes over gets another token
     if not move(attempt.run_id, RunState.RUNNING, RunState.PUBLISHING):
         return False
-    keep_outlets(attempt, outlets)
+    store_outlets(attempt, outlets)
     if found_keys:
         RunAttempt.objects.filter(pk=attempt.pk).update(found=found_keys)
-        take_found(attempt.run_id, outlets, found_keys)
+        claim_discovered(attempt.run_id, outlets, found_keys)
     for outlet in outlets:
-        keep_staged(attempt.run_id, outlet)
+        store_staged(attempt.run_id, outlet)
     if partly is not None:
-        keep_unmade(attempt, partly)
+        store_left_out(attempt, partly)
     return True

@@ -94,7 +94,7 @@ FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunTerms:
+class RunSpec:
     """The properties that all runs of one claim share."""
 
     asset: Asset
@@ -110,7 +110,7 @@ class RunTerms:
 class PlannedRun:
     """A run that is to be created, and the partitions that the run is to materialize."""
 
-    terms: RunTerms
+    terms: RunSpec
     rows: Sequence[PartitionRow]
 
 
@@ -144,12 +144,12 @@ class HeldPartition:
     """
 
     row: PartitionRow
-    terms: RunTerms
+    terms: RunSpec
     asset_id: int
 
 
 def claim(
-    run_terms: RunTerms, planned: Sequence[Sequence[PartitionRow]]
+    run_terms: RunSpec, planned: Sequence[Sequence[PartitionRow]]
 ) -> tuple[list[ClaimedPartition], list[PartitionRow]]:
     """Create a run of one asset for each planned list of partitions; see `claim_all`.
 
@@ -226,7 +226,7 @@ def _missing_needs(
     return lacking(needs)
 
 
-def claim_found(
+def claim_discovered_rows(
     run_id: int, rows: Sequence[PartitionRow], asset_ids: Sequence[int], identity: str
 ) -> set[str]:
     """Claim partitions for the run that has discovered these; return the keys that other runs hold.
@@ -251,7 +251,7 @@ def claim_found(
     return held_keys
 
 
-def _outlet_ids_by_version(all_terms: Iterable[RunTerms]) -> dict[int, list[int]]:
+def _outlet_ids_by_version(all_terms: Iterable[RunSpec]) -> dict[int, list[int]]:
     """Return the ids of the assets that each producer version materializes."""
     terms_by_version = {run_terms.producer_version.pk: run_terms for run_terms in all_terms}
     return {

@@ -13,7 +13,7 @@ from django.db import connection
 
 from assets_app.execution import ending, messages
 from assets_app.execution.dispatch import live_gateways
-from assets_app.execution.engines import MayGoOn, engine_of
+from assets_app.execution.engines import WorkMayContinueError, engine_of
 from assets_app.execution.publishing import discard_staging
 from assets_app.models import ProducerVersion, Queue, RunAttempt
 from assets_app.queries.clock import database_now
@@ -50,15 +50,15 @@ def clear_away(
     """Stop the attempt's work on Spark and remove its staged data; return whether no data is left.
 
     Without ``has_session`` there is no work to stop. The data is removed for all outlets of the
-    version. If the Spark server is gone, so is the work. Raises MayGoOn if the end of the work
-    cannot be confirmed.
+    version. If the Spark server is gone, so is the work. Raises WorkMayContinueError if the end of
+    the work cannot be confirmed.
     """
     row = RunAttempt.objects.filter(pk=attempt.pk)
     try:
         if has_session:
             engine_of(attempt).stop(parent, attempt)
             row.filter(may_go_on=True).update(may_go_on=False)
-    except MayGoOn:
+    except WorkMayContinueError:
         row.update(may_go_on=True)
         raise
     finally:
@@ -92,7 +92,7 @@ def clear_ended(parent: WarmParent, attempt: RunAttempt) -> None:
         is_clean = clear_away(
             parent, attempt, attempt.run.producer_version, has_session=had_session
         )
-    except MayGoOn as error:
+    except WorkMayContinueError as error:
         log.warning("work on Spark not stopped", extra={"run": attempt.run_id, "error": str(error)})
         return
     ending.cancel_cleared(attempt.run_id)

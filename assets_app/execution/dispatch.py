@@ -225,7 +225,7 @@ def _choose(
         return chosen
 
 
-def resend_unheard() -> None:
+def resend_dispatched() -> None:
     """Send dispatched runs again that have not begun, as many as slots are free.
 
     Without a free slot, the earlier messages wait for one, and more messages would free no slot. If

@@ -13,10 +13,10 @@ from assets_app.catalogue.texts import storable
 from assets_app.execution.hooks import leave_hook
 from assets_app.execution.leases import end_lease, still_held
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.execution.outputs import Found, add_found
+from assets_app.execution.outputs import DiscoveredKeys, add_discovered_keys
 from assets_app.execution.settling import (
     published_keys,
-    record_partly,
+    record_partial_success,
     record_success,
     release_canceled,
     release_failed,
@@ -73,7 +73,7 @@ def succeed(attempt: RunAttempt) -> bool:
     ):
         return False
     record_success(attempt.run_id, attempt.pk)
-    add_found(_discovered_keys(attempt), attempt.run_id)
+    add_discovered_keys(_discovered_keys(attempt), attempt.run_id)
     _end(attempt, AttemptOutcome.SUCCEEDED)
     leave_hook(attempt, HookOption.ON_SUCCESS)
     nudge_dispatch()
@@ -102,8 +102,9 @@ def fail_publishing(
         **failure_fields,
     ):
         return False
-    record_partly(attempt.run_id, attempt.pk, published)
-    add_found(_discovered_keys(attempt), attempt.run_id, only=published_keys(attempt.run_id))
+    record_partial_success(attempt.run_id, attempt.pk, published)
+    new_keys = _discovered_keys(attempt)
+    add_discovered_keys(new_keys, attempt.run_id, only=published_keys(attempt.run_id))
     _end(attempt, AttemptOutcome.FAILED, failure)
     leave_hook(attempt, HookOption.ON_FAILURE)
     nudge_dispatch()
@@ -143,7 +144,7 @@ def fail(attempt: RunAttempt, failure: Failure) -> bool:
 
 
 @transaction.atomic
-def step_back(attempt: RunAttempt, reason: str) -> bool:
+def requeue_conflicted(attempt: RunAttempt, reason: str) -> bool:
     """Requeue a run until other runs in its way may have ended; this is no failure of the run.
 
     A run that has been tried for hours fails. Returns False if the run no longer belongs to this
@@ -200,7 +201,7 @@ def cancel_cleared(run_id: int) -> bool:
 
 
 @transaction.atomic
-def hand_back(
+def requeue_lost(
     attempt: RunAttempt, reason: str, *, counts: bool = False, is_cleared: bool = False
 ) -> bool:
     """Requeue a run whose worker goes down in good order or, with ``counts``, was lost.
@@ -232,8 +233,10 @@ def hand_back(
     return moved
 
 
-def _discovered_keys(attempt: RunAttempt) -> Found:
-    found_keys: Found = RunAttempt.objects.values_list("found", flat=True).get(pk=attempt.pk)
+def _discovered_keys(attempt: RunAttempt) -> DiscoveredKeys:
+    found_keys: DiscoveredKeys = RunAttempt.objects.values_list("found", flat=True).get(
+        pk=attempt.pk
+    )
     return found_keys
 
 

@@ -45,7 +45,7 @@ _CLUSTER_VARIABLES = (
 _QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 
 
-class MayGoOn(Exception):
+class WorkMayContinueError(Exception):
     """Work of an attempt on Spark may still go on: the end of the work could not be confirmed."""
 
 
@@ -58,7 +58,7 @@ class Engine(Protocol):
         """
 
     def stop(self, parent: WarmParent, attempt: RunAttempt) -> None:
-        """End the attempt's work on Spark, wherever its worker was. Raises MayGoOn."""
+        """End the attempt's work on Spark, wherever its worker was. Raises WorkMayContinueError."""
 
     def tidy(self, attempt: RunAttempt) -> None:
         """Remove the files of the attempt on this host, once its processes have ended."""
@@ -85,7 +85,7 @@ class _Connect:
                 return
             except WarmParentError as error:
                 if not _is_server_gone():
-                    raise MayGoOn(str(error)) from error
+                    raise WorkMayContinueError(str(error)) from error
         log.warning(
             "no Spark server to stop a session of",
             extra={"run": attempt.run_id, "attempt": attempt.number},
@@ -217,7 +217,7 @@ def _ask_cluster(command: list[str]) -> str | None:
 
     The command has the user and the environment of runs, as spark-submit had when the application
     was submitted. Returns None where the cluster has no such application, or this host no such
-    command. Raises MayGoOn.
+    command. Raises WorkMayContinueError.
     """
     env = {**user_code_environment(), **submit_environment()}
     user, group = runner_user() or (None, None)
@@ -232,15 +232,21 @@ def _ask_cluster(command: list[str]) -> str | None:
         log.warning("no command to end an application with", extra={"command": command[0]})
         return None
     except PermissionError as error:
-        raise MayGoOn(f"{command[0]} cannot be started by the user of runs: {error}") from error
+        raise WorkMayContinueError(
+            f"{command[0]} cannot be started by the user of runs: {error}"
+        ) from error
     except subprocess.TimeoutExpired as error:
-        raise MayGoOn(f"{command[0]} did not answer within {_KILL_SECONDS:g} s") from error
+        raise WorkMayContinueError(
+            f"{command[0]} did not answer within {_KILL_SECONDS:g} s"
+        ) from error
     output = completed.stdout + completed.stderr
     if completed.returncode == 0:
         return output
     if any(answer in output for answer in _NO_SUCH_APPLICATION):
         return None
-    raise MayGoOn(f"{command[0]} ended with status {completed.returncode}: {output[-500:].strip()}")
+    raise WorkMayContinueError(
+        f"{command[0]} ended with status {completed.returncode}: {output[-500:].strip()}"
+    )
 
 
 def is_spark_server_there() -> bool:

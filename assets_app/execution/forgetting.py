@@ -43,7 +43,7 @@ def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
         asset, selection, now=database_now(), instead="Forget them in several parts."
     )
     with transaction.atomic():
-        slices = lock_slices(asset.pk, asset.identity, [row.key for row in rows])
+        slices = lock_partitions(asset.pk, asset.identity, [row.key for row in rows])
         held_keys = {row.key for row in slices if row.held_by_id is not None}
         if held_keys:
             held_rows = [row for row in rows if row.key in held_keys]
@@ -51,14 +51,14 @@ def forget_partitions(asset: Asset, selection: str, *, user: User) -> list[str]:
         recorded = [row for row in slices if row.state != PartitionState.MISSING]
         if not recorded:
             raise InvalidRequest({"selection": f"Nothing of it is there: {asset.name} {selection}"})
-        forget_slices([row.pk for row in recorded])
+        forget_locked_partitions([row.pk for row in recorded])
         keys = [row.key for row in recorded]
         detail = {"selection": selection, "partitions": len(keys)}
         audit.record(user, "forget partitions", "asset", asset.name, detail)
     return keys
 
 
-def lock_slices(asset_id: int, identity: str, keys: Sequence[str]) -> list[AssetPartition]:
+def lock_partitions(asset_id: int, identity: str, keys: Sequence[str]) -> list[AssetPartition]:
     """Return the rows of partitions, locked in the order in which claims lock rows."""
     rows = AssetPartition.objects.select_for_update().filter(
         asset=asset_id, identity=identity, key__in=keys
@@ -66,7 +66,7 @@ def lock_slices(asset_id: int, identity: str, keys: Sequence[str]) -> list[Asset
     return list(rows.order_by("asset", "identity", "key"))
 
 
-def forget_slices(ids: Sequence[int]) -> None:
+def forget_locked_partitions(ids: Sequence[int]) -> None:
     """Make partitions missing whose rows are locked; counts change in the same statement."""
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, {"slices": list(ids)})

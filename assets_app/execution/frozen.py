@@ -52,14 +52,14 @@ def freeze_upstream(
     )
 
 
-def frozen_cuts(group_id: int, version_id: int) -> dict[int, Cut]:
+def frozen_definitions(group_id: int, version_id: int) -> dict[int, Cut]:
     """Return the frozen definitions of a version's upstream assets, by the ids of the assets."""
     rows = FrozenUpstream.objects.select_related("partition_definition")
     frozen = rows.filter(group=group_id, producer_version=version_id)
     return {row.asset_id: row.partition_definition for row in frozen}
 
 
-def all_frozen_cuts(group_id: int) -> dict[int, dict[int, Cut]]:
+def all_frozen_definitions(group_id: int) -> dict[int, dict[int, Cut]]:
     """Return the frozen definitions of a group, by the ids of versions and upstream assets."""
     rows = FrozenUpstream.objects.select_related("partition_definition").filter(group=group_id)
     frozen: dict[int, dict[int, Cut]] = {}

@@ -10,11 +10,11 @@ from django.db.models import Min
 
 import slicewise
 from assets_app.execution.connections import connection_of
-from assets_app.execution.frozen import as_frozen, frozen_cuts, upstream_names
+from assets_app.execution.frozen import as_frozen, frozen_definitions, upstream_names
 from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunAttempt
 from assets_app.queries.clock import database_now
-from assets_app.queries.slices import AssetPartitionQuerySet
+from assets_app.queries.partitions import AssetPartitionQuerySet
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import mapping_of, needs_all_of_time, nonexistent_json
 from slicewise.keys import WHOLE
@@ -114,7 +114,7 @@ def read_inputs(
     upstream = Asset.objects.select_related("partition_definition").filter(
         name__in=upstream_names(version)
     )
-    cuts = frozen_cuts(run.group_id, version.pk)
+    cuts = frozen_definitions(run.group_id, version.pk)
     return [
         replace(
             _input(downstream, as_frozen(asset, cuts), keys, mappings.get(asset.name), attempt),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from django.db import connection
 
 import slicewise
-from assets_app.execution.claims import claim_found, describe
+from assets_app.execution.claims import claim_discovered_rows, describe
 from assets_app.execution.outlets import claimed_outlet_ids
-from assets_app.execution.outputs import Found, StagedOutlet, found_rows
+from assets_app.execution.outputs import DiscoveredKeys, StagedOutlet, discovered_rows
 from assets_app.models import DISCOVERY, Run, RunAttempt
 
 _KEEP_REASONS = """
@@ -19,12 +19,12 @@ WHERE made.run_id = %s AND slice.id = made.slice_id AND slice.key = left_out.key
 """
 
 
-class FoundKeysHeld(Exception):
+class DiscoveredKeysHeld(Exception):
     """Other runs are materializing partitions that this run has discovered and written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partly:
+class PartialFailure:
     """The failure of a run that publishes some partitions, with a reason for each other
     partition.
     """
@@ -35,7 +35,7 @@ class Partly:
     reasons: Mapping[str, str]
 
 
-def keep_unmade(attempt: RunAttempt, partly: Partly) -> None:
+def store_left_out(attempt: RunAttempt, partly: PartialFailure) -> None:
     """Store the failure of the attempt, and the reasons for partitions that are left out."""
     failure = {"error": partly.error, "traceback": partly.traceback}
     attempt.partly = failure
@@ -45,7 +45,9 @@ def keep_unmade(attempt: RunAttempt, partly: Partly) -> None:
         cursor.execute(_KEEP_REASONS, [*columns, attempt.run_id])
 
 
-def take_found(run_id: int, outlets: Sequence[StagedOutlet], found_keys: Found) -> None:
+def claim_discovered(
+    run_id: int, outlets: Sequence[StagedOutlet], found_keys: DiscoveredKeys
+) -> None:
     """Claim the discovered keys of the run's own set for the run.
 
     A key that the run only added, while another run materializes the partition, is left to that
@@ -57,12 +59,12 @@ def take_found(run_id: int, outlets: Sequence[StagedOutlet], found_keys: Found) 
         return
     spec = run.producer_version.partition_of(run.asset.name) or {}
     definition = slicewise.PartitionDefinition.from_json(spec)
-    rows = found_rows(found_keys, definition.name or "")
+    rows = discovered_rows(found_keys, definition.name or "")
     ids = list(claimed_outlet_ids(run).values())
-    held_keys = claim_found(run_id, rows, ids, definition.identity) if rows else set()
+    held_keys = claim_discovered_rows(run_id, rows, ids, definition.identity) if rows else set()
     written = {partition["key"] for outlet in outlets for partition in outlet.partitions}
     if refused := sorted(held_keys & written):
-        raise FoundKeysHeld(
+        raise DiscoveredKeysHeld(
             f"Another run is making {run.asset.name} {', '.join(refused[:3])},"
             " which this one has found and written."
         )
@@ -72,7 +74,7 @@ def take_found(run_id: int, outlets: Sequence[StagedOutlet], found_keys: Found) 
     )
 
 
-def keep_staged(run_id: int, outlet: StagedOutlet) -> None:
+def store_staged(run_id: int, outlet: StagedOutlet) -> None:
     """Store the paths and sizes of the outlet's staged partitions."""
     staged = outlet.partitions
     with connection.cursor() as cursor:

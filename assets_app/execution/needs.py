@@ -64,7 +64,7 @@ WHERE need.id = seen.id AND run.id = need.run_id AND run.state <> ALL(%(ended)s)
 """
 
 
-def tell_waiting(run_ids: Sequence[int]) -> None:
+def wake_dependents(run_ids: Sequence[int]) -> None:
     """Let runs be checked that wait for partitions of these runs; delete the needs of these runs.
 
     The last statement of a transaction that locks rows which other transactions may want.
@@ -73,12 +73,12 @@ def tell_waiting(run_ids: Sequence[int]) -> None:
         cursor.execute(_TELL, {"runs": list(run_ids)})
 
 
-def needs_to_look_at(now: datetime, most: int) -> list[RunNeed]:
+def due_needs(now: datetime, most: int) -> list[RunNeed]:
     """Return the needs that are due for a check, at most ``most``."""
     return list(RunNeed.objects.filter(look_at__lte=now).order_by("look_at")[:most])
 
 
-def put_off(needs: Sequence[RunNeed], now: datetime) -> None:
+def postpone_needs(needs: Sequence[RunNeed], now: datetime) -> None:
     """Set the next check of the needs of waiting runs; delete the needs of ended runs.
 
     Needs of other runs are checked no more. Called at the end of the transaction that has checked.

@@ -10,12 +10,12 @@ from django.db.models import Q
 from accounts_app import audit, policy
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.forgetting import forget_slices
+from assets_app.execution.forgetting import forget_locked_partitions
 from assets_app.execution.verifying import reachable_storage
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.orphans import OrphanRow, orphan_rows
 from slicewise.io import Storage, Writer, find_storage
-from slicewise.partitions import defines_folder, dimension_names, folder_keys, folder_names
+from slicewise.partitions import dimension_names, folder_names, has_folder_of, possible_key_texts
 from slicewise.storage import StorageError
 from slicewise.storage.layout import UNPARTITIONED
 from slicewise.texts import masked_uri
@@ -88,7 +88,7 @@ def _remove_batch(
     ]
     removed = [orphan for orphan in after if not orphan.kept]
     if removed:
-        forget_slices([orphan.row.slice_id for orphan in removed])
+        forget_locked_partitions([orphan.row.slice_id for orphan in removed])
         keys = [orphan.row.key for orphan in removed]
         audit.record(user, "remove orphans", "asset", asset.name, {"partitions": keys})
     removal.removed.extend(removed)
@@ -115,7 +115,11 @@ def _with_reasons(asset: Asset, rows: Sequence[OrphanRow]) -> list[Orphan]:
             row,
             own_reasons[row.slice_id]
             or used.get(row.path, "")
-            or ("a run is making it" if not held_keys.isdisjoint(folder_keys(row.path)) else ""),
+            or (
+                "a run is making it"
+                if not held_keys.isdisjoint(possible_key_texts(row.path))
+                else ""
+            ),
         )
         for row in rows
     ]
@@ -129,7 +133,7 @@ def _own_reason(asset: Asset, row: OrphanRow) -> str:
         return "no run has written it"
     if row.root != asset.canonical_uri:
         return f"its data is at {masked_uri(row.root)}"
-    if defines_folder(asset.definition, row.path):
+    if has_folder_of(asset.definition, row.path):
         return "a present partition has its folder"
     storage = find_storage(asset.canonical_uri)
     is_apart = storage is not None and storage.keeps_cuts_apart
@@ -142,7 +146,7 @@ def _own_reason(asset: Asset, row: OrphanRow) -> str:
 
 def _held_keys(asset: Asset, paths: Collection[str]) -> frozenset[str]:
     """Return the keys of partitions of the asset, under any definition, that runs hold."""
-    keys = [key for path in paths for key in folder_keys(path)]
+    keys = [key for path in paths for key in possible_key_texts(path)]
     held_partitions = AssetPartition.objects.filter(
         asset=asset, held_by__isnull=False, key__in=keys
     )
@@ -159,14 +163,14 @@ def _used_by_others(asset: Asset, paths: Collection[str]) -> dict[str, str]:
             if path not in reasons
         }
         inside = {path: folder for path, folder in below.items() if folder is not None}
-        keys = [key for folder in inside.values() for key in folder_keys(folder)]
+        keys = [key for folder in inside.values() for key in possible_key_texts(folder)]
         rows = AssetPartition.objects.filter(asset=other_asset, key__in=keys)
         used_keys = set(
             rows.filter(Q(version__gt=0) | Q(held_by__isnull=False)).values_list("key", flat=True)
         )
         for path, folder in inside.items():
-            if defines_folder(other_asset.definition, folder) or used_keys & set(
-                folder_keys(folder)
+            if has_folder_of(other_asset.definition, folder) or used_keys & set(
+                possible_key_texts(folder)
             ):
                 reasons[path] = f"{other_asset.name} has a partition in its folder"
     return reasons

@@ -8,7 +8,7 @@ from typing import Any, Self
 import slicewise
 from assets_app.catalogue.texts import storable, storable_json
 from assets_app.execution.outlets import claimed_outlet_ids
-from assets_app.execution.run_places import RunPlaces
+from assets_app.execution.run_locations import RunLocations
 from assets_app.models import AttemptOutlet, Run, RunAttempt, RunPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition
@@ -16,7 +16,7 @@ from slicewise.io.base import WriteMode
 from slicewise.keys import key_from_json, key_to_json
 from slicewise.partitions import PartitionRow, runtime_key
 
-Found = list[dict[str, Any]]
+DiscoveredKeys = list[dict[str, Any]]
 """Keys that a run has added to sets, each as ``{"set": name, "key": the key's JSON}``."""
 
 
@@ -52,7 +52,7 @@ class Output:
         self._run, self._names = run, attempt.disk_names(run.producer_version)
         self._write_mode = run.producer_version.write_mode
         self._roots = run.producer_version.canonical_uris
-        self._places = RunPlaces(run, attempt, keys)
+        self._places = RunLocations(run, attempt, keys)
         # By outlet and key text.
         self._staged: dict[str, dict[str, dict[str, Any]]] = {}
         self._found: dict[tuple[str, str], Any] = {}
@@ -124,7 +124,7 @@ class Output:
             self._found[name, key.text] = key_to_json(key)
 
     @property
-    def found(self) -> Found:
+    def found(self) -> DiscoveredKeys:
         """The discovered keys, set by set, in the order of discovery."""
         names = sorted({name for name, _ in self._found})
         return [
@@ -153,13 +153,15 @@ class Output:
         ]
 
 
-def found_rows(found_keys: Found, name: str) -> list[PartitionRow]:
+def discovered_rows(found_keys: DiscoveredKeys, name: str) -> list[PartitionRow]:
     """Return the discovered keys of one set as rows."""
     texts = [key_from_json(entry["key"]).text for entry in found_keys if entry["set"] == name]
     return [PartitionRow(text, None, None, text, None) for text in texts]
 
 
-def add_found(found_keys: Found, run_id: int, *, only: Collection[str] | None = None) -> None:
+def add_discovered_keys(
+    found_keys: DiscoveredKeys, run_id: int, *, only: Collection[str] | None = None
+) -> None:
     """Add discovered keys to the sets, in the transaction that records the run.
 
     With ``only``, other key texts are left out.
@@ -172,7 +174,7 @@ def add_found(found_keys: Found, run_id: int, *, only: Collection[str] | None = 
             row.add_keys(((key, label_of_key(key)) for key in wanted), run_id=run_id)
 
 
-def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
+def store_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
     """Store where the data of each outlet waits; the run's partitions complete this record."""
     AttemptOutlet.objects.bulk_create(
         AttemptOutlet(
@@ -186,7 +188,7 @@ def keep_outlets(attempt: RunAttempt, outlets: Iterable[StagedOutlet]) -> None:
     )
 
 
-def kept_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
+def stored_outlets(attempt: RunAttempt) -> list[StagedOutlet]:
     """Return the outlets that `keep_outlets` stored, with the partitions that wait."""
     partitions_by_asset: dict[int, list[dict[str, Any]]] = {}
     waiting = RunPartition.objects.filter(run=attempt.run_id, state=RunPartition.State.PENDING)

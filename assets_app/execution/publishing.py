@@ -13,11 +13,11 @@ from assets_app.catalogue.texts import storable
 from assets_app.execution import attempts, data_files, ending
 from assets_app.execution.connections import ConnectionsError
 from assets_app.execution.ending import Failure
-from assets_app.execution.outputs import StagedOutlet, kept_outlets
+from assets_app.execution.outputs import StagedOutlet, stored_outlets
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, ProducerVersion, RunAttempt, RunState
 from slicewise.io import NoStorageError, Storage, Writer, find_storage
-from slicewise.storage import StorageError, TryAgainError, UnfitPlaceError
+from slicewise.storage import StorageError, TryAgainError, UnfitLocationError
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +89,11 @@ def _put_in_place(attempt: RunAttempt, outlets: Sequence[StagedOutlet]) -> Excep
     return None
 
 
-class PlaceNotTriedError(Exception):
+class UntriedLocationError(Exception):
     """A location could not be tried: whether data could be published is unknown at present."""
 
 
-def refuse_unfit_places(version: ProducerVersion) -> None:
+def refuse_unfit_locations(version: ProducerVersion) -> None:
     """Raise ValueError if an outlet's data is kept in a location where no data can be published.
 
     Raises PlaceNotTriedError if that cannot be determined: user code is not to run for hours
@@ -104,11 +104,11 @@ def refuse_unfit_places(version: ProducerVersion) -> None:
             with _storage_errors():
                 if find_storage(uri) is not None:
                     _outlet_storage(StagedOutlet.nothing("", uri)).refuse_place()
-        except UnfitPlaceError as error:
+        except UnfitLocationError as error:
             raise ValueError(f"Nothing could be published: {error}.") from error
         except (OSError, StorageError) as error:
             message = f"It cannot be told whether data could be published: {error}"
-            raise PlaceNotTriedError(message) from error
+            raise UntriedLocationError(message) from error
 
 
 def _refusal(
@@ -215,7 +215,7 @@ def finish_publishing(attempt_id: int, token: str) -> None:
         return
     with worker.watching(attempt):
         RunAttempt.objects.filter(pk=attempt.pk).update(gateway=worker.gateway)
-        publish(attempt, kept_outlets(attempt))
+        publish(attempt, stored_outlets(attempt))
 
 
 def discard_staging(attempt: RunAttempt, version: ProducerVersion) -> bool:

@@ -6,12 +6,12 @@ from typing import Any
 
 from accounts_app.storable import is_storable
 from assets_app.execution.attempts import Attempt
-from assets_app.execution.frozen import as_frozen, frozen_cuts, upstream_names
-from assets_app.execution.past import PastPartitions
+from assets_app.execution.frozen import as_frozen, frozen_definitions, upstream_names
+from assets_app.execution.past_partitions import PastPartitions
 from assets_app.execution.recorded import records_of
 from assets_app.models import Asset, AssetPartition
 from partitions_app.models import PartitionDefinition
-from slicewise.runner.recorded import PRESENT, RECORDED
+from slicewise.runner.partition_records import PRESENT, RECORDED
 
 
 class Questions:
@@ -71,7 +71,7 @@ class Questions:
         assets = Asset.objects.select_related("partition_definition").filter(
             name__in=upstream_names(run.producer_version)
         )
-        cuts = frozen_cuts(run.group_id, run.producer_version_id)
+        cuts = frozen_definitions(run.group_id, run.producer_version_id)
         return {asset.name: as_frozen(asset, cuts) for asset in assets}
 
 

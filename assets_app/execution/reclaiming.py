@@ -60,7 +60,7 @@ def searches_among(run_ids: Iterable[int]) -> set[int]:
     return set(first.filter(slice__identity=DISCOVERY).values_list("run_id", flat=True))
 
 
-def held_elsewhere(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
+def refusals_of_held(runs: Sequence[Run], searches: Collection[int]) -> dict[int, str]:
     """Lock the runs' partitions; return by run why the run cannot have all of its partitions."""
     if not runs:
         return {}
@@ -87,7 +87,7 @@ def _refusal(
     if in_force is None:
         return f"Run {run.pk} has no partition left."
     if not in_force:
-        return cut_anew(run)
+        return repartitioned_sentence(run)
     if held_keys:
         return f"Run {run.pk} cannot be retried: {in_flight(run, held_keys)}"
     if shared:
@@ -95,7 +95,7 @@ def _refusal(
     return ""
 
 
-def forget_found(searches: Sequence[int]) -> None:
+def delete_discovered(searches: Sequence[int]) -> None:
     """Delete partitions that failed runs discovered: another attempt searches again."""
     if searches:
         run_partitions = RunPartition.objects.filter(run__in=searches)
@@ -103,7 +103,7 @@ def forget_found(searches: Sequence[int]) -> None:
         Run.objects.filter(pk__in=searches).update(selection="", partition_count=0)
 
 
-def take(run_ids: Sequence[int]) -> None:
+def reclaim(run_ids: Sequence[int]) -> None:
     """Claim the partitions that the runs have not published.
 
     The rows must be locked, by `held_elsewhere`.
@@ -112,7 +112,7 @@ def take(run_ids: Sequence[int]) -> None:
         cursor.execute(_TAKE, [list(run_ids)])
 
 
-def cut_anew(run: Run) -> str:
+def repartitioned_sentence(run: Run) -> str:
     """Say that a run's partitions are no partitions of its asset any more."""
     return (
         f"{run.asset.name} is partitioned in another way by now than when run {run.pk} was made:"

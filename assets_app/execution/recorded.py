@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from django.db.models import F
 
 from assets_app.models import Asset, Materialization, RunState
-from slicewise.io.recorded import Recorded
+from slicewise.io.recorded import PartitionRecord
 
 
-def records_of(asset: Asset, keys: Sequence[str]) -> dict[str, Recorded]:
+def records_of(asset: Asset, keys: Sequence[str]) -> dict[str, PartitionRecord]:
     """Return the records of the asset's partitions, by key: one statement.
 
     Left out are partitions without data, partitions that are being published, and partitions that
@@ -25,6 +25,6 @@ def records_of(asset: Asset, keys: Sequence[str]) -> dict[str, Recorded]:
         "slice__key", "rows", "bytes", "producer_version__definition__write_mode"
     )
     return {
-        key: Recorded(rows=count, bytes=size, is_least=write_mode == "append")
+        key: PartitionRecord(rows=count, bytes=size, is_least=write_mode == "append")
         for key, count, size, write_mode in rows
     }

@@ -15,7 +15,7 @@ from django.db.models import Q
 from assets_app.execution import attempts, ending, messages
 from assets_app.execution.clearing import clear_away, clear_ended
 from assets_app.execution.ending import Failure
-from assets_app.execution.engines import MayGoOn
+from assets_app.execution.engines import WorkMayContinueError
 from assets_app.execution.worker import current
 from assets_app.models import FailureKind, Lease, RunAttempt, RunState
 from assets_app.queries.clock import database_now
@@ -113,7 +113,7 @@ def _recover(attempt_id: int, until: datetime) -> None:
 
 def _requeue_or_fail(attempt: RunAttempt) -> None:
     if not ending.is_lost_too_often(attempt.run):
-        ending.hand_back(attempt, _LOST, counts=True)
+        ending.requeue_lost(attempt, _LOST, counts=True)
         return
     error = f"{_LOST} {_losses(attempt)}"
     if ending.fail(attempt, Failure(error=error, kind=FailureKind.PLATFORM, is_loss=True)):
@@ -187,7 +187,7 @@ def _clear_away(lost: RunAttempt) -> bool:
     try:
         for attempt in (lost, *attempts.unstopped_before(lost)):
             clear_away(parent, attempt, version)
-    except MayGoOn as error:
+    except WorkMayContinueError as error:
         log.warning("work on Spark not stopped", extra={"run": lost.run_id, "error": str(error)})
         return False
     return True

@@ -12,7 +12,7 @@ import slicewise
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.claims import RunTerms, claim
+from assets_app.execution.claims import RunSpec, claim
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.execution.patience import patient_transaction
 from assets_app.execution.waiting import missing_before, waits_for_past
@@ -59,7 +59,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
             queue=Queue.SCHEDULED,
             created_by=user,
         )
-        run_terms = RunTerms(
+        run_terms = RunSpec(
             asset=asset,
             producer_version=version,
             group=group,

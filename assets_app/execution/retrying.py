@@ -11,17 +11,17 @@ from django.db.models.functions import Now
 from accounts_app import audit, policy
 from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
-from assets_app.execution.claims import RunTerms, claim
+from assets_app.execution.claims import RunSpec, claim
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.execution.patience import patient_transaction
 from assets_app.execution.reclaiming import (
     KEYS_NAMED,
-    cut_anew,
-    forget_found,
-    held_elsewhere,
+    delete_discovered,
     in_flight,
+    reclaim,
+    refusals_of_held,
+    repartitioned_sentence,
     searches_among,
-    take,
 )
 from assets_app.execution.requests import checked_params, require_producer
 from assets_app.execution.transitions import is_terminal, move_all
@@ -35,7 +35,7 @@ from assets_app.models import (
     RunState,
     Trigger,
 )
-from assets_app.signals import retry_asked, runs_retried
+from assets_app.signals import retry_requested, runs_retried
 from slicewise.partitions import PartitionRow, partition_rows
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
@@ -120,7 +120,7 @@ def rerun(run: Run, *, code: str = Code.SAME, user: User) -> RunGroup:
             queue=Queue.SCHEDULED,
             created_by=user,
         )
-        run_terms = RunTerms(
+        run_terms = RunSpec(
             asset=run.asset.discovering if is_search else run.asset,
             producer_version=version,
             group=group,
@@ -179,11 +179,11 @@ def _retry(run_ids: Collection[int], code: Code, user: User) -> Retried:
     retried.refused |= _objections(renewed)
     searches = searches_among(renewed)
     unopposed = [runs[pk] for pk in renewed if pk not in retried.refused]
-    retried.refused |= held_elsewhere(unopposed, searches)
+    retried.refused |= refusals_of_held(unopposed, searches)
     retried.runs = [pk for pk in renewed if pk not in retried.refused]
-    forget_found([pk for pk in retried.runs if pk in searches])
+    delete_discovered([pk for pk in retried.runs if pk in searches])
     _queue([runs[pk] for pk in retried.runs])
-    audit.record_each(
+    audit.record_many(
         user, "retry", "run", {str(pk): _detail(runs[pk], renewed[pk][0]) for pk in retried.runs}
     )
     _store_versions(runs, {pk: renewed[pk] for pk in retried.runs})
@@ -197,7 +197,7 @@ def _objections(run_ids: Iterable[int]) -> dict[int, str]:
     """Return why runs cannot be retried, by run, as the receivers of `retry_asked` answer."""
     objections: dict[int, str] = {}
     answer: Any
-    for _, answer in retry_asked.send(sender=None, run_ids=list(run_ids)):
+    for _, answer in retry_requested.send(sender=None, run_ids=list(run_ids)):
         objections |= answer or {}
     return objections
 
@@ -244,7 +244,7 @@ def _rows_of(run: Run) -> tuple[list[PartitionRow], bool]:
     if not rows:
         raise ConflictingRequest({"": f"Run {run.pk} has no partition left."})
     if any(identity != run.asset.identity for *_, identity in rows):
-        raise ConflictingRequest({"": cut_anew(run)})
+        raise ConflictingRequest({"": repartitioned_sentence(run)})
     return [PartitionRow(*row) for *row, _ in rows], False
 
 
@@ -256,7 +256,7 @@ def _queue(runs: Sequence[Run]) -> None:
     if not runs:
         return
     run_ids = [run.pk for run in runs]
-    take(run_ids)
+    reclaim(run_ids)
     # A retried run goes ahead without the partitions that the run has waited for.
     RunNeed.objects.filter(run__in=run_ids).delete()
     anew: dict[str, Any] = {

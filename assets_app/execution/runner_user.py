@@ -163,8 +163,8 @@ def _create_folder(name: str, user: tuple[int, int] | None, mode: int) -> Path:
     runner = runner_user()
     data.mkdir(mode=0o711, parents=True, exist_ok=True)
     try:
-        if runner is not None and own_folders.take_folder(data, back_from=runner[0]):
+        if runner is not None and own_folders.secure_folder(data, back_from=runner[0]):
             log.warning("data folder taken back from the runners' user", extra={"folder": data})
-        return own_folders.own_folder(data / name, user=user, mode=mode)
+        return own_folders.ensure_folder(data / name, user=user, mode=mode)
     except own_folders.ForeignFolderError as error:
         raise ImproperlyConfigured(str(error)) from error

@@ -6,7 +6,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from assets_app.execution.messages import nudge_judge
-from assets_app.execution.needs import tell_waiting
+from assets_app.execution.needs import wake_dependents
 from assets_app.models import Outbox, PartitionState, Run, RunPartition, Trigger
 from assets_app.signals import runs_ended
 
@@ -89,7 +89,9 @@ def record_success(run_id: int, attempt_id: int) -> None:
     _announce_end([run_id])
 
 
-def record_partly(run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]) -> None:
+def record_partial_success(
+    run_id: int, attempt_id: int, published: Mapping[int, Collection[str]]
+) -> None:
     """Record that only some partitions of the run were published, and that all others have failed.
 
     ``published`` has the paths of published partitions by the id of their asset.
@@ -150,7 +152,7 @@ def _release(run_ids: Sequence[int], outcome: RunPartition.State, state: Partiti
 
 def _announce_end(run_ids: list[int]) -> None:
     runs_ended.send(sender=None, run_ids=run_ids)
-    tell_waiting(run_ids)
+    wake_dependents(run_ids)
 
 
 def _unsettled_partitions(run_ids: Sequence[int]) -> QuerySet[RunPartition]:

@@ -23,19 +23,19 @@ from assets_app.execution.database import (
     release_connection,
 )
 from assets_app.execution.ending import Failure
-from assets_app.execution.engines import MayGoOn, engine_of
-from assets_app.execution.intending import FoundKeysHeld, Partly
+from assets_app.execution.engines import WorkMayContinueError, engine_of
+from assets_app.execution.intending import DiscoveredKeysHeld, PartialFailure
 from assets_app.execution.launching import launch
 from assets_app.execution.logs import LogKeeper
 from assets_app.execution.outputs import Output
 from assets_app.execution.publishing import (
-    PlaceNotTriedError,
+    UntriedLocationError,
     discard_staging,
     publish,
-    refuse_unfit_places,
+    refuse_unfit_locations,
 )
 from assets_app.execution.questions import Questions
-from assets_app.execution.run_places import PlacesUnknownError
+from assets_app.execution.run_locations import UnknownLocationError
 from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
@@ -127,7 +127,7 @@ def _run_attempt(worker: GatewayWorker, attempt: Attempt, watched: Watched) -> N
     hold = _Hold(worker, watched)
     try:
         spark = engine_of(attempt.row).facts(attempt)
-        refuse_unfit_places(attempt.run.producer_version)
+        refuse_unfit_locations(attempt.run.producer_version)
         output = _output_of(attempt)
         output.compute_places()
         inputs = persist(lambda: attempts.take_inputs(attempt), goes_on=hold)
@@ -166,7 +166,7 @@ def _failure_before_start(error: Exception) -> Failure:
         # No such engine on this server, definitions that do not fit each other, or invalid keys:
         # another try would end in the same way.
         return Failure(error=str(error))
-    if isinstance(error, PlaceNotTriedError | PlacesUnknownError):
+    if isinstance(error, UntriedLocationError | UnknownLocationError):
         log.warning("place not tried", extra={"error": str(error)})
         return Failure(error=str(error), kind=FailureKind.PLATFORM)
     log.error("inputs not read", exc_info=error)
@@ -372,7 +372,7 @@ class _Supervision:
 
     def _publish_part(self, failure: Failure) -> None:
         outlets = self.output.outlets()
-        partly = Partly(
+        partly = PartialFailure(
             error=failure.error, traceback=failure.traceback, reasons=self.output.unmade
         )
         if attempts.intend_to_publish(self.attempt, outlets, partly=partly):
@@ -384,7 +384,7 @@ class _Supervision:
         outlets = self.output.outlets()
         try:
             intended = attempts.intend_to_publish(self.attempt, outlets, self.output.found)
-        except FoundKeysHeld as error:
+        except DiscoveredKeysHeld as error:
             self._step_back(str(error))
             return
         if intended:
@@ -406,13 +406,13 @@ class _Supervision:
         # here.
         is_cleared = self._clear_away()
         reason = "Its worker was asked to end."
-        if not ending.hand_back(self.attempt, reason, is_cleared=is_cleared) and is_cleared:
+        if not ending.requeue_lost(self.attempt, reason, is_cleared=is_cleared) and is_cleared:
             # The run was canceled meanwhile.
             ending.cancel(self.attempt)
 
     def _step_back(self, reason: str) -> None:
         is_cleared = self._clear_away()
-        if not ending.step_back(self.attempt, reason) and is_cleared:
+        if not ending.requeue_conflicted(self.attempt, reason) and is_cleared:
             # The run was canceled meanwhile.
             ending.cancel(self.attempt)
 
@@ -431,7 +431,7 @@ class _Supervision:
                 self.version,
                 has_session=self._may_have_session(),
             )
-        except MayGoOn as error:
+        except WorkMayContinueError as error:
             log.warning(
                 "work on Spark not stopped", extra={"run": self.attempt.run_id, "error": str(error)}
             )

@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from assets_app.execution.messages import nudge_dispatch
-from assets_app.execution.needs import needs_to_look_at, put_off
+from assets_app.execution.needs import due_needs, postpone_needs
 from assets_app.execution.settling import release_skipped
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, ProducerVersion, RunState, SkipReason, Trigger
-from slicewise.partitions import PartitionRow, before, partition_rows
+from slicewise.partitions import PartitionRow, partition_rows, partitions_of_last_windows
 
 # A run waits for no partition before the first partition that was ever materialized or requested.
 _UNFULFILLED = """
@@ -106,7 +106,9 @@ def needs_of(
     for row in rows:
         if row.start is None or definition is None:
             continue
-        earlier_rows = partition_rows(definition, before(definition, row.start, 1))
+        earlier_rows = partition_rows(
+            definition, partitions_of_last_windows(definition, row.start, 1)
+        )
         earlier = next(
             (candidate for candidate in earlier_rows if candidate.segment == row.segment), None
         )
@@ -152,10 +154,10 @@ def wake_waiting(now: datetime) -> int:
 
     A run of a backfill is skipped as soon as the partition before has failed, or is missing and no
     run is to materialize it, so that the backfill can end. A backfill creates no run before the
-    runs of earlier partitions (`backfills_app.services.turns`), so a partition that the backfill is
-    still to materialize does not count as missing.
+    runs of earlier partitions (`backfills_app.services.batching`), so a partition that the backfill
+    is still to materialize does not count as missing.
     """
-    needs = needs_to_look_at(now, _AT_ONCE)
+    needs = due_needs(now, _AT_ONCE)
     if not needs:
         return 0
     with connection.cursor() as cursor:
@@ -170,7 +172,7 @@ def wake_waiting(now: datetime) -> int:
             over.setdefault(reason, []).append(run.id)
     for reason, run_ids in over.items():
         changed += _skip(run_ids, reason, now)
-    put_off(needs, now)
+    postpone_needs(needs, now)
     if changed:
         nudge_dispatch()
     return changed

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from assets_app.execution.needs import tell_waiting
+from assets_app.execution.needs import wake_dependents
 from assets_app.execution.transitions import move_all
 from assets_app.models import RunGroup, RunState
 
@@ -111,6 +111,6 @@ def withdraw_runs(run_ids: Sequence[int]) -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE, [list(run_ids)])
-        tell_waiting(run_ids)
+        wake_dependents(run_ids)
         for statement in _DELETIONS:
             cursor.execute(statement, [list(run_ids)])

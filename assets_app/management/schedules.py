@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from django.utils.timezone import now
 
-from accounts_app.management.command import SlicewiseCommand, counted
+from accounts_app.management.command import SlicewiseCommand, count_text
 from assets_app.models import Asset, ScheduleTick
 from assets_app.queries.ticks import left_out_of, ticks_of
+from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed import Missed, missed_by
 from assets_app.scheduling.progress import progress_of
-from assets_app.scheduling.words import ScheduleWords, words_of
 from assets_app.serializers import (
     LeftOutSerializer,
     MissedSerializer,
@@ -24,7 +24,7 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
 
     Partitions under way, left out or missed follow.
     """
-    words = words_of(asset)
+    words = describe_schedule(asset)
     ticks = [] if words is None else list(ticks_of(words.row)[: limit or None])
     under_way = [] if words is None or words.row.by_time else progress_of(asset, now())
     left_out = [] if words is None else left_out_of(asset)
@@ -62,7 +62,7 @@ def print_schedule(command: SlicewiseCommand, asset: Asset, limit: int) -> None:
         )
 
 
-def _print_facts(command: SlicewiseCommand, words: ScheduleWords) -> None:
+def _print_facts(command: SlicewiseCommand, words: ScheduleDescription) -> None:
     row = words.row
     facts: dict[str, object] = {
         "rule": f"{words.text} ({words.meaning})" if words.meaning else words.text,
@@ -82,7 +82,7 @@ def _print_facts(command: SlicewiseCommand, words: ScheduleWords) -> None:
 
 
 def _print_ticks(
-    command: SlicewiseCommand, words: ScheduleWords, ticks: Sequence[ScheduleTick]
+    command: SlicewiseCommand, words: ScheduleDescription, ticks: Sequence[ScheduleTick]
 ) -> None:
     if ticks:
         columns = ("ticks", "queued", "there", "in flight", "passed over", "")
@@ -90,7 +90,7 @@ def _print_ticks(
         command.print_table((f"tick ({words.timezone})", *columns), lines)
 
 
-def _tick_line(words: ScheduleWords, tick: ScheduleTick) -> tuple[object, ...]:
+def _tick_line(words: ScheduleDescription, tick: ScheduleTick) -> tuple[object, ...]:
     tick_time = words.local(tick.at)
     return (
         tick_time if tick.at == tick.last_at else f"{tick_time} to {words.local(tick.last_at)}",
@@ -102,4 +102,4 @@ def _tick_line(words: ScheduleWords, tick: ScheduleTick) -> tuple[object, ...]:
 def _missed_line(missed: Missed) -> str:
     at_least = "" if missed.is_all else "at least "
     keys = f": {missed.selection or f'{missed.first} to {missed.last}'}" if missed.first else ""
-    return f"Missed while paused, {at_least}{counted(missed.count, 'partition')}{keys}."
+    return f"Missed while paused, {at_least}{count_text(missed.count, 'partition')}{keys}."

@@ -10,7 +10,7 @@ from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionAtRuntime
 from slicewise.io.base import WriteMode
-from slicewise.uris import checked_place
+from slicewise.uris import checked_location
 
 # The identity of the one row that a run holds which discovers partitions. The row is no partition
 # itself: lists and counts, which go by the identity of the definition, leave it out.
@@ -108,7 +108,7 @@ class ProducerVersion(models.Model):
     @property
     def canonical_uris(self) -> dict[str, str]:
         """Canonical locations of the outlets by asset name; empty for an outlet without a URI."""
-        return {name: checked_place(uri)[0] if uri else "" for name, uri in self.outlets.items()}
+        return {name: checked_location(uri)[0] if uri else "" for name, uri in self.outlets.items()}
 
     @property
     def write_mode(self) -> WriteMode:

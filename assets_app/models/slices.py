@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from assets_app.models.catalogue import Asset, ProducerVersion
 from assets_app.models.states import PartitionState
-from assets_app.queries.slices import AssetPartitionQuerySet, CutQuerySet
+from assets_app.queries.partitions import AssetPartitionQuerySet, CutQuerySet
 
 
 class AssetPartition(models.Model):

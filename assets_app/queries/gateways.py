@@ -9,7 +9,7 @@ from assets_app.models.gateways import GatewayState
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayStanding:
+class GatewayStatus:
     """A worker, its state, and the attempts that the worker has begun and not ended."""
 
     gateway: Gateway
@@ -29,7 +29,7 @@ class GatewayStanding:
         return max(self.gateway.slots - self.used, 0)
 
 
-def gateway_standings(gateways: Sequence[Gateway], now: datetime) -> list[GatewayStanding]:
+def gateway_statuses(gateways: Sequence[Gateway], now: datetime) -> list[GatewayStatus]:
     """Return the status of each of the workers: one statement for all of them."""
     attempts: dict[int, list[RunAttempt]] = {}
     open_attempts = RunAttempt.objects.filter(ended_at__isnull=True, gateway__in=gateways)
@@ -38,6 +38,6 @@ def gateway_standings(gateways: Sequence[Gateway], now: datetime) -> list[Gatewa
         if attempt.gateway_id is not None:
             attempts.setdefault(attempt.gateway_id, []).append(attempt)
     return [
-        GatewayStanding(gateway, gateway.state_at(now), attempts.get(gateway.pk, []))
+        GatewayStatus(gateway, gateway.state_at(now), attempts.get(gateway.pk, []))
         for gateway in gateways
     ]

@@ -11,7 +11,7 @@ from django.db.models.functions import TruncDate, TruncDay, TruncMonth, TruncYea
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from assets_app.queries.staleness import newer_inputs
 from partitions_app.grid import GridRequest, Layout, draw, layout
-from partitions_app.grid_cells import Bucketed, Grid, SliceFact
+from partitions_app.grid_cells import Bucketed, Grid, PartitionFact
 from partitions_app.grid_time import Clock, midnight
 
 # A page has room for the reasons of so many stale cells; beyond, the pages of the partitions give
@@ -28,7 +28,7 @@ def grid_page(asset: Asset, request: GridRequest, now: datetime) -> Grid:
     return draw(page, _with_staleness(asset, slice_facts(asset, page.keys)), {})
 
 
-def _with_staleness(asset: Asset, facts: dict[str, SliceFact]) -> dict[str, SliceFact]:
+def _with_staleness(asset: Asset, facts: dict[str, PartitionFact]) -> dict[str, PartitionFact]:
     newer = newer_inputs(asset, list(facts))
     if len(newer) > _MOST_EXPLAINED:
         return {key: replace(fact, is_stale=key in newer) for key, fact in facts.items()}
@@ -53,11 +53,11 @@ def clock_of(asset: Asset, now: datetime) -> Clock:
     return Clock(now, min(active, earliest or active))
 
 
-def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, SliceFact]:
+def slice_facts(asset: Asset, keys: Sequence[str]) -> dict[str, PartitionFact]:
     """Return the status of the partitions of these keys that have a row."""
     rows = _slices(asset).filter(key__in=keys)
     return {
-        key: SliceFact(state, run_state)
+        key: PartitionFact(state, run_state)
         for key, state, run_state in rows.values_list("key", "state", "held_by__state")
     }
 

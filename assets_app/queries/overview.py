@@ -20,7 +20,7 @@ from assets_app.models import (
 )
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.grid import expected_count
-from partitions_app.looks import Look, look_of_partition
+from partitions_app.state_badges import StateBadge, badge_of_partition
 
 STRIP_LENGTH = 30
 _LATEST = """
@@ -37,7 +37,7 @@ _LATEST = """
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AssetStatus:
     """The status of one asset; ``expected`` is None where only runs know the partitions, and where
     no file declares the asset any more, of which no partition is missing.
     """
@@ -47,7 +47,7 @@ class Standing:
     held: int
     expected: int | None
     last_success: datetime | None
-    strip: list[tuple[Look, str]]
+    strip: list[tuple[StateBadge, str]]
     # The id of the last run that materialized partitions of the asset, where a validation of that
     # run failed as a warning.
     warned: int | None = None
@@ -78,13 +78,13 @@ class Standing:
         return [pair for pair in [*counted, ("missing", self.missing)] if pair[1]]
 
 
-def standings(assets: Sequence[Asset]) -> list[Standing]:
+def asset_statuses(assets: Sequence[Asset]) -> list[AssetStatus]:
     """Return the status of each of the assets: at most five statements for all of them."""
     now = datetime.now(UTC)
     counts, strips = StateCounts(assets), _strips(assets)
     asset_times = _asset_times(assets)
     return [
-        Standing(
+        AssetStatus(
             asset,
             counts.settled(asset),
             counts.held(asset),
@@ -143,12 +143,12 @@ def _with_last_success(assets: QuerySet[Asset]) -> QuerySet[Asset]:
     )
 
 
-def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[Look, str]]]:
+def _strips(assets: Sequence[Asset]) -> dict[int, list[tuple[StateBadge, str]]]:
     query = _LATEST.format(slices=AssetPartition._meta.db_table, runs=Run._meta.db_table)
-    strips: dict[int, list[tuple[Look, str]]] = {}
+    strips: dict[int, list[tuple[StateBadge, str]]] = {}
     with connection.cursor() as cursor:
         ids, identities = [asset.pk for asset in assets], [asset.identity for asset in assets]
         cursor.execute(query, [ids, identities, STRIP_LENGTH])
         for asset_id, key, state, run_state in cursor.fetchall():
-            strips.setdefault(asset_id, []).append((look_of_partition(state, run_state), key))
+            strips.setdefault(asset_id, []).append((badge_of_partition(state, run_state), key))
     return strips

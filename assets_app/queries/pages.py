@@ -18,7 +18,7 @@ from assets_app.models import (
     RunPartition,
     ValidationResult,
 )
-from slicewise.texts import alike
+from slicewise.texts import spelling_hint
 
 LOG_PIECES_PER_PAGE = 200
 Cursor = tuple[int, int]
@@ -98,7 +98,7 @@ def unknown_names() -> list[UnknownName]:
             bundle_id,
             producer,
             name,
-            alike(
+            spelling_hint(
                 name,
                 [declared_name for declared_name in declared_names if declared_name != producer],
             ),
@@ -129,7 +129,7 @@ def inputs_of(materialization: Materialization, most: int = 500) -> list[Attempt
     return list(named.order_by(is_same, "slice__asset__name", "pk")[:most])
 
 
-def runs_of_slice(partition: AssetPartition, most: int = 20) -> list[RunPartition]:
+def runs_of_partition(partition: AssetPartition, most: int = 20) -> list[RunPartition]:
     """Return the runs that were to materialize a partition, newest first."""
     return list(
         partition.run_partitions.select_related("run", "run__requested_by").order_by("-run")[:most]

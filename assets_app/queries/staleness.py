@@ -18,7 +18,7 @@ import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.keys import still_known
 from partitions_app.labels import label_of
-from partitions_app.rules import goes_by_windows, mapping_of
+from partitions_app.rules import depends_on_own_window, mapping_of
 
 # A run of several partitions reads the inputs of all at once, so keys are grouped by attempt.
 _NEWER = """
@@ -117,7 +117,7 @@ def _explained(asset: Asset, edge: AssetDependency, change: _Change) -> Iterator
     """
     upstream, changed_keys = edge.upstream.definition, change.pieces
     is_one = asset.definition is None or upstream is None
-    if is_one or not change.shared or not goes_by_windows(mapping_of(edge.mapping)):
+    if is_one or not change.shared or not depends_on_own_window(mapping_of(edge.mapping)):
         newest = Newer(edge.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return

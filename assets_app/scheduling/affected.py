@@ -6,7 +6,7 @@ from datetime import datetime
 
 import slicewise
 from assets_app.models import AssetDependency
-from partitions_app.rules import goes_by_windows, has_time, mapping_of
+from partitions_app.rules import depends_on_own_window, has_time, mapping_of
 from slicewise.keys import WHOLE
 from slicewise.partitions import ended_between
 
@@ -15,7 +15,7 @@ Write = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class NewPartition:
     """A materialized partition of an upstream asset, and the time of an earlier materialization."""
 
     # The run or the write report of the materialization. The partitions that one write may queue
@@ -31,7 +31,7 @@ class Made:
 
 
 def affected(
-    edge: AssetDependency, new_partitions: Sequence[Made], *, since: datetime, now: datetime
+    edge: AssetDependency, new_partitions: Sequence[NewPartition], *, since: datetime, now: datetime
 ) -> slicewise.PartitionSet:
     """Return the partitions downstream of the new upstream partitions.
 
@@ -50,7 +50,7 @@ def affected(
     affected_partitions = slicewise.PartitionSet(downstream, ())
     if downstream.time_dimension is None or has_time(upstream):
         keys = existing_keys(upstream, [partition.key for partition in new_partitions])
-        if downstream.time_dimension is None or goes_by_windows(mapping):
+        if downstream.time_dimension is None or depends_on_own_window(mapping):
             return slicewise.downstream_partitions(upstream, downstream, keys, mapping, until=now)
         ended = ended_between(downstream, since, now)
         return _windows_needing(ended, upstream, keys, mapping, now)

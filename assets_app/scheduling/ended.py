@@ -11,14 +11,14 @@ from django.conf import settings
 
 import slicewise
 from assets_app.catalogue.timetables import time_rule
-from slicewise.calendar import TimeRule
+from slicewise.calendar import TimeSchedule
 from slicewise.partitions import (
     PartitionRow,
     PartitionSet,
-    before,
     ended_between,
-    latest,
     partition_rows,
+    partitions_of_last_window,
+    partitions_of_last_windows,
 )
 
 
@@ -81,7 +81,7 @@ def rule_text(schedule_rule: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> TimeRule:
+def _parsed(text: str) -> TimeSchedule:
     return time_rule(json.loads(text))
 
 
@@ -98,7 +98,7 @@ def _ended(
         due = ended_between(definition, tick_input.since, tick_at)
         if len(due) > settings.MAX_PARTITIONS_PER_TICK:
             due, until = _first_windows(due, tick_at)
-    wanted = latest(due) if due and tick_input.pending == "latest" else due
+    wanted = partitions_of_last_window(due) if due and tick_input.pending == "latest" else due
     refresh_set: PartitionSet | None = None
     left_out: PartitionSet | None = None
     if definition is not None and due and due.hull is not None and tick_input.refresh:
@@ -127,11 +127,13 @@ def _windows_to_refresh(
     """
     space = definition.space
     most = max(settings.MAX_PARTITIONS_PER_TICK // max(space.segments.count, 1), 1)
-    refresh_set = before(definition, until, min(windows, most))
+    refresh_set = partitions_of_last_windows(definition, until, min(windows, most))
     is_bounded = space.windows is not None and space.windows.lowest is not None
     if windows <= most or refresh_set.hull is None or not is_bounded:
         return refresh_set, None
-    return refresh_set, before(definition, refresh_set.hull.start, windows - most) or None
+    return refresh_set, partitions_of_last_windows(
+        definition, refresh_set.hull.start, windows - most
+    ) or None
 
 
 def _rows(partitions: PartitionSet) -> list[PartitionRow]:

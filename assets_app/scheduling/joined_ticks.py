@@ -13,12 +13,12 @@ from assets_app.catalogue.timetables import next_tick
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, Schedule
 from assets_app.scheduling.affected import existing_keys
-from assets_app.scheduling.apart import apart
 from assets_app.scheduling.failures import forget_failures, record_failures
-from assets_app.scheduling.queueing import judge_rows, queue_verdicts, taken_by_schedule
-from assets_app.scheduling.readiness import Verdict
+from assets_app.scheduling.isolation import isolated
+from assets_app.scheduling.partition_marks import SlicesLocked, mark_due_later, refuse_locked
+from assets_app.scheduling.queueing import evaluate_rows, queue_evaluated, taken_by_schedule
+from assets_app.scheduling.readiness import Evaluation
 from assets_app.scheduling.recording import TickResult, number_ticks, record_ticks
-from assets_app.scheduling.slices import SlicesLocked, mark_due_later, refuse_locked
 from assets_app.scheduling.tick_terms import MOMENT, SECOND, Ticks, TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
 
@@ -53,7 +53,7 @@ def _handle(schedule_id: int, now: datetime) -> bool:
         # The asset was paused before the schedule existed.
         Schedule.objects.filter(pk=schedule.pk).update(next_at=None)
         return False
-    with apart(asset or Asset(name=schedule.producer.name)) as outcome:
+    with isolated(asset or Asset(name=schedule.producer.name)) as outcome:
         if asset is None:
             raise LookupError("no asset is declared that it makes")
         _tick(schedule, taken_by_schedule(asset), _until(schedule, asset, now))
@@ -124,13 +124,13 @@ def _tick(schedule: Schedule, asset: Asset, now: datetime) -> None:
         # A tick does not try partitions again that assets alone have made due before.
         verdict if verdict.is_due_by_tick or verdict.row.key in released_since
         else replace(verdict, is_due=False)
-        for verdict in judge_rows(asset, rows[:limit], None, now, schedule_times)
+        for verdict in evaluate_rows(asset, rows[:limit], None, now, schedule_times)
     ]  # fmt: skip
     ticks = schedule_times.ticks_after(schedule.handled_until)
     result = _result(schedule, ticks, verdicts)
     if result.wanted:
         number_ticks([result])
-    queued = queue_verdicts(schedule, asset, verdicts, now, schedule_times, tick_id=result.pk)
+    queued = queue_evaluated(schedule, asset, verdicts, now, schedule_times, tick_id=result.pk)
     result.in_flight = len(queued.held)
     record_ticks([result])
     next_at = next_tick(schedule.rule, ticks.last)
@@ -146,7 +146,7 @@ def _evaluate_later(asset: Asset, rows: Sequence[PartitionRow], schedule_times: 
         mark_due_later(asset, moment_rows, since)
 
 
-def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Verdict]) -> TickResult:
+def _result(schedule: Schedule, ticks: Ticks, verdicts: Sequence[Evaluation]) -> TickResult:
     wanted = [verdict.row for verdict in verdicts if verdict.is_due]
     other_verdicts = [verdict for verdict in verdicts if not verdict.is_due]
     existing = sum(verdict.is_made and verdict.row.end is not None for verdict in other_verdicts)

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import slicewise
 from assets_app.catalogue.timetables import time_rule
 from assets_app.models import Asset
+from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed_by_assets import missed_by_assets
-from assets_app.scheduling.words import ScheduleWords, words_of
 from slicewise.partitions import LONGEST_SELECTION, ended_between
 
 
@@ -38,7 +38,7 @@ def missed_by(asset: Asset, now: datetime) -> Missed | None:
     after the pause, until a partition is materialized, `SCHEDULE_TICK_DAYS` have passed, or the
     asset is paused once more.
     """
-    schedule = words_of(asset)
+    schedule = describe_schedule(asset)
     if schedule is None:
         return None
     if not schedule.row.by_time:
@@ -46,7 +46,7 @@ def missed_by(asset: Asset, now: datetime) -> Missed | None:
     return _by_time(asset, schedule, now) if asset.paused else None
 
 
-def _by_time(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed | None:
+def _by_time(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:
     """Return the windows that a schedule by time has missed.
 
     Partitions without a window are not missed: the next tick queues such partitions.
@@ -68,7 +68,7 @@ def _by_time(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed | N
     )  # fmt: skip
 
 
-def _by_assets(asset: Asset, schedule: ScheduleWords, now: datetime) -> Missed | None:
+def _by_assets(asset: Asset, schedule: ScheduleDescription, now: datetime) -> Missed | None:
     missed = missed_by_assets(asset, schedule.row, now)
     if missed is None or not missed[0]:
         return None

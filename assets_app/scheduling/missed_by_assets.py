@@ -14,9 +14,9 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Trigger
-from assets_app.scheduling.affected import Made, affected, existing_keys
+from assets_app.scheduling.affected import NewPartition, affected, existing_keys
 from assets_app.scheduling.queueing import scheduling_edges, taken_by_schedule
-from assets_app.scheduling.readiness import judge, needed_of, needed_since
+from assets_app.scheduling.readiness import evaluate, needed_of, needed_since
 from assets_app.scheduling.tick_terms import TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
 
@@ -105,7 +105,9 @@ def missed_by_assets(
     ]
     looked_at = _affordable(edges, rows, now)
     names = {(partition.asset_id, partition.key) for partition in written}
-    verdicts = judge(scheduled_asset, edges, looked_at, made=names, now=now, terms=schedule_times)
+    verdicts = evaluate(
+        scheduled_asset, edges, looked_at, made=names, now=now, terms=schedule_times
+    )
     # Partitions that waited only for a tick wait no more: such partitions were not put off until
     # the next tick.
     keys = [verdict.row.key for verdict in verdicts if verdict.is_due or verdict.waits_for_tick]
@@ -150,7 +152,9 @@ def _ticked(
     )
 
 
-def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime) -> list[Made]:
+def _written(
+    edges: Sequence[AssetDependency], schedule: Schedule, now: datetime
+) -> list[NewPartition]:
     """Return the upstream partitions that were written during the pause, by their last write."""
     assert schedule.paused_at is not None  # noqa: S101  (the caller has checked)
     with connection.cursor() as cursor:
@@ -166,7 +170,7 @@ def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime
             },
         )
         return [
-            Made(
+            NewPartition(
                 write=(None, None), asset_id=asset_id, identity=identity, key=key,
                 at=written_at, before=previous_at,
             )
@@ -177,7 +181,7 @@ def _written(edges: Sequence[AssetDependency], schedule: Schedule, now: datetime
 def _candidates(
     asset: Asset,
     edges: Sequence[AssetDependency],
-    written: Sequence[Made],
+    written: Sequence[NewPartition],
     schedule: Schedule,
     now: datetime,
 ) -> slicewise.PartitionSet:

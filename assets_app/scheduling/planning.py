@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from assets_app.execution.claims import PlannedRun, RunTerms
+from assets_app.execution.claims import PlannedRun, RunSpec
 from assets_app.execution.requests import batches
 from assets_app.models import Asset, ProducerVersion, Schedule, Trigger
 from slicewise.partitions import PartitionRow
@@ -10,10 +10,10 @@ from slicewise.partitions import PartitionRow
 
 def terms_of(
     schedule: Schedule, asset: Asset, trigger: Trigger, *, tick_id: int | None = None
-) -> RunTerms:
+) -> RunSpec:
     """Return the run terms that all scheduled runs of an asset share."""
     version = version_in_force(schedule)
-    return RunTerms(
+    return RunSpec(
         asset=asset,
         producer_version=version,
         group=schedule.group,
@@ -32,7 +32,7 @@ def version_in_force(schedule: Schedule) -> ProducerVersion:
     return version
 
 
-def planned_runs(run_terms: RunTerms, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
+def planned_runs(run_terms: RunSpec, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
     """Split partitions into planned runs, by the producer's strategy."""
     for chunk in batches(rows, run_terms.producer_version.strategy):
         if chunk:

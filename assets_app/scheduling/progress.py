@@ -12,10 +12,10 @@ import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition
 from assets_app.queries.keys import still_known
 from assets_app.scheduling.queueing import scheduling_edges
-from assets_app.scheduling.readiness import Verdict, judge, needed_of, needed_since
+from assets_app.scheduling.readiness import Evaluation, evaluate, needed_of, needed_since
 from assets_app.scheduling.tick_terms import tick_terms
 from partitions_app.rules import (
-    goes_by_windows,
+    depends_on_own_window,
     has_time,
     mapping_of,
     nonexistent_json,
@@ -135,7 +135,7 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     under_way = _candidates(asset, edges, newest.under_way)
     rows = under_way if schedule_times is None else _candidates(asset, edges, newest.all)
     rows = list(_affordable(edges, rows, now))
-    verdicts = judge(asset, edges, rows, made=None, now=now, terms=schedule_times)
+    verdicts = evaluate(asset, edges, rows, made=None, now=now, terms=schedule_times)
     if schedule_times is not None and schedule is not None:
         verdicts = _as_ticks_see(asset, verdicts, schedule.handled_until)
         keys = {row.key for row in under_way}
@@ -153,7 +153,7 @@ def _is_countable(edge: AssetDependency) -> bool:
     """Return whether the needed upstream partitions have a bound other than the asset's history."""
     if not has_time(edge.upstream.definition):
         return edge.downstream.definition is not None or edge.upstream.definition is None
-    return has_time(edge.downstream.definition) and goes_by_windows(mapping_of(edge.mapping))
+    return has_time(edge.downstream.definition) and depends_on_own_window(mapping_of(edge.mapping))
 
 
 def _candidates(
@@ -222,8 +222,8 @@ def _affordable(
 
 
 def _as_ticks_see(
-    asset: Asset, verdicts: Sequence[Verdict], handled_until: datetime
-) -> list[Verdict]:
+    asset: Asset, verdicts: Sequence[Evaluation], handled_until: datetime
+) -> list[Evaluation]:
     """Return the verdicts without partitions that a run holds now, which wait for no tick.
 
     A window that no tick examines any more waits for none either: the first tick after its end
@@ -246,7 +246,7 @@ def _as_ticks_see(
     ]  # fmt: skip
 
 
-def _is_open(verdict: Verdict, now: datetime) -> bool:
+def _is_open(verdict: Evaluation, now: datetime) -> bool:
     """Return whether a needed partition is materialized, and something keeps the partition from
     being due.
     """
@@ -261,7 +261,7 @@ def _is_early(row: PartitionRow, now: datetime) -> bool:
     return row.end is not None and row.end > now
 
 
-def _progress(verdict: Verdict, by_name: dict[str, Asset], now: datetime) -> Progress:
+def _progress(verdict: Evaluation, by_name: dict[str, Asset], now: datetime) -> Progress:
     upstream = [
         UpstreamProgress(
             by_name[name], status.needed, status.there, list(status.missing),

@@ -10,15 +10,15 @@ from django.db.models import QuerySet
 import slicewise
 from assets_app.execution.claims import ClaimedPartition, HeldPartition, PlannedRun, claim_all
 from assets_app.models import Asset, AssetDependency, Schedule, Trigger
+from assets_app.scheduling.partition_marks import mark_due_again, mark_due_later, refuse_locked
 from assets_app.scheduling.planning import planned_runs, terms_of
-from assets_app.scheduling.readiness import Verdict, judge
-from assets_app.scheduling.slices import mark_due_again, mark_due_later, refuse_locked
+from assets_app.scheduling.readiness import Evaluation, evaluate
 from assets_app.scheduling.tick_terms import TickTerms, tick_terms
 from slicewise.partitions import PartitionRow, partition_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedPartitions:
     """An asset scheduled by assets, and its partitions that an upstream change concerns."""
 
     schedule: Schedule
@@ -55,7 +55,7 @@ def scheduling_edges() -> QuerySet[AssetDependency]:
 
 
 def queue_due(
-    touched: Touched,
+    touched: TouchedPartitions,
     new_upstreams: set[tuple[int, str]] | None,
     now: datetime,
     since: datetime | None = None,
@@ -78,24 +78,24 @@ def queue_due(
     rows = [row for row in rows if row.end is None or row.end <= now]
     mark_due_later(touched.asset, early)
     schedule_times = tick_terms(touched.schedule, now, since=since, since_by_key=since_by_key)
-    verdicts = judge_rows(touched.asset, rows, new_upstreams, now, schedule_times)
+    verdicts = evaluate_rows(touched.asset, rows, new_upstreams, now, schedule_times)
     return len(
-        queue_verdicts(touched.schedule, touched.asset, verdicts, now, schedule_times).claimed
+        queue_evaluated(touched.schedule, touched.asset, verdicts, now, schedule_times).claimed
     )
 
 
-def judge_rows(
+def evaluate_rows(
     asset: Asset,
     rows: Sequence[PartitionRow],
     new_upstreams: set[tuple[int, str]] | None,
     now: datetime,
     schedule_times: TickTerms | None,
-) -> list[Verdict]:
+) -> list[Evaluation]:
     """Evaluate the schedule of an asset for each of the partitions."""
     edges = list(scheduling_edges().filter(downstream=asset))
     for edge in edges:
         edge.downstream = asset
-    return judge(asset, edges, rows, made=new_upstreams, now=now, terms=schedule_times)
+    return evaluate(asset, edges, rows, made=new_upstreams, now=now, terms=schedule_times)
 
 
 class Queued(NamedTuple):
@@ -105,10 +105,10 @@ class Queued(NamedTuple):
     held: list[HeldPartition]
 
 
-def queue_verdicts(
+def queue_evaluated(
     schedule: Schedule,
     asset: Asset,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[Evaluation],
     now: datetime,
     schedule_times: TickTerms | None,
     *,

@@ -78,7 +78,7 @@ SELECT EXISTS (
 """
 
 
-class Standing(NamedTuple):
+class UpstreamStatus(NamedTuple):
     """The status of one upstream asset for a partition: needed and materialized partitions.
 
     ``needed`` counts the ``nonexistent`` partitions as well, which keep the partition from being
@@ -100,7 +100,7 @@ class Standing(NamedTuple):
         """Whether all needed partitions are materialized."""
         return self.needs_none or self.there >= self.needed > 0
 
-    def beside(self, needs: "Needs") -> "Standing":
+    def beside(self, needs: "Needs") -> "UpstreamStatus":
         """Return this status with the upstream partitions that do not exist or are excluded."""
         return self._replace(
             needed=self.needed + needs.nonexistent.partitions,
@@ -119,15 +119,15 @@ class Needs(NamedTuple):
     none: bool = False
 
 
-NOTHING = Standing(0, 0, False)
+NOTHING = UpstreamStatus(0, 0, False)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Evaluation:
     """A downstream partition, and its status with each asset of its schedule, by name."""
 
     row: PartitionRow
-    standings: Mapping[str, Standing]
+    standings: Mapping[str, UpstreamStatus]
     # The schedule is met, whether or not an upstream partition is newer or a tick is due.
     is_ready: bool
     is_due: bool
@@ -139,7 +139,7 @@ class Verdict:
     is_made: bool = False
 
 
-def judge(
+def evaluate(
     asset: Asset,
     edges: Sequence[AssetDependency],
     rows: Sequence[PartitionRow],
@@ -147,7 +147,7 @@ def judge(
     made: Collection[tuple[int, str]] | None,
     now: datetime,
     terms: TickTerms | None = None,
-) -> list[Verdict]:
+) -> list[Evaluation]:
     """Evaluate the schedule of an asset for some of its partitions: a few statements for all.
 
     ``edges`` are the scheduling dependencies of the asset, with both ends. ``made`` names the
@@ -155,7 +155,7 @@ def judge(
     unpartitioned asset reads all existing partitions of an upstream asset, no others are examined.
     ``terms`` are the times in the schedule, where the schedule joins times and assets.
     """
-    statuses: dict[tuple[int, int], Standing] = {}
+    statuses: dict[tuple[int, int], UpstreamStatus] = {}
     absent_needs: dict[tuple[int, int], Needs] = {}
     pairs: list[tuple[int, str, int, str, str]] = []
     for edge in edges:
@@ -198,10 +198,10 @@ def judge(
 def _verdict(
     schedule: Mapping[str, Any],
     row: PartitionRow,
-    statuses: Mapping[str, Standing],
+    statuses: Mapping[str, UpstreamStatus],
     schedule_times: TickTerms | None,
     present: PresentVersion,
-) -> Verdict:
+) -> Evaluation:
     """Evaluate a schedule once as of now, and once as of the next tick."""
 
     def at_present(leaf: Mapping[str, Any]) -> set[Way]:
@@ -217,7 +217,7 @@ def _verdict(
     is_made = present.version > 0 and row.end is not None
     due = [way for way in ways(schedule, at_present) if way.is_due(is_made=is_made)]
     expected = ways(schedule, at_next_tick if schedule_times else at_present)
-    return Verdict(
+    return Evaluation(
         row,
         statuses,
         is_ready=any(not way.is_spent for way in expected),
@@ -228,7 +228,7 @@ def _verdict(
     )
 
 
-def _asset_ways(leaf: Mapping[str, Any], statuses: Mapping[str, Standing]) -> set[Way]:
+def _asset_ways(leaf: Mapping[str, Any], statuses: Mapping[str, UpstreamStatus]) -> set[Way]:
     """Return the way in which an asset meets the schedule; no way while the asset is not ready."""
     status = statuses.get(leaf["name"], NOTHING)
     if not status.is_ready:
@@ -253,10 +253,10 @@ def reads_whatever_there_is(edge: AssetDependency) -> bool:
     return is_whole and edge.upstream.partition_definition_id is not None and edge.mapping is None
 
 
-def _any_materialized(edge: AssetDependency) -> Standing:
+def _any_materialized(edge: AssetDependency) -> UpstreamStatus:
     """Return the status of an upstream asset of which one materialized partition suffices."""
     materialized_rows = AssetPartition.objects.made_of(edge.upstream)
-    return Standing(1, int(materialized_rows.exists()), False)
+    return UpstreamStatus(1, int(materialized_rows.exists()), False)
 
 
 def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> bool:
@@ -341,7 +341,7 @@ def _needed(
 
 def _read_statuses(
     asset: Asset, pairs: Sequence[tuple[int, str, int, str, str]]
-) -> dict[tuple[int, int], Standing]:
+) -> dict[tuple[int, int], UpstreamStatus]:
     """Return the status of each upstream asset for each partition, by position and upstream id.
 
     A pair is (position, key, upstream id, upstream identity, needed upstream key).
@@ -364,6 +364,6 @@ def _read_statuses(
             },
         )
         return {
-            (position, upstream_id): Standing(needed, materialized, is_newer, missing or ())
+            (position, upstream_id): UpstreamStatus(needed, materialized, is_newer, missing or ())
             for position, upstream_id, needed, materialized, is_newer, missing in cursor.fetchall()
         }

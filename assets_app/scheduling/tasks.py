@@ -10,14 +10,14 @@ from celery import shared_task
 from assets_app.execution import recovery
 from assets_app.execution.clearing import ask_to_clear
 from assets_app.execution.coalescing import Coalesced
-from assets_app.execution.dispatch import dispatch, resend_unheard
+from assets_app.execution.dispatch import dispatch, resend_dispatched
 from assets_app.execution.hooks import resend_hooks
 from assets_app.execution.queue_heads import check_heads
 from assets_app.execution.waiting import wake_waiting
 from assets_app.queries.clock import database_now
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.recording import forget_ticks
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 
 log = logging.getLogger(__name__)
@@ -39,15 +39,15 @@ def _step(function: Callable[..., object]) -> Coalesced:
 
 
 def _judge_and_send(now: datetime) -> None:
-    if judge_outbox(now):
+    if process_outbox(now):
         _dispatch.request()
 
 
-_handle_ticks, _judge = _step(handle_ticks), _step(_judge_and_send)
-_queue_again, _wake_waiting = _step(queue_again), _step(wake_waiting)
+_handle_ticks, _process_outbox = _step(handle_ticks), _step(_judge_and_send)
+_requeue_due, _wake_waiting = _step(requeue_due), _step(wake_waiting)
 _recover, _resend_hooks = _step(recovery.recover), _step(resend_hooks)
 _ask_to_clear = _step(ask_to_clear)
-_resend_unheard, _dispatch = _step(resend_unheard), _step(dispatch)
+_resend_unheard, _dispatch = _step(resend_dispatched), _step(dispatch)
 _forget_ticks, _check_heads = _step(forget_ticks), _step(check_heads)
 
 
@@ -57,7 +57,7 @@ def tick() -> None:
     an answer, dispatch queued runs.
     """
     now = database_now()
-    for step in (_handle_ticks, _judge, _queue_again, _wake_waiting):
+    for step in (_handle_ticks, _process_outbox, _requeue_due, _wake_waiting):
         step.request(now)
     for step in (_recover, _resend_unheard, _resend_hooks, _ask_to_clear, _dispatch):
         step.request()
@@ -67,7 +67,7 @@ def tick() -> None:
 def send_queued() -> None:
     """Send queued runs, and queue waiting partitions, after a run was queued or has ended."""
     now = database_now()
-    _queue_again.request(now)
+    _requeue_due.request(now)
     _wake_waiting.request(now)
     _dispatch.request()
 
@@ -75,7 +75,7 @@ def send_queued() -> None:
 @shared_task(name="assets_app.scheduling.tasks.judge")
 def judge() -> None:
     """Queue the partitions that a recorded run has made due, and send their runs."""
-    _judge.request(database_now())
+    _process_outbox.request(database_now())
 
 
 @shared_task(name="assets_app.scheduling.tasks.check_queues")

@@ -11,7 +11,7 @@ import slicewise
 from assets_app.catalogue.timetables import next_tick, term_rules, term_text
 from assets_app.models import Schedule
 from assets_app.scheduling.expressions import News, Tick, Way
-from slicewise.calendar import TimeRule
+from slicewise.calendar import TimeSchedule
 from slicewise.keys import WHOLE
 from slicewise.partitions import PartitionRow, ended_between
 
@@ -55,7 +55,7 @@ class TickTerms:
     since_by_key: Mapping[str, datetime] = field(default_factory=dict)
 
     @cached_property
-    def _rules(self) -> Mapping[str, TimeRule]:
+    def _rules(self) -> Mapping[str, TimeSchedule]:
         return term_rules(self.rule)
 
     @cached_property
@@ -130,7 +130,7 @@ class TickTerms:
         return reduce(or_, sets)
 
     def _first(
-        self, tick_rule: TimeRule, row: PartitionRow, present: PresentVersion
+        self, tick_rule: TimeSchedule, row: PartitionRow, present: PresentVersion
     ) -> datetime | None:
         """Return the first tick that meets a time, past or future."""
         if row.end is not None:

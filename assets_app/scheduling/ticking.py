@@ -16,24 +16,24 @@ from django.db import Error, connection, transaction
 from assets_app.execution.claims import PlannedRun, claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, Schedule, Trigger
-from assets_app.scheduling.apart import in_halves
 from assets_app.scheduling.ended import Ended, EndedPartitions, Terms, rule_text
 from assets_app.scheduling.failures import forget_failures, record_failures
+from assets_app.scheduling.isolation import in_halves
 from assets_app.scheduling.joined_ticks import handle_joined_ticks
+from assets_app.scheduling.partition_marks import (
+    LOOK_AGAIN,
+    PartitionFacts,
+    locked_assets,
+    mark_due_again,
+    mark_skipped,
+    partition_facts,
+)
 from assets_app.scheduling.planning import planned_runs, terms_of, version_in_force
 from assets_app.scheduling.recording import (
     TickResult,
     number_ticks,
     record_left_out,
     record_ticks,
-)
-from assets_app.scheduling.slices import (
-    LOOK_AGAIN,
-    SliceFacts,
-    locked_assets,
-    mark_due_again,
-    pass_over,
-    slice_facts,
 )
 from partitions_app.models import PartitionDefinition
 from slicewise.partitions import PartitionRow
@@ -221,7 +221,7 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
     """Queue the partitions of the ticks, and add the schedules that ticked to ``handled``."""
     if not (ticks := _unlocked(ticks, now)):
         return
-    facts = slice_facts(
+    facts = partition_facts(
         (tick.asset, [row.key for row in (*tick.ended.due, *tick.ended.refreshed)])
         for tick in ticks
     )
@@ -234,7 +234,7 @@ def _queue(ticks: Sequence[_Tick], *, now: datetime, handled: set[int]) -> None:
         planned += planned_runs(run_terms, result.wanted)
     _, held_partitions = claim_all(planned)
     mark_due_again(held_partitions)
-    pass_over([(tick.asset, row) for tick in ticks for row in tick.ended.passed_over])
+    mark_skipped([(tick.asset, row) for tick in ticks for row in tick.ended.passed_over])
     blocked = Counter(partition.terms.asset.pk for partition in held_partitions)
     for tick, result in zip(ticks, results, strict=True):
         result.in_flight = blocked[tick.asset.pk]
@@ -258,7 +258,7 @@ def _unlocked(ticks: Sequence[_Tick], now: datetime) -> list[_Tick]:
     return [tick for tick in ticks if tick.asset.pk not in locked]
 
 
-def _result(tick: _Tick, facts: SliceFacts) -> TickResult:
+def _result(tick: _Tick, facts: PartitionFacts) -> TickResult:
     """Return the result of a tick: due partitions without data, and partitions to be refreshed."""
     ended = tick.ended
     missing_rows = [row for row in ended.due if not _is_up_to_date(tick, row, facts)]
@@ -273,7 +273,7 @@ def _result(tick: _Tick, facts: SliceFacts) -> TickResult:
     )
 
 
-def _is_up_to_date(tick: _Tick, row: PartitionRow, facts: SliceFacts) -> bool:
+def _is_up_to_date(tick: _Tick, row: PartitionRow, facts: PartitionFacts) -> bool:
     """Return whether the tick spares a partition.
 
     A window is materialized once. For a partition without a window each tick is a new occasion:

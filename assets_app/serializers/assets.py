@@ -10,15 +10,15 @@ from accounts_app.serializers import (
     JSONObject,
     MaskedText,
     StrictSerializer,
-    Text,
+    TextField,
     UtcDateTimeField,
     json_kind,
 )
 from assets_app.models import Asset, LeftOut, ScheduleTick
 from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of
+from assets_app.scheduling.descriptions import describe_schedule
 from assets_app.scheduling.missed import missed_by
-from assets_app.scheduling.words import words_of
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise.texts import masked_uri
 
@@ -167,7 +167,7 @@ class AssetSerializer(serializers.ModelSerializer[Asset]):
 
     @extend_schema_field(ScheduleSerializer(allow_null=True))
     def get_schedule(self, asset: Asset) -> dict[str, Any] | None:
-        schedule = words_of(asset)
+        schedule = describe_schedule(asset)
         return None if schedule is None else ScheduleSerializer(schedule).data
 
     def get_counts(self, asset: Asset) -> dict[str, int]:
@@ -254,7 +254,7 @@ class PartitionSerializer(serializers.Serializer[Any]):
 class MaterializeSerializer(StrictSerializer):
     """The partitions to materialize, with params and strategy."""
 
-    selection = Text(
+    selection = TextField(
         required=False,
         default="",
         allow_blank=True,

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole
+from accounts_app.serializers import JSONObject, StrictSerializer, TextField, WholeNumberField
 from slicewise.partitions import LONGEST_SELECTION
 from slicewise.texts import masked_json
 
@@ -14,11 +14,11 @@ LARGEST_NUMBER = 2**63 - 1
 class ReportedPartitionSerializer(StrictSerializer):
     """A partition that another program has written, with row count and size."""
 
-    key = Text(max_length=1000, help_text="Its key, as the list of partitions shows it.")
-    rows = Whole(
+    key = TextField(max_length=1000, help_text="Its key, as the list of partitions shows it.")
+    rows = WholeNumberField(
         required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_NUMBER
     )
-    bytes = Whole(
+    bytes = WholeNumberField(
         required=False, allow_null=True, default=None, min_value=0, max_value=LARGEST_NUMBER
     )
 
@@ -26,14 +26,14 @@ class ReportedPartitionSerializer(StrictSerializer):
 class ReportedWriteSerializer(StrictSerializer):
     """The partitions that another program has written, with row count, size and metadata."""
 
-    selection = Text(
+    selection = TextField(
         required=False,
         default="",
         allow_blank=True,
         max_length=LONGEST_SELECTION,
         help_text="Text of the selection grammar; empty for an asset that is not partitioned.",
     )
-    rows = Whole(
+    rows = WholeNumberField(
         required=False,
         allow_null=True,
         default=None,
@@ -41,7 +41,7 @@ class ReportedWriteSerializer(StrictSerializer):
         max_value=LARGEST_NUMBER,
         help_text="How many rows; of a single partition.",
     )
-    bytes = Whole(
+    bytes = WholeNumberField(
         required=False,
         allow_null=True,
         default=None,

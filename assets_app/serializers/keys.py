@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import StrictSerializer, Text, json_kind
+from accounts_app.serializers import StrictSerializer, TextField, json_kind
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "integer"}]})
@@ -32,7 +32,7 @@ class KeysSerializer(StrictSerializer):
 class KeyTextsSerializer(StrictSerializer):
     """Keys to remove, by the texts in lists of partitions."""
 
-    keys = serializers.ListField(child=Text(max_length=1000))
+    keys = serializers.ListField(child=TextField(max_length=1000))
 
 
 class AddedKeysSerializer(serializers.Serializer[Any]):

@@ -4,14 +4,14 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts_app.serializers import StrictSerializer, Text
+from accounts_app.serializers import StrictSerializer, TextField
 from slicewise.partitions import LONGEST_SELECTION
 
 
 class SelectionSerializer(StrictSerializer):
     """Partitions of an asset."""
 
-    selection = Text(
+    selection = TextField(
         required=False,
         default="",
         allow_blank=True,

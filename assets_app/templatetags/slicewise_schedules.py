@@ -10,7 +10,7 @@ from django.utils import timezone as clock
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from assets_app.scheduling.words import term_in_words
+from assets_app.scheduling.descriptions import term_in_words
 from partitions_app.templatetags.slicewise_pages import duration
 from slicewise.declaring import is_time
 

@@ -14,14 +14,14 @@ from assets_app.models import Asset, Run
 from assets_app.queries.counts import failed_counts
 from assets_app.queries.grid import grid_page
 from assets_app.queries.orphans import materialized_total, orphan_count
-from assets_app.queries.overview import standings
+from assets_app.queries.overview import asset_statuses
 from assets_app.queries.pages import import_error_of, neighbours
-from assets_app.views.listing import page_number, paged
+from assets_app.views.listing import page_number, page_of_rows
 from assets_app.views.schedules import schedule_tab
 from partitions_app.grid import GridRequest
 from partitions_app.labels import example_selection
-from partitions_app.looks import PARTITION_LOOKS
 from partitions_app.rules import has_time
+from partitions_app.state_badges import PARTITION_LOOKS
 from slicewise.texts import masked_text, masked_uri
 
 ORDERS = {"name": "Name", "-activated_at": "Newest", "group": "Group"}
@@ -38,10 +38,10 @@ TABS = ("partitions", "runs", "schedule", "neighbours", "definition")
 @require_safe
 def assets(request: HttpRequest) -> HttpResponse:
     """Render the list of assets, with the status of each asset."""
-    page = paged(request, _matching(request), 40)
+    page = page_of_rows(request, _matching(request), 40)
     context = {
         "page": page,
-        "standings": standings(page.items) if page.items else [],
+        "standings": asset_statuses(page.items) if page.items else [],
         "orders": ORDERS,
         "shown": SHOWN,
         "filtered": any(request.GET.get(name) for name in ("q", "show")),
@@ -58,24 +58,24 @@ def asset(request: HttpRequest, name: str) -> HttpResponse:
     asset_row = get_object_or_404(rows, name=name)
     tab = request.GET.get("tab", "")
     tab = tab if tab in TABS else "partitions"
-    status = standings([asset_row])[0]
+    status = asset_statuses([asset_row])[0]
     context = {
         "asset": asset_row,
         "standing": status,
         "orphans": orphan_count(asset_row, status.materialized),
         "tab": tab,
         "import_error": import_error_of(asset_row),
-        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset_row),
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset_row),
         "may_backfill": can_be_backfilled(asset_row)
         and may_for_assets(request.user, Action.BACKFILL, [asset_row]),
-        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset_row),
+        "may_report": may(request.user, Action.REPORT) and is_external(asset_row),
     }
     return render(
         request, f"assets_app/asset_{tab}.html", context | _TAB_CONTEXT[tab](request, asset_row)
     )
 
 
-def declared(name: str) -> Asset:
+def asset_for_page(name: str) -> Asset:
     """Return the asset of that name for a page, also if no longer declared; or raise 404."""
     return get_object_or_404(_as_shown(), name=name)
 
@@ -90,21 +90,21 @@ def _as_shown() -> QuerySet[Asset]:
     ).defer("bundle__current_version__archive")
 
 
-def can_be_made(asset: Asset) -> bool:
+def can_be_materialized(asset: Asset) -> bool:
     """Return whether a function materializes the asset at present."""
     return (
         asset.active and asset.producer is not None and asset.producer.current_version is not None
     )
 
 
-def is_written_elsewhere(asset: Asset) -> bool:
+def is_external(asset: Asset) -> bool:
     """Return whether another program writes the asset and reports the writes."""
     return asset.active and asset.producer_id is None
 
 
 def can_be_backfilled(asset: Asset) -> bool:
     """Return whether the asset can be materialized and has a dimension of time."""
-    return can_be_made(asset) and has_time(asset.definition)
+    return can_be_materialized(asset) and has_time(asset.definition)
 
 
 def _matching(request: HttpRequest) -> QuerySet[Asset]:
@@ -137,7 +137,7 @@ def _partitions(request: HttpRequest, asset: Asset) -> dict[str, Any]:
 
 
 def _runs(request: HttpRequest, asset: Asset) -> dict[str, Any]:
-    return {"page": paged(request, Run.objects.listed().making(asset).order_by("-id"))}
+    return {"page": page_of_rows(request, Run.objects.listed().making(asset).order_by("-id"))}
 
 
 def _neighbours(request: HttpRequest, asset: Asset) -> dict[str, Any]:

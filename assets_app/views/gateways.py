@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from assets_app.models import Gateway, Queue, Run, RunState
 from assets_app.models.gateways import GatewayState
 from assets_app.queries.clock import database_now
-from assets_app.queries.gateways import GatewayStanding, gateway_standings
+from assets_app.queries.gateways import GatewayStatus, gateway_statuses
 from assets_app.views.listing import unchanged
 
 
@@ -33,7 +33,7 @@ def gateways_listed(request: HttpRequest) -> HttpResponse:
 
 
 def _context() -> dict[str, Any]:
-    rows = gateway_standings(list(Gateway.objects.all()), database_now())
+    rows = gateway_statuses(list(Gateway.objects.all()), database_now())
     queued = Run.objects.filter(state=RunState.QUEUED)
     queues = [
         {
@@ -62,9 +62,9 @@ def _context() -> dict[str, Any]:
     }
 
 
-def _working(rows: list[GatewayStanding], queue: Queue) -> list[GatewayStanding]:
+def _working(rows: list[GatewayStatus], queue: Queue) -> list[GatewayStatus]:
     return [row for row in rows if row.gateway.queue == queue and row.state == GatewayState.WORKING]
 
 
-def _runs(row: GatewayStanding) -> list[int]:
+def _runs(row: GatewayStatus) -> list[int]:
     return [attempt.run_id for attempt in row.attempts]

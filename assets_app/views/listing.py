@@ -42,7 +42,7 @@ class Page(Generic[T]):
         return self.number + 1
 
 
-def paged(request: HttpRequest, rows: QuerySet[Any], size: int = 50) -> Page[Any]:
+def page_of_rows(request: HttpRequest, rows: QuerySet[Any], size: int = 50) -> Page[Any]:
     """Return the page that the address names; the first page if the address names no number."""
     number = page_number(request)
     first = (number - 1) * size

@@ -19,9 +19,9 @@ from assets_app.models import Asset, RunGroup, ValidationResult
 from assets_app.queries import pages
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.gaps import gaps_of
-from assets_app.views.assets import can_be_made, declared, is_written_elsewhere
+from assets_app.views.assets import asset_for_page, can_be_materialized, is_external
 from partitions_app.labels import example_selection, label_of, label_of_key
-from partitions_app.looks import MISSING, NOT_YET_DUE, look_of_partition
+from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
 _REPORT_HINT = "External asset. Report materializations here or through the API."
@@ -31,7 +31,7 @@ _REPORT_HINT = "External asset. Report materializations here or through the API.
 @require_safe
 def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
     """Render one partition: the status, the materializations and the inputs."""
-    asset = declared(name)
+    asset = asset_for_page(name)
     row = pages.slice_of(asset, key)
     window = _window(asset, key) if row is None else None
     materializations = pages.materializations_of(row) if row else []
@@ -50,12 +50,12 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
         "zone": _zone(asset),
         "materializations": materializations,
         "inputs": pages.inputs_of(materializations[0]) if materializations else [],
-        "runs": pages.runs_of_slice(row) if row else [],
+        "runs": pages.runs_of_partition(row) if row else [],
         "validations": _of_last_attempt(pages.validations_of(last_run)) if last_run else [],
-        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
-        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset),
-        "may_remove": row_is_known(asset, key) and may(request.user, Action.PARTITIONS),
-        "never_made_hint": _REPORT_HINT if is_written_elsewhere(asset) else _MATERIALIZE_HINT,
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
+        "may_report": may(request.user, Action.REPORT) and is_external(asset),
+        "may_remove": is_runtime_partition(asset, key) and may(request.user, Action.PARTITIONS),
+        "never_made_hint": _REPORT_HINT if is_external(asset) else _MATERIALIZE_HINT,
     }
     return render(request, "assets_app/partition.html", context)
 
@@ -64,7 +64,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or carry out the request."""
-    asset = declared(name)
+    asset = asset_for_page(name)
     form = _form(asset, request)
     if request.method == "POST" and form.is_valid():
         try:
@@ -77,8 +77,8 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "asset": asset,
         "form": form,
-        "selected": selected_now(asset, selection),
-        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_made(asset),
+        "selected": selection_preview(asset, selection),
+        "may_materialize": may(request.user, Action.MATERIALIZE) and can_be_materialized(asset),
     }
     template = "assets_app/materialize.html"
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, template, context, status=400 if request.method == "POST" else 200)
 
 
-def row_is_known(asset: Asset, key: str) -> bool:
+def is_runtime_partition(asset: Asset, key: str) -> bool:
     """Return whether the key is a runtime partition of the asset, and so can be removed."""
     return asset.finds_partitions and key in asset.definition.values.places
 
@@ -128,7 +128,7 @@ def _redirect_to_runs(request: HttpRequest, asset: Asset, group: RunGroup) -> Ht
     return HttpResponseRedirect(f"{reverse('assets:runs')}?group={group.pk}")
 
 
-def selected_now(asset: Asset, selection: str) -> dict[str, Any] | None:
+def selection_preview(asset: Asset, selection: str) -> dict[str, Any] | None:
     """Return count, first and last key of a selection, or errors; None for an empty selection."""
     if asset.definition is None or not selection.strip():
         return None
@@ -181,5 +181,5 @@ def _zone(asset: Asset) -> str:
 def _look(row: Any, window: Any, *, is_stale: bool) -> Any:
     if row is not None:
         run_state = row.held_by.state if row.held_by else None
-        return look_of_partition(row.state, run_state, is_stale=is_stale)
+        return badge_of_partition(row.state, run_state, is_stale=is_stale)
     return NOT_YET_DUE if window is not None and window.end > timezone.now() else MISSING

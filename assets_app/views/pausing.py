@@ -12,14 +12,14 @@ from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
 from assets_app.queries.clock import database_now
 from assets_app.scheduling.missed import missed_by
-from assets_app.views.assets import declared
+from assets_app.views.assets import asset_for_page
 
 
 @login_required
 @require_POST
 def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Pause the asset: the schedule queues nothing any more."""
-    asset = declared(name)
+    asset = asset_for_page(name)
     set_paused(asset, True, user=_person(request))
     messages.success(request, f"{name} paused. Manual runs and backfills still work.")
     return _back(name, {})
@@ -29,7 +29,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def unpause(request: HttpRequest, name: str) -> HttpResponse:
     """Unpause the asset from now on, and offer a backfill for missed partitions."""
-    asset = declared(name)
+    asset = asset_for_page(name)
     missed = missed_by(asset, database_now())
     set_paused(asset, False, user=_person(request))
     messages.success(request, f"{name} unpaused. Missed partitions do not run automatically.")

@@ -13,8 +13,8 @@ from accounts_app.policy import Action, may
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
 from assets_app.models import Asset
-from assets_app.views.assets import declared, is_written_elsewhere
-from assets_app.views.partitions import selected_now
+from assets_app.views.assets import asset_for_page, is_external
+from assets_app.views.partitions import selection_preview
 from partitions_app.labels import example_selection
 
 
@@ -22,7 +22,7 @@ from partitions_app.labels import example_selection
 @require_http_methods(["GET", "HEAD", "POST"])
 def report_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or record the report."""
-    asset = declared(name)
+    asset = asset_for_page(name)
     form = _form(asset, request)
     if request.method == "POST" and form.is_valid():
         try:
@@ -33,8 +33,8 @@ def report_page(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "asset": asset,
         "form": form,
-        "selected": selected_now(asset, selection),
-        "may_report": may(request.user, Action.REPORT) and is_written_elsewhere(asset),
+        "selected": selection_preview(asset, selection),
+        "may_report": may(request.user, Action.REPORT) and is_external(asset),
     }
     template = "assets_app/report_write.html"
     if request.htmx and request.method == "GET":  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.queries import pages
-from assets_app.views.listing import STOP_POLLING, address_of, paged, unchanged
+from assets_app.views.listing import STOP_POLLING, address_of, page_of_rows, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.runner.messages import is_web_address
 from slicewise.texts import masked_blocks
@@ -121,7 +121,7 @@ def run_partitions(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "run": run_row,
         "run_label": f"Run {pk}",
-        "page": paged(request, rows, _PARTITIONS_AT_ONCE),
+        "page": page_of_rows(request, rows, _PARTITIONS_AT_ONCE),
         "states": RunPartition.State.choices,
         "several_assets": len(run_row.producer_version.outlets) > 1,
         "ended": run_row.state in TERMINAL_STATES,
@@ -234,7 +234,7 @@ def _retry_context(request: HttpRequest, run: Run) -> dict[str, Any]:
 
 
 def _listed(request: HttpRequest) -> dict[str, Any]:
-    page = paged(request, _matching(request))
+    page = page_of_rows(request, _matching(request))
     may_make = may(request.user, Action.MATERIALIZE)
     retryable = [run.pk for run in page.items if can_retry(run)] if may_make else []
     group = request.GET.get("group", "")

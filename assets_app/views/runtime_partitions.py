@@ -9,14 +9,14 @@ from django.views.decorators.http import require_POST
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.runtime_partitions import add_partitions, remove_partitions
-from assets_app.views.assets import declared
+from assets_app.views.assets import asset_for_page
 
 
 @login_required
 @require_POST
 def add(request: HttpRequest, name: str) -> HttpResponse:
     """Add one key to the runtime partitions of the asset."""
-    asset, user = declared(name), request.user
+    asset, user = asset_for_page(name), request.user
     assert isinstance(user, User)  # noqa: S101  (login_required)
     typed = request.POST.get("key", "").strip()
     try:
@@ -32,7 +32,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, name: str) -> HttpResponse:
     """Remove one key from the runtime partitions of the asset."""
-    asset, user = declared(name), request.user
+    asset, user = asset_for_page(name), request.user
     assert isinstance(user, User)  # noqa: S101  (login_required)
     key = request.POST.get("key", "")
     try:

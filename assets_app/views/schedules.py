@@ -10,15 +10,15 @@ from accounts_app.policy import Action, may
 from assets_app.models import Asset
 from assets_app.queries.clock import database_now
 from assets_app.queries.ticks import left_out_of, ticks_of
+from assets_app.scheduling.descriptions import ScheduleDescription, describe_schedule
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
-from assets_app.scheduling.words import ScheduleWords, words_of
-from assets_app.views.listing import paged
+from assets_app.views.listing import page_of_rows
 
 
 def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     """Return the context of the tab: schedule, next tick, progress and recorded ticks."""
-    schedule, now = words_of(asset), database_now()
+    schedule, now = describe_schedule(asset), database_now()
     tick_context = {} if schedule is None else _tick_context(request, schedule, now)
     return tick_context | {
         "schedule": schedule,
@@ -29,11 +29,13 @@ def schedule_tab(request: HttpRequest, asset: Asset) -> dict[str, Any]:
     }
 
 
-def _tick_context(request: HttpRequest, schedule: ScheduleWords, now: datetime) -> dict[str, Any]:
+def _tick_context(
+    request: HttpRequest, schedule: ScheduleDescription, now: datetime
+) -> dict[str, Any]:
     progress = {} if schedule.row.by_time else {"progress": progress_of(schedule.asset, now)}
     if not schedule.has_times:
         return progress
-    page = paged(request, ticks_of(schedule.row))
+    page = page_of_rows(request, ticks_of(schedule.row))
     return progress | {
         "page": page,
         "ticks": [_tick_line(schedule, tick) for tick in page.items],
@@ -42,7 +44,7 @@ def _tick_context(request: HttpRequest, schedule: ScheduleWords, now: datetime) 
     }
 
 
-def _tick_line(schedule: ScheduleWords, tick: Any) -> dict[str, Any]:
+def _tick_line(schedule: ScheduleDescription, tick: Any) -> dict[str, Any]:
     """Return a recorded tick with times in the schedule's zone and a link to the runs."""
     return {
         "row": tick,

@@ -13,7 +13,7 @@ from accounts_app import policy
 from accounts_app.api.base import ApiList, ApiView, signed_in
 from accounts_app.api.etags import conditional
 from accounts_app.api.filtering import YesNoFilter
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, IF_NONE_MATCH, problems
 from accounts_app.policy import Action
 from assets_app.models import SkipReason
@@ -138,7 +138,7 @@ class BackfillsView(ApiList[Backfill]):
         def act() -> Response:
             return created(create_backfill(read_request(request.data), user=user))
 
-        return once(request, act)
+        return execute_once(request, act)
 
 
 class BackfillPreviewView(ApiView):

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from accounts_app import policy
 from accounts_app.api.base import ApiView, signed_in
-from accounts_app.api.idempotency import once
+from accounts_app.api.idempotency import execute_once
 from accounts_app.api.schema import IDEMPOTENCY_KEY, problems
 from accounts_app.errors import ConflictingRequest
 from accounts_app.policy import Action
@@ -58,7 +58,7 @@ class _ControlView(ApiView):
             act(backfill, user=signed_in(request), **how)
             return Response(detail_of(pk))
 
-        return once(request, answer)
+        return execute_once(request, answer)
 
 
 class BackfillCancelView(_ControlView):
@@ -165,7 +165,7 @@ class BackfillCloneView(ApiView):
                 clone_backfill(backfill, serializer.validated_data, user=signed_in(request))
             )
 
-        return once(request, answer)
+        return execute_once(request, answer)
 
 
 class RefusedBackfillSerializer(serializers.Serializer[Any]):
@@ -214,4 +214,4 @@ class BackfillsBulkView(ApiView):
                 raise ConflictingRequest({"": list(result.refused.values())[:_MOST_SAID]})
             return Response(bulk_detail(result))
 
-        return once(request, answer)
+        return execute_once(request, answer)

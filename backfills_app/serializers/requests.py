@@ -6,7 +6,13 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.serializers import JSONObject, StrictSerializer, Text, Whole, json_kind
+from accounts_app.serializers import (
+    JSONObject,
+    StrictSerializer,
+    TextField,
+    WholeNumberField,
+    json_kind,
+)
 from assets_app.serializers import StrategyField
 from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services.bulk import ACTIONS
@@ -65,14 +71,14 @@ class DownstreamField(serializers.Field[Any, Any, Any, Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, str):
-            return Text(max_length=_LONGEST_SELECTION, allow_blank=True).run_validation(data)
+            return TextField(max_length=_LONGEST_SELECTION, allow_blank=True).run_validation(data)
         if not isinstance(data, list):
             raise serializers.ValidationError(
                 f"This must be none, all, or a list of names, not {json_kind(data)}."
             )
         if len(data) > _MOST_NAMES:
             raise serializers.ValidationError(f"At most {_MOST_NAMES:,} names, not {len(data):,}.")
-        name = Text(max_length=250)
+        name = TextField(max_length=250)
         return [name.run_validation(item) for item in data]
 
     def to_representation(self, value: Any) -> Any:
@@ -82,7 +88,7 @@ class DownstreamField(serializers.Field[Any, Any, Any, Any]):
 def _names(data: list[Any]) -> list[str]:
     if len(data) > _MOST_NAMES:
         raise serializers.ValidationError(f"At most {_MOST_NAMES:,} names, not {len(data):,}.")
-    name = Text(max_length=250)
+    name = TextField(max_length=250)
     return [name.run_validation(item) for item in data]
 
 
@@ -91,17 +97,19 @@ class BackfillTermsSerializer(StrictSerializer):
     or a ``selection``.
     """
 
-    start = Text(required=False, allow_blank=True, max_length=1000)
-    end = Text(required=False, allow_blank=True, max_length=1000)
-    selection = Text(
+    start = TextField(required=False, allow_blank=True, max_length=1000)
+    end = TextField(required=False, allow_blank=True, max_length=1000)
+    selection = TextField(
         required=False,
         allow_blank=True,
         max_length=_LONGEST_SELECTION,
         help_text="In the selection grammar, with segments: instead of `start` and `end`.",
     )
-    description = Text(required=False, allow_blank=True)
+    description = TextField(required=False, allow_blank=True)
     params = JSONObject(required=False)
-    max_active_runs = Whole(required=False, help_text="How many of its runs may run at once.")
+    max_active_runs = WholeNumberField(
+        required=False, help_text="How many of its runs may run at once."
+    )
     order = _choice_field(BackfillOrder.choices, required=False)
     strategy = StrategyField(required=False, allow_null=True)
     allow_holes = YesNo(
@@ -115,13 +123,13 @@ class BackfillTermsSerializer(StrictSerializer):
     downstream = DownstreamField(
         required=False, help_text="Which assets that depend on it are made as well."
     )
-    code_version = Text(
+    code_version = TextField(
         required=False,
         allow_blank=True,
         max_length=100,
         help_text="Number, or first digits of the digest, of a version of the asset's bundle.",
     )
-    start_at = Text(
+    start_at = TextField(
         required=False,
         allow_blank=True,
         max_length=100,
@@ -132,15 +140,15 @@ class BackfillTermsSerializer(StrictSerializer):
 class BackfillRequestSerializer(BackfillTermsSerializer):
     """The assets to backfill: one of ``asset``, ``assets``, ``asset_group`` and ``asset_tag``."""
 
-    asset = Text(required=False, max_length=250)
+    asset = TextField(required=False, max_length=250)
     assets = NamesField(
         required=False,
         help_text="Names of several assets. Each is made for its own partitions in the period.",
     )
-    asset_group = Text(
+    asset_group = TextField(
         required=False, max_length=200, help_text="All assets of this group that are made here."
     )
-    asset_tag = Text(
+    asset_tag = TextField(
         required=False, max_length=1000, help_text="All assets with this tag that are made here."
     )
 
@@ -152,10 +160,12 @@ class BackfillCloneSerializer(BackfillTermsSerializer):
 class ChangeSerializer(StrictSerializer):
     """The settings to change from now on."""
 
-    max_active_runs = Whole(required=False)
-    priority = Whole(required=False, help_text="Higher goes first; 0 unless it was changed.")
+    max_active_runs = WholeNumberField(required=False)
+    priority = WholeNumberField(
+        required=False, help_text="Higher goes first; 0 unless it was changed."
+    )
     order = _choice_field(BackfillOrder.choices, required=False)
-    description = Text(required=False, allow_blank=True)
+    description = TextField(required=False, allow_blank=True)
 
 
 class BulkSerializer(StrictSerializer):
@@ -163,5 +173,5 @@ class BulkSerializer(StrictSerializer):
 
     action = _choice_field([(word, word) for word in ACTIONS])
     backfills = serializers.ListField(
-        child=Whole(min_value=1, max_value=LARGEST_ID), allow_empty=False
+        child=WholeNumberField(min_value=1, max_value=LARGEST_ID), allow_empty=False
     )

@@ -10,20 +10,20 @@ from time import monotonic
 from django.db import OperationalError, connection, transaction
 
 import slicewise
-from assets_app.execution.claims import ClaimedPartition, RunTerms, claim
+from assets_app.execution.claims import ClaimedPartition, RunSpec, claim
 from assets_app.execution.database import is_lock_timeout, limit_lock_waits
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import TERMINAL_STATES, Run, SkipReason, Trigger
 from assets_app.queries.clock import database_now
 from backfills_app.models import Backfill, BackfillPartition, BackfillState
+from backfills_app.services import waiting
+from backfills_app.services.batching import WaitingBatch, WaitingRow, next_batch, split_into_runs
 from backfills_app.services.counting import check_references, derive_states, shift_counts
-from backfills_app.services.judging import judge, runs_holding
+from backfills_app.services.decisions import decide, runs_holding
 from backfills_app.services.locks import try_lock
 from backfills_app.services.messages import nudge_advance
-from backfills_app.services.places import ranges_of
-from backfills_app.services.stored import StoredPart, stored_parts
-from backfills_app.services.turns import Turn, WaitingRow, chunks, next_turn
-from backfills_app.services.waiting import let_go_after, let_go_all, take_notes, watch
+from backfills_app.services.positions import ranges_of
+from backfills_app.services.stored import StoredScope, stored_scopes
 
 log = logging.getLogger(__name__)
 
@@ -110,8 +110,8 @@ def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
         if room < backfill.max_active_runs:
             # Enough runs are in the queue: it is refilled by several runs, not run by run.
             return 0
-        scopes = stored_parts(backfill)
-        let_go_after(scopes, take_notes(backfill, scopes))
+        scopes = stored_scopes(backfill)
+        waiting.mark_ready_after(scopes, waiting.consume_ended_runs(backfill, scopes))
         before = {scope: _counts(scope) for scope in scopes}
         partition_count = _fill(backfill, scopes, room)
         check_references(partition_count)
@@ -125,7 +125,7 @@ def _admit_next(backfill_id: int, longest_wait: int) -> int | None:
         return partition_count
 
 
-def _counts(scope: StoredPart) -> dict[str, int]:
+def _counts(scope: StoredScope) -> dict[str, int]:
     row = scope.row
     return {"waiting": row.waiting, "active": row.active, "skipped": row.skipped}
 
@@ -138,14 +138,14 @@ def _unfinished(backfill: Backfill) -> int:
     return Run.objects.filter(group=backfill.group).exclude(state__in=TERMINAL_STATES).count()
 
 
-def _recheck_waiting(backfill: Backfill, scopes: Sequence[StoredPart]) -> None:
-    waiting = any(scope.row.waiting for scope in scopes)
-    if waiting and monotonic() - _looked.get(backfill.pk, 0.0) > _LOOK_AGAIN_AFTER:
+def _recheck_waiting(backfill: Backfill, scopes: Sequence[StoredScope]) -> None:
+    has_waiting = any(scope.row.waiting for scope in scopes)
+    if has_waiting and monotonic() - _looked.get(backfill.pk, 0.0) > _LOOK_AGAIN_AFTER:
         _looked[backfill.pk] = monotonic()
-        let_go_all(scopes)
+        waiting.mark_all_ready(scopes)
 
 
-def _fill(backfill: Backfill, scopes: Sequence[StoredPart], room: int) -> int:
+def _fill(backfill: Backfill, scopes: Sequence[StoredScope], room: int) -> int:
     """Create runs until the room is filled; return the number of partitions processed.
 
     Downstream assets come first: a partition with all its upstream data is not left behind while
@@ -153,19 +153,19 @@ def _fill(backfill: Backfill, scopes: Sequence[StoredPart], room: int) -> int:
     """
     total = 0
     for _ in scopes:
-        ended_by_scope: dict[StoredPart, slicewise.PartitionSet] = {}
+        ended_by_scope: dict[StoredScope, slicewise.PartitionSet] = {}
         for scope in reversed(scopes):
             result = (
                 _admit(backfill, scope, room) if room > 0 and scope.row.waiting else _StepResult()
             )
-            watch(backfill, scopes, result.left_to)
+            waiting.record_awaited_runs(backfill, scopes, result.left_to)
             room -= result.runs
             total += result.partitions
             if result.skipped:
                 ended_by_scope[scope] = scope.places.at(ranges_of(result.skipped))
         if not ended_by_scope:
             break
-        let_go_after(scopes, ended_by_scope)
+        waiting.mark_ready_after(scopes, ended_by_scope)
     else:
         if len(scopes) > 1:
             # The partitions that were skipped last may make others ready.
@@ -173,12 +173,12 @@ def _fill(backfill: Backfill, scopes: Sequence[StoredPart], room: int) -> int:
     return total
 
 
-def _admit(backfill: Backfill, scope: StoredPart, room: int) -> _StepResult:
+def _admit(backfill: Backfill, scope: StoredScope, room: int) -> _StepResult:
     """Process the next partitions of an asset; read further where these give no run."""
     result, read_factor = _StepResult(), 1
     while result.runs < room:
         room_left = room - result.runs
-        batch = next_turn(scope, backfill.order, runs=room_left * read_factor)
+        batch = next_batch(scope, backfill.order, runs=room_left * read_factor)
         step = _admit_batch(backfill, scope, batch, room_left) if batch.ready else _StepResult()
         result.runs += step.runs
         result.partitions += step.partitions
@@ -194,9 +194,11 @@ def _admit(backfill: Backfill, scope: StoredPart, room: int) -> _StepResult:
     return result
 
 
-def _admit_batch(backfill: Backfill, scope: StoredPart, batch: Turn, room: int) -> _StepResult:
+def _admit_batch(
+    backfill: Backfill, scope: StoredScope, batch: WaitingBatch, room: int
+) -> _StepResult:
     by_position = {row.position: row for row in batch.ready}
-    verdict = judge(backfill, scope, scope.places.at(ranges_of(by_position)))
+    verdict = decide(backfill, scope, scope.places.at(ranges_of(by_position)))
     reasons = {
         position: reason
         for reason, partitions in verdict.skipped.items()
@@ -204,9 +206,11 @@ def _admit_batch(backfill: Backfill, scope: StoredPart, batch: Turn, room: int) 
         for position in range(first, stop)
     }
     planned = list(
-        chunks(scope, batch, set(reasons), order=backfill.order, allow_holes=backfill.allow_holes)
+        split_into_runs(
+            scope, batch, set(reasons), order=backfill.order, allow_holes=backfill.allow_holes
+        )
     )[:room]
-    run_terms = RunTerms(
+    run_terms = RunSpec(
         asset=scope.asset,
         producer_version=scope.version,
         group=backfill.group,
@@ -258,7 +262,7 @@ def _mark_active(by_key: dict[str, int], claimed: Sequence[ClaimedPartition]) ->
 
 
 def _holders(
-    scope: StoredPart, rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason]
+    scope: StoredScope, rows: Mapping[int, WaitingRow], reasons: Mapping[int, SkipReason]
 ) -> dict[int, int]:
     """Return the runs that materialize the partitions in flight, by the positions of the
     partitions.

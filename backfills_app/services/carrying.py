@@ -24,8 +24,8 @@ from backfills_app.services.counting import derive_states, shift_counts
 from backfills_app.services.locks import lock, try_lock
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.reopening import retry_pending
-from backfills_app.services.waiting import look_again
-from backfills_app.services.withdrawing import take_back
+from backfills_app.services.waiting import recheck
+from backfills_app.services.withdrawing import withdraw_untried_runs
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ MOST_AT_ONCE = 5_000
 _LONGEST_WAIT = "200ms"
 
 
-def leave(backfill: Backfill, verb: PendingControl.Verb, **how: bool) -> None:
+def record_request(backfill: Backfill, verb: PendingControl.Verb, **how: bool) -> None:
     """Record a request about a backfill for the bulk worker: the row is the truth, the message a
     nudge.
     """
@@ -135,7 +135,7 @@ def _recheck_waiting(backfill: Backfill) -> bool:
     if requests.exists():
         try:
             with transaction.atomic():
-                look_again(backfill)
+                recheck(backfill)
         except Exception as error:
             if is_passing(error):
                 raise
@@ -151,7 +151,7 @@ def _withdraw(backfill: Backfill) -> bool:
         return False
     run_count = Run.objects.filter(group=backfill.group).count
     count_before = run_count()
-    if take_back(backfill, AT_A_TIME):
+    if withdraw_untried_runs(backfill, AT_A_TIME):
         # Runs that other transactions are changing are left to the next beat.
         return run_count() < count_before
     if backfill.order != BackfillOrder.LISTED:

@@ -13,9 +13,9 @@ from accounts_app.storable import is_storable
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import Backfill, BackfillOrder, PendingControl
-from backfills_app.services.carrying import carry_out_now, leave
+from backfills_app.services.carrying import carry_out_now, record_request
 from backfills_app.services.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS
-from backfills_app.services.control import asked_of, require_unfinished
+from backfills_app.services.control import locked_for_request, require_unfinished
 from backfills_app.services.counting import derive_states
 from backfills_app.services.freezing import require_order
 from backfills_app.services.messages import nudge_advance
@@ -53,7 +53,7 @@ def change_backfill(
         max_active_runs=max_active_runs, priority=priority, order=order, description=description
     )
     _check(changes)
-    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+    with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         differences = _differences(locked_backfill, changes)
         if set(differences) - {"description"}:
             require_unfinished(locked_backfill, "change but its description")
@@ -134,7 +134,7 @@ def _apply(backfill: Backfill, differences: dict[str, tuple[Any, Any]]) -> None:
     )
     if is_limit_lowered or "order" in new_values:
         # The queued runs were chosen by the former settings.
-        leave(backfill, PendingControl.Verb.WITHDRAW)
+        record_request(backfill, PendingControl.Verb.WITHDRAW)
     backfill_values = {
         name: new_values[name]
         for name in ("max_active_runs", "order", "description")

@@ -16,8 +16,8 @@ from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services.drafts import chosen_drafts, refuse_params
 from backfills_app.services.errors import gather
 from backfills_app.services.freezing import code_version, require_order
-from backfills_app.services.parts import Part
 from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.scopes import AssetScope
 from backfills_app.services.tree import grow
 from partitions_app.rules import has_time
 
@@ -35,8 +35,8 @@ class Checked:
     requested all the same.
     """
 
-    parts: Sequence[Part]
-    asked: Part
+    parts: Sequence[AssetScope]
+    asked: AssetScope
     refused: Sequence[str]
     start_date: datetime
     end_date: datetime
@@ -45,7 +45,7 @@ class Checked:
     at: datetime
 
     @property
-    def timed(self) -> Part:
+    def timed(self) -> AssetScope:
         """The asset ``asked``, or another asset that has time."""
         return next(scope for scope in (self.asked, *self.parts) if has_time(scope.definition))
 

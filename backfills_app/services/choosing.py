@@ -12,7 +12,7 @@ from backfills_app.services.errors import gather, refuse_above
 from backfills_app.services.requests import BackfillRequest
 from slicewise.calendar import to_instant
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.partitions import Slab, select_terms
+from slicewise.partitions import WindowRange, select_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def ended_by(chosen: slicewise.PartitionSet, now: datetime) -> slicewise.Partiti
     if windows is None or not chosen:
         return chosen
     stop = windows.last_before(to_instant(now))
-    slabs = (Slab(slab.first, min(slab.stop, stop), slab.segments) for slab in chosen.slabs)
+    slabs = (WindowRange(slab.first, min(slab.stop, stop), slab.segments) for slab in chosen.slabs)
     return slicewise.PartitionSet(chosen.definition, slabs)
 
 
@@ -86,7 +86,7 @@ def _selected(
     text: str, definition: slicewise.PartitionDefinition
 ) -> tuple[slicewise.PartitionSet, ...]:
     try:
-        return select_terms(definition, text)
+        return select_ranges(definition, text)
     except ValueError as error:
         if isinstance(error.__context__, UnboundedPartitionsError):
             raise InvalidRequest(

@@ -9,7 +9,7 @@ from accounts_app import audit
 from accounts_app.models import User
 from backfills_app.models import AssetRole, Backfill
 from backfills_app.services.creation import create_backfill
-from backfills_app.services.freezing import given_to
+from backfills_app.services.freezing import requested_params
 from backfills_app.services.requests import NONE, request_from_text
 
 _BY_PERIOD = ("start", "end", "selection")
@@ -37,7 +37,9 @@ def clone_fields(backfill: Backfill) -> dict[str, Any]:
         # Only params that the request set: another asset may declare the same name with another
         # value.
         "params": {
-            name: value for asset_row in asset_rows for name, value in given_to(asset_row).items()
+            name: value
+            for asset_row in asset_rows
+            for name, value in requested_params(asset_row).items()
         },
         "max_active_runs": backfill.max_active_runs,
         "order": backfill.order,

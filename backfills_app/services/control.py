@@ -16,7 +16,7 @@ from accounts_app.policy import Action
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import Backfill, BackfillState, PendingControl
-from backfills_app.services.carrying import carry_out_now, leave
+from backfills_app.services.carrying import carry_out_now, record_request
 from backfills_app.services.counting import derive_states
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.outlets import assets_made
@@ -30,7 +30,7 @@ def require_control(backfill: Backfill, action: Action, user: User) -> None:
 
 
 @contextmanager
-def asked_of(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
+def locked_for_request(backfill: Backfill, action: Action, user: User) -> Iterator[Backfill]:
     """Open a short transaction for a request about a backfill; lock and yield the backfill's row.
 
     Transactions that count partitions lock that row last, so that none of them keeps the lock for
@@ -53,12 +53,12 @@ def pause_backfill(backfill: Backfill, *, user: User) -> Backfill:
     Runs that have not begun are withdrawn, so that other runs can claim their partitions. Raises
     ConflictingRequest unless the backfill is unfinished.
     """
-    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+    with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         require_unfinished(locked_backfill, "pause")
         if locked_backfill.group.paused:
             raise ConflictingRequest({"": f"{locked_backfill.name} is paused already."})
         _set_paused(locked_backfill, True)
-        leave(locked_backfill, Verb.WITHDRAW)
+        record_request(locked_backfill, Verb.WITHDRAW)
         audit.record(user, "pause", "backfill", locked_backfill.name)
     carry_out_now(backfill.pk)
     return _refreshed(backfill)
@@ -66,7 +66,7 @@ def pause_backfill(backfill: Backfill, *, user: User) -> Backfill:
 
 def resume_backfill(backfill: Backfill, *, user: User) -> Backfill:
     """Resume a backfill at once. Raises ConflictingRequest if the backfill is not paused."""
-    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+    with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         if locked_backfill.ended or not locked_backfill.paused:
             raise ConflictingRequest({"": _why_not_resumed(locked_backfill)})
         _set_paused(locked_backfill, False)
@@ -89,7 +89,7 @@ def cancel_backfill(backfill: Backfill, *, user: User) -> Backfill:
     No run starts from now on, and the state is canceled only when all runs have ended. Raises
     ConflictingRequest if the backfill has ended or is being canceled already.
     """
-    with asked_of(backfill, Action.CANCEL, user) as locked_backfill:
+    with locked_for_request(backfill, Action.CANCEL, user) as locked_backfill:
         require_unfinished(locked_backfill, "cancel")
         Backfill.objects.filter(pk=locked_backfill.pk).update(
             state=BackfillState.CANCELING, updated_at=timezone.now()
@@ -105,7 +105,7 @@ def delete_backfill(backfill: Backfill, *, user: User) -> Backfill:
     """Remove a backfill from the lists; its record stays. Raises ConflictingRequest unless it has
     ended.
     """
-    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+    with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         if not locked_backfill.ended:
             hint = "Only a backfill that has ended can be deleted: cancel it first."
             raise ConflictingRequest({"": f"{standing(locked_backfill)} {hint}"})

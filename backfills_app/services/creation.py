@@ -14,7 +14,7 @@ from assets_app.models import GroupKind, Queue, RunGroup
 from backfills_app.models import AssetRole, Backfill, BackfillAsset
 from backfills_app.queries.chosen import chosen_text
 from backfills_app.services.checking import Checked, checked
-from backfills_app.services.freezing import freeze_cuts
+from backfills_app.services.freezing import freeze_definitions
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.requests import NONE, BackfillRequest, Downstream
 
@@ -45,7 +45,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
             )
             for position, scope in enumerate(checked_request.parts)
         )
-        freeze_cuts(backfill.group, asset_rows)
+        freeze_definitions(backfill.group, asset_rows)
         audit.record(
             user,
             "create",

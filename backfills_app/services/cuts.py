@@ -29,7 +29,9 @@ def by_definition(
     return slicewise.upstream_partitions(own_definition, definition, partitions)
 
 
-def still_there(present: Definition, partitions: slicewise.PartitionSet) -> slicewise.PartitionSet:
+def in_present_definition(
+    present: Definition, partitions: slicewise.PartitionSet
+) -> slicewise.PartitionSet:
     """Return the partitions of a set that the present definition has as well."""
     if is_runtime(present) and partitions.definition == present:
         # The set's definition may still have keys that were removed since.
@@ -37,8 +39,8 @@ def still_there(present: Definition, partitions: slicewise.PartitionSet) -> slic
     return by_definition(partitions.definition, by_definition(present, partitions))
 
 
-def current_part(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
+def in_current_definition(asset: Asset, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
     """Return the partitions, of a version's definition, that the asset has by the definition in
     force.
     """
-    return still_there(asset.definition, chosen)
+    return in_present_definition(asset.definition, chosen)

@@ -9,35 +9,35 @@ from assets_app.execution.frozen import upstream_names
 from assets_app.execution.requests import checked_strategy, refuse_unknown_params
 from assets_app.models import Asset, BundleVersion
 from backfills_app.models import AssetRole
-from backfills_app.services.freezing import definition_of, frozen_version, require_same_cut
+from backfills_app.services.freezing import definition_of, frozen_version, require_same_partitioning
 from backfills_app.services.naming import refuse_too_many_assets
 from backfills_app.services.ordering import circle_of
 from backfills_app.services.outlets import names_of, outlets_of
-from backfills_app.services.parts import Part
 from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.scopes import AssetScope
 
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
     """Assets without partitions, and sentences on the assets that are left out."""
 
-    parts: Sequence[Part]
+    parts: Sequence[AssetScope]
     refused: Sequence[str]
 
 
 def draft(
     request: BackfillRequest, asset: Asset, bundle_version: BundleVersion | None, role: AssetRole
-) -> Part:
+) -> AssetScope:
     """Return an asset with the code that is frozen for the request.
 
     Raises InvalidRequest if no function here writes the asset, or if the frozen version partitions
     the asset differently.
     """
     version = frozen_version(asset, bundle_version)
-    require_same_cut(asset, version)
+    require_same_partitioning(asset, version)
     declared: dict[str, Any] = version.definition.get("params") or {}
     given_params = {name: value for name, value in request.params.items() if name in declared}
-    return Part(
+    return AssetScope(
         asset=asset,
         version=version,
         definition=definition_of(asset, version),
@@ -55,7 +55,7 @@ def chosen_drafts(request: BackfillRequest, bundle_version: BundleVersion | None
     Assets of a group or with a tag that no function here writes are left out. Raises InvalidRequest
     if such an asset was named, or if no asset is left.
     """
-    scopes: list[Part] = []
+    scopes: list[AssetScope] = []
     refused: list[str] = []
     errors: dict[str, list[str]] = {}
     outlet_names: set[str] = set()
@@ -80,13 +80,13 @@ def chosen_drafts(request: BackfillRequest, bundle_version: BundleVersion | None
 
 
 def upstream_drafts(
-    request: BackfillRequest, chosen: Sequence[Part], bundle_version: BundleVersion | None
+    request: BackfillRequest, chosen: Sequence[AssetScope], bundle_version: BundleVersion | None
 ) -> Drafts:
     """Return all assets upstream of the chosen ones, at any distance, without the chosen ones.
 
     Assets that another program writes, or that ``draft`` refuses, are left out.
     """
-    upstream_scopes: list[Part] = []
+    upstream_scopes: list[AssetScope] = []
     refused: list[str] = []
     external_assets: list[Asset] = []
     outlet_names = set(by_outlet(chosen))
@@ -123,12 +123,12 @@ def upstream_drafts(
     return Drafts(upstream_scopes, refused)
 
 
-def by_outlet(scopes: Iterable[Part]) -> dict[str, Part]:
+def by_outlet(scopes: Iterable[AssetScope]) -> dict[str, AssetScope]:
     """Return the assets by the names of all outlets of their functions."""
     return {outlet.name: scope for scope in scopes for outlet in scope.outlets}
 
 
-def reads_of(scopes: Sequence[Part]) -> dict[Part, set[Part]]:
+def reads_of(scopes: Sequence[AssetScope]) -> dict[AssetScope, set[AssetScope]]:
     """Return, for each asset, the other assets among these that it reads, or that schedule it."""
     makers = by_outlet(scopes)
     return {
@@ -137,7 +137,9 @@ def reads_of(scopes: Sequence[Part]) -> dict[Part, set[Part]]:
     }
 
 
-def refuse_circle(request: BackfillRequest, reads: Mapping[Part, Iterable[Part]]) -> None:
+def refuse_circle(
+    request: BackfillRequest, reads: Mapping[AssetScope, Iterable[AssetScope]]
+) -> None:
     """Refuse assets that read each other: no order materializes all of them."""
     circle = circle_of({scope: list(upstream_scopes) for scope, upstream_scopes in reads.items()})
     if not circle:
@@ -153,7 +155,7 @@ def refuse_circle(request: BackfillRequest, reads: Mapping[Part, Iterable[Part]]
     )
 
 
-def refuse_params(request: BackfillRequest, chosen: Sequence[Part]) -> None:
+def refuse_params(request: BackfillRequest, chosen: Sequence[AssetScope]) -> None:
     """Refuse params that none of the chosen assets declares."""
     declared = {name for scope in chosen for name in scope.version.definition.get("params") or {}}
     refuse_unknown_params(declared, request.params)

@@ -12,10 +12,10 @@ import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill, BackfillAsset, BackfillPartition, BackfillState
 from backfills_app.services.counting import check_references, derive_states
-from backfills_app.services.judging import existing_before_its_turn
+from backfills_app.services.decisions import certain_to_stay
 from backfills_app.services.locks import try_lock
-from backfills_app.services.stored import StoredPart, stored_parts
-from backfills_app.services.waiting import let_go_all
+from backfills_app.services.stored import StoredScope, stored_scopes
+from backfills_app.services.waiting import mark_all_ready
 from slicewise.partitions import partition_rows
 
 State = BackfillPartition.State
@@ -44,14 +44,14 @@ def expand(backfill_id: int) -> bool:
         backfill = Backfill.objects.filter(pk=backfill_id, state__in=expanding_states).first()
         if backfill is None or not _has_unwritten_rows(backfill):
             return False
-        scopes = stored_parts(backfill)
+        scopes = stored_scopes(backfill)
         room = CHUNK
         for scope in scopes:
             if room and scope.row.expanded < scope.row.total:
                 room -= _write_chunk(backfill, scope, room)
         is_more_left = _has_unwritten_rows(backfill)
         if not is_more_left:
-            let_go_all(scopes)
+            mark_all_ready(scopes)
         check_references(CHUNK - room)
         derive_states([backfill_id])
         return is_more_left
@@ -61,11 +61,11 @@ def _has_unwritten_rows(backfill: Backfill) -> bool:
     return backfill.assets.filter(expanded__lt=F("total")).exists()
 
 
-def _write_chunk(backfill: Backfill, scope: StoredPart, most: int) -> int:
+def _write_chunk(backfill: Backfill, scope: StoredScope, most: int) -> int:
     """Write the next rows of an asset, ``most`` rows at most; return the number of rows written."""
     since, until = scope.row.expanded, min(scope.row.expanded + most, scope.row.total)
     chosen = scope.whole[since:until]
-    existing_partitions = existing_before_its_turn(backfill.existing, scope, chosen)
+    existing_partitions = certain_to_stay(backfill.existing, scope, chosen)
     skipped_ranges = scope.places.ranges(existing_partitions)
     _copy(scope, since, chosen, skipped_ranges)
     skipped_count = sum(stop - first for first, stop in skipped_ranges)
@@ -78,7 +78,7 @@ def _write_chunk(backfill: Backfill, scope: StoredPart, most: int) -> int:
 
 
 def _copy(
-    scope: StoredPart,
+    scope: StoredScope,
     since: int,
     chosen: slicewise.PartitionSet,
     skipped_ranges: Sequence[tuple[int, int]],
@@ -100,7 +100,7 @@ def _copy(
             )
 
 
-def _ranks(scope: StoredPart, chosen: slicewise.PartitionSet) -> Iterator[int]:
+def _ranks(scope: StoredScope, chosen: slicewise.PartitionSet) -> Iterator[int]:
     """Return, for each chosen partition, the number of the selection term that contains the
     partition.
     """

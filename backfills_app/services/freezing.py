@@ -49,7 +49,7 @@ def code_version(assets: Sequence[Asset], text: str) -> BundleVersion | None:
     return version
 
 
-def given_to(asset_row: BackfillAsset) -> dict[str, Any]:
+def requested_params(asset_row: BackfillAsset) -> dict[str, Any]:
     """Return the params of one of a backfill's assets that the request set: the values that differ
     from the values in the frozen code.
     """
@@ -101,7 +101,7 @@ def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDef
     return PartitionDefinition.rule_of(spec or None)
 
 
-def freeze_cuts(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
+def freeze_definitions(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
     """Store the partition definitions of the upstream assets: for assets in the backfill the
     definitions by which the backfill numbers partitions, for other assets the definitions in force.
     """
@@ -116,7 +116,7 @@ def freeze_cuts(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
     freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], definitions)
 
 
-def freeze_cuts_in_force(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
+def freeze_definitions_in_force(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> None:
     """Store the partition definitions in force of all upstream assets, assets in the backfill
     included: partitions made with the newest code need the upstream partitions of these
     definitions.
@@ -124,7 +124,7 @@ def freeze_cuts_in_force(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -
     freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], {})
 
 
-def require_same_cut(asset: Asset, version: ProducerVersion) -> None:
+def require_same_partitioning(asset: Asset, version: ProducerVersion) -> None:
     """Refuse a version that partitions the asset differently: such partitions have
     other windows.
     """

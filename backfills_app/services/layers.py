@@ -11,28 +11,28 @@ from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetDependency, BundleVersion
 from backfills_app.models import AssetRole
 from backfills_app.services.choosing import ended_by
-from backfills_app.services.cuts import current_part
+from backfills_app.services.cuts import in_current_definition
 from backfills_app.services.drafts import by_outlet, draft
 from backfills_app.services.naming import refuse_too_many_assets
 from backfills_app.services.ordering import in_order
 from backfills_app.services.outlets import names_of
-from backfills_app.services.parts import Part, edges_of
 from backfills_app.services.periods import Hull, Terms
 from backfills_app.services.requests import ALL, NONE, BackfillRequest
+from backfills_app.services.scopes import AssetScope, edges_of
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
     """The downstream assets that a backfill materializes, and sentences on the assets left out."""
 
-    parts: Sequence[Part]
+    parts: Sequence[AssetScope]
     refused: Sequence[str]
 
 
 def follow(
     request: BackfillRequest,
-    chosen: Sequence[Part],
-    upstream: Sequence[Part],
+    chosen: Sequence[AssetScope],
+    upstream: Sequence[AssetScope],
     bundle_version: BundleVersion | None,
     hull: Hull,
     request_time: datetime,
@@ -52,7 +52,7 @@ def follow(
     walk = _Walk(request, chosen, bundle_version, hull, request_time)
     upstream_scopes = by_outlet(upstream)
     refused: list[str] = []
-    followers: list[Part] = []
+    followers: list[AssetScope] = []
     for asset in _assets_in_order(below, included):
         is_named = included is not None and asset.name in included
         is_kept = included is None or is_named
@@ -83,7 +83,7 @@ class _Walk:
     def __init__(
         self,
         request: BackfillRequest,
-        chosen: Sequence[Part],
+        chosen: Sequence[AssetScope],
         bundle_version: BundleVersion | None,
         hull: Hull,
         request_time: datetime,
@@ -92,9 +92,9 @@ class _Walk:
         self._hull = hull
         # By asset, the partitions that follow each selection term of the chosen assets.
         self._number = max(len(scope.terms) for scope in chosen)
-        self._seen: dict[Part, Terms] = {scope: list(scope.terms) for scope in chosen}
+        self._seen: dict[AssetScope, Terms] = {scope: list(scope.terms) for scope in chosen}
 
-    def go_to(self, asset: Asset) -> Part:
+    def go_to(self, asset: Asset) -> AssetScope:
         """Return an asset with the partitions that follow, after the walk has been to all assets
         upstream.
         """
@@ -103,7 +103,7 @@ class _Walk:
         scope.terms, scope.not_over = self._over(scope, following_terms)
         return scope
 
-    def extend(self, scope: Part, *, is_kept: bool) -> None:
+    def extend(self, scope: AssetScope, *, is_kept: bool) -> None:
         """Add the partitions that follow to an asset that is materialized anyway, if ``is_kept``;
         otherwise only record these partitions.
         """
@@ -118,17 +118,17 @@ class _Walk:
             scope.not_over += not_over
 
     def _over(
-        self, scope: Part, following_terms: Terms
+        self, scope: AssetScope, following_terms: Terms
     ) -> tuple[tuple[slicewise.PartitionSet, ...], int]:
         ended_terms = [ended_by(term, self._at) for term in following_terms]
         current_terms = tuple(
             current_term
             for term in ended_terms
-            if (current_term := current_part(scope.asset, term))
+            if (current_term := in_current_definition(scope.asset, term))
         )
         return current_terms, sum(map(len, following_terms)) - sum(map(len, ended_terms))
 
-    def _follow(self, scope: Part) -> Terms:
+    def _follow(self, scope: AssetScope) -> Terms:
         edges = [edge for edge in edges_of(scope, list(self._seen), self._at) if edge.part]
         # The plan shows one of the mappings as the one by which the asset follows.
         scope.mapping = next((edge.mapping.to_json() for edge in edges if edge.mapping), None)
@@ -171,7 +171,7 @@ def _downstream_assets(outlets: Sequence[Asset]) -> dict[int, tuple[Asset, set[i
 
 def _included(
     request: BackfillRequest,
-    chosen: Sequence[Part],
+    chosen: Sequence[AssetScope],
     outlets: Sequence[Asset],
     below: dict[int, tuple[Asset, set[int]]],
 ) -> set[str] | None:
@@ -219,7 +219,7 @@ def _assets_in_order(
         yield (named or members)[0]
 
 
-def _explain_empty(scope: Part) -> str:
+def _explain_empty(scope: AssetScope) -> str:
     name = scope.asset.name
     if scope.not_over:
         return f"{name}: the downstream partitions have not ended yet."

@@ -8,7 +8,7 @@ from typing import Any
 
 import slicewise
 from assets_app.catalogue.refusals import scheduling_names
-from backfills_app.services.parts import Edge, Part
+from backfills_app.services.scopes import AssetScope, Edge
 from backfills_app.services.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
 from slicewise.declaring import is_time
@@ -18,7 +18,7 @@ Available = Callable[[Edge, slicewise.PartitionSet], slicewise.PartitionSet]
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class BlockedPartitions:
     """The partitions blocked by missing upstream partitions (``all``), and the partitions among
     these that need nonexistent ones (``nonexistent``).
     """
@@ -27,7 +27,9 @@ class Lacking:
     nonexistent: slicewise.PartitionSet
 
 
-def lacking(scope: Part, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
+def blocked_partitions(
+    scope: AssetScope, chosen: slicewise.PartitionSet, available: Available
+) -> BlockedPartitions:
     """Return the chosen partitions that lack an inlet, or whose schedule's condition is not met.
 
     All inlets are needed, except the inlets in the schedule: `a | b` is met by either, and `a |
@@ -39,7 +41,7 @@ def lacking(scope: Part, chosen: slicewise.PartitionSet, available: Available) -
     definition = scope.version.definition
     schedule = definition.get("schedule")
     scheduling = set(scheduling_names(schedule))
-    not_blocked = Lacking(scope.nothing, scope.nothing)
+    not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
     conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
     if scheduling:
         conditions.append(_evaluate(schedule, blocked_by_name, not_blocked))
@@ -47,7 +49,7 @@ def lacking(scope: Part, chosen: slicewise.PartitionSet, available: Available) -
 
 
 def gaps(
-    scope: Part, chosen: slicewise.PartitionSet, available: Available
+    scope: AssetScope, chosen: slicewise.PartitionSet, available: Available
 ) -> tuple[UpstreamGap, ...]:
     """Return, by asset, the upstream partitions that the chosen partitions need and that do not
     exist, or do not exist any more.
@@ -80,25 +82,31 @@ def there(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
     return by_label.get("", slicewise.PartitionSet(edge.definition, ()))
 
 
-def _blocked_by_edge(edge: Edge, chosen: slicewise.PartitionSet, available: Available) -> Lacking:
+def _blocked_by_edge(
+    edge: Edge, chosen: slicewise.PartitionSet, available: Available
+) -> BlockedPartitions:
     no_partitions = slicewise.PartitionSet(edge.downstream, ())
     if not chosen:
-        return Lacking(no_partitions, no_partitions)
+        return BlockedPartitions(no_partitions, no_partitions)
     needed = edge.needed(chosen)
     if edge.reads_whatever_there_is:
-        return Lacking(no_partitions if available(edge, needed) else chosen, no_partitions)
+        return BlockedPartitions(
+            no_partitions if available(edge, needed) else chosen, no_partitions
+        )
     if not needed and not needed.nonexistent:
         # All partitions of a time are needed, and that time has none.
-        return Lacking(chosen, no_partitions)
+        return BlockedPartitions(chosen, no_partitions)
     missing = needed - available(edge, needed)
     nonexistent = edge.needing_nonexistent(chosen, needed.blocking)
     nonexistent |= edge.needing(edge.removed(missing), chosen)
-    return Lacking(edge.needing(missing, chosen) | nonexistent, nonexistent)
+    return BlockedPartitions(edge.needing(missing, chosen) | nonexistent, nonexistent)
 
 
 def _evaluate(
-    expression: Mapping[str, Any], blocked_by_name: Mapping[str, Lacking], not_blocked: Lacking
-) -> Lacking:
+    expression: Mapping[str, Any],
+    blocked_by_name: Mapping[str, BlockedPartitions],
+    not_blocked: BlockedPartitions,
+) -> BlockedPartitions:
     if expression["kind"] == "asset":
         return blocked_by_name.get(expression["name"], not_blocked)
     if is_time(expression):
@@ -108,11 +116,13 @@ def _evaluate(
         return _unite(operands, not_blocked)
     common = operands[0]
     for operand in operands[1:]:
-        common = Lacking(common.all & operand.all, common.nonexistent & operand.nonexistent)
+        common = BlockedPartitions(
+            common.all & operand.all, common.nonexistent & operand.nonexistent
+        )
     return common
 
 
-def _unite(operands: list[Lacking], union: Lacking) -> Lacking:
+def _unite(operands: list[BlockedPartitions], union: BlockedPartitions) -> BlockedPartitions:
     for operand in operands:
-        union = Lacking(union.all | operand.all, union.nonexistent | operand.nonexistent)
+        union = BlockedPartitions(union.all | operand.all, union.nonexistent | operand.nonexistent)
     return union

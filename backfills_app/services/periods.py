@@ -12,8 +12,8 @@ import slicewise
 from accounts_app.errors import InvalidRequest
 from backfills_app.models import BackfillOrder
 from backfills_app.services.choosing import Chosen, choose, ended_by, refuse_two_periods
-from backfills_app.services.parts import Part
 from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.scopes import AssetScope
 from partitions_app.rules import has_time
 
 Terms = list[slicewise.PartitionSet]
@@ -33,7 +33,7 @@ class Period:
     assets each has one term.
     """
 
-    readings: Mapping[Part, Chosen]
+    readings: Mapping[AssetScope, Chosen]
     at: datetime
 
     @property
@@ -48,7 +48,7 @@ class Period:
         assert hull is not None  # noqa: S101  (only assets with windows read it)
         return hull
 
-    def of(self, scope: Part) -> Chosen:
+    def of(self, scope: AssetScope) -> Chosen:
         """Return the partitions of an asset: as the asset reads the period, or by overlap with
         other assets.
         """
@@ -66,7 +66,7 @@ class Period:
             sum(map(len, overlapping_terms)) - sum(map(len, ended_terms)),
         )
 
-    def overlapping(self, scope: Part) -> Terms:
+    def overlapping(self, scope: AssetScope) -> Terms:
         """Return the partitions of an asset that overlap the partitions read by other assets, each
         partition once, and also partitions that have not ended.
         """
@@ -96,8 +96,8 @@ def hull_of(sets: Iterable[slicewise.PartitionSet]) -> Hull | None:
 
 def read_period(
     request: BackfillRequest,
-    chosen: Sequence[Part],
-    other_scopes: Sequence[Part],
+    chosen: Sequence[AssetScope],
+    other_scopes: Sequence[AssetScope],
     request_time: datetime,
 ) -> Period:
     """Read the period of a request by the chosen assets that have time; where none has, by other
@@ -118,7 +118,7 @@ def read_period(
     if len(readers) == 1:
         reader = readers[0]
         return Period({reader: _read(request, reader, request_time, is_alone=True)}, request_time)
-    readings: dict[Part, Chosen] = {}
+    readings: dict[AssetScope, Chosen] = {}
     first_refusal: InvalidRequest | None = None
     for scope in readers:
         try:
@@ -132,7 +132,7 @@ def read_period(
 
 
 def _read(
-    request: BackfillRequest, scope: Part, request_time: datetime, *, is_alone: bool
+    request: BackfillRequest, scope: AssetScope, request_time: datetime, *, is_alone: bool
 ) -> Chosen:
     assert scope.definition is not None  # noqa: S101  (an asset with time has a definition)
     return choose(request, scope.definition, request_time, is_alone=is_alone)

@@ -14,9 +14,9 @@ from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services.checking import Checked, checked
 from backfills_app.services.estimates import Estimate, estimated, runs_at_once, summed
-from backfills_app.services.needs import gaps, lacking, there
-from backfills_app.services.parts import Edge, Part
+from backfills_app.services.needs import blocked_partitions, gaps, there
 from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.scopes import AssetScope, Edge
 from backfills_app.services.spans import spans
 from backfills_app.services.surveying import left_out, standing
 from partitions_app.labels import label_of_key
@@ -193,7 +193,7 @@ class _Outcome:
 
 
 def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple[PlannedAsset, ...]:
-    outcomes: dict[Part, _Outcome] = {}
+    outcomes: dict[AssetScope, _Outcome] = {}
     at_once = runs_at_once(request.max_active_runs)
 
     def available(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
@@ -211,7 +211,7 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
         ]
         omitted = left_out(request.existing, scope, status, upstream)
         rest = scope.whole - omitted.existing - status.held
-        blocked = lacking(scope, rest, available)
+        blocked = blocked_partitions(scope, rest, available)
         to_make = rest - blocked.all
         outcomes[scope] = _Outcome(made=to_make | status.held, missing=blocked.all)
         runs = runs_of(scope, to_make, allow_holes=request.allow_holes)
@@ -246,7 +246,7 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
     return tuple(planned)
 
 
-def runs_of(scope: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
+def runs_of(scope: AssetScope, to_make: slicewise.PartitionSet, *, allow_holes: bool) -> int:
     """Count the runs that materialize these partitions, split as admission splits partitions."""
     size = partitions_per_run(scope.strategy)
     if size is None:
@@ -266,7 +266,7 @@ def runs_of(scope: Part, to_make: slicewise.PartitionSet, *, allow_holes: bool) 
 
 
 def _holders(
-    scope: Part, held_partitions: slicewise.PartitionSet
+    scope: AssetScope, held_partitions: slicewise.PartitionSet
 ) -> tuple[tuple[int | None, str, int], ...]:
     """Return the number of held partitions by backfill (number and name); None as number for other
     runs.

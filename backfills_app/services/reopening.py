@@ -9,13 +9,13 @@ from assets_app.models import ProducerVersion, SkipReason
 from backfills_app.models import Backfill, BackfillAsset, PendingControl
 from backfills_app.services.counting import shift_counts
 from backfills_app.services.freezing import (
-    freeze_cuts_in_force,
-    given_to,
+    freeze_definitions_in_force,
+    requested_params,
     require_order,
-    require_same_cut,
+    require_same_partitioning,
 )
-from backfills_app.services.waiting import look_again
-from backfills_app.services.withdrawing import take_back_waiting
+from backfills_app.services.waiting import recheck
+from backfills_app.services.withdrawing import withdraw_waiting_runs
 
 # Skipped because an upstream partition, or the partition before, was missing: this partition may be
 # materialized by now, or this retry materializes it.
@@ -43,7 +43,7 @@ SELECT backfill_asset_id, state, count(*) FROM back GROUP BY 1, 2 ORDER BY 1, 2
 
 def retry_pending(backfill: Backfill, requests: Sequence[PendingControl]) -> None:
     """Set partitions that were not materialized back to waiting, under the backfill's lock."""
-    take_back_waiting(backfill)
+    withdraw_waiting_runs(backfill)
     asset_rows = list(backfill.assets.select_related("asset", "producer_version").order_by("pk"))
     waiting_counts = _wait_again(
         asset_rows, is_canceled_too=any(row.is_canceled_too for row in requests)
@@ -51,8 +51,8 @@ def retry_pending(backfill: Backfill, requests: Sequence[PendingControl]) -> Non
     if any(row.is_newest_code for row in requests):
         renewed = [asset_row for asset_row in asset_rows if asset_row.pk in waiting_counts]
         renew_code(renewed, backfill.order)
-        freeze_cuts_in_force(backfill.group, renewed)
-    look_again(backfill)
+        freeze_definitions_in_force(backfill.group, renewed)
+    recheck(backfill)
     PendingControl.objects.filter(pk__in=[row.pk for row in requests]).delete()
 
 
@@ -82,9 +82,9 @@ def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
     """
     newest = require_producer(asset_row.asset)
     if newest.pk != asset_row.producer_version_id:
-        require_same_cut(asset_row.asset, newest)
+        require_same_partitioning(asset_row.asset, newest)
         require_order(order, [(asset_row.asset, newest)], field="code")
-        checked_params(newest, given_to(asset_row))
+        checked_params(newest, requested_params(asset_row))
     return newest
 
 
@@ -93,6 +93,6 @@ def renew_code(asset_rows: Sequence[BackfillAsset], order: str) -> None:
     for asset_row in asset_rows:
         newest = newest_version(asset_row, order)
         if newest.pk != asset_row.producer_version_id:
-            asset_row.params = checked_params(newest, given_to(asset_row))
+            asset_row.params = checked_params(newest, requested_params(asset_row))
             asset_row.producer_version = newest
             asset_row.save(update_fields=["params", "producer_version"])

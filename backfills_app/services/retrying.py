@@ -23,11 +23,11 @@ from backfills_app.models import (
     BackfillState,
     PendingControl,
 )
-from backfills_app.services.carrying import COULD_NOT_BE_RETRIED, carry_out_now, leave
-from backfills_app.services.control import asked_of, standing
+from backfills_app.services.carrying import COULD_NOT_BE_RETRIED, carry_out_now, record_request
+from backfills_app.services.control import locked_for_request, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
 from backfills_app.services.reopening import RETRIED_REASONS, newest_version
-from backfills_app.services.stored import stored_parts
+from backfills_app.services.stored import stored_scopes
 
 State = BackfillPartition.State
 Verb = PendingControl.Verb
@@ -76,7 +76,7 @@ def retry_failed(
     go on, and InvalidRequest on ``code`` or where the newest code does not take the params.
     """
     retry_code = checked_code(code)
-    with asked_of(backfill, Action.BACKFILL, user) as locked_backfill:
+    with locked_for_request(backfill, Action.BACKFILL, user) as locked_backfill:
         _require_retryable(locked_backfill)
         counts = retryable_counts(locked_backfill)
         if not counts.failed and not (canceled and counts.canceled):
@@ -88,7 +88,7 @@ def retry_failed(
         if retry_code is Code.NEWEST:
             detail["versions"] = _newest_digests(locked_backfill, is_canceled_too=canceled)
         _require_readable(locked_backfill)
-        leave(
+        record_request(
             locked_backfill,
             Verb.RETRY,
             is_newest_code=retry_code is Code.NEWEST,
@@ -167,7 +167,7 @@ def _newest_digests(backfill: Backfill, *, is_canceled_too: bool) -> dict[str, s
 
 def _require_readable(backfill: Backfill) -> None:
     try:
-        stored_parts(backfill)
+        stored_scopes(backfill)
     except ValueError as error:
         # The frozen code asks for upstream partitions that the upstream assets do not have any
         # more.
@@ -240,7 +240,7 @@ def follow_retried(run_ids: Sequence[int]) -> None:
         # of the backfill is not requested here: the holder of the lock may wait for the runs that
         # this transaction has locked.
         if backfill.assets.count() > 1:
-            leave(backfill, Verb.LOOK_AGAIN)
+            record_request(backfill, Verb.LOOK_AGAIN)
     derive_states(backfill_ids)
     # Another transaction may have canceled or deleted the backfill after object_to_retry looked.
     is_closed = Q(state=BackfillState.CANCELING) | Q(deleted=True)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
 from backfills_app.queries.skips import Skipped, skipped_by_reason
-from backfills_app.services.judging import gaps_of
-from backfills_app.services.stored import StoredPart, stored_parts
+from backfills_app.services.decisions import gaps_of
+from backfills_app.services.stored import StoredScope, stored_scopes
 from partitions_app.rules import UpstreamGap
 
 _NONEXISTENT = SkipReason.UPSTREAM_NONEXISTENT
@@ -23,14 +23,14 @@ def skips_of(backfill: Backfill) -> list[Skipped]:
     if all(skip.reason != _NONEXISTENT for skip in skips):
         return skips
     try:
-        scopes = {scope.asset.name: scope for scope in stored_parts(backfill)}
+        scopes = {scope.asset.name: scope for scope in stored_scopes(backfill)}
     except ValueError:
         # The frozen code asks for keys that were removed, as the page of the backfill says.
         return skips
     return [replace(skip, gaps=_gaps_of(skip, scopes)) for skip in skips]
 
 
-def _gaps_of(skip: Skipped, scopes: Mapping[str, StoredPart]) -> tuple[UpstreamGap, ...]:
+def _gaps_of(skip: Skipped, scopes: Mapping[str, StoredScope]) -> tuple[UpstreamGap, ...]:
     scope = scopes.get(skip.asset)
     if scope is None or skip.reason != _NONEXISTENT:
         return ()

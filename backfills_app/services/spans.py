@@ -11,7 +11,7 @@ import slicewise
 from assets_app.models import Asset
 from partitions_app.rules import has_time, identity_of
 from slicewise.keys import SEPARATOR
-from slicewise.partitions import Slab
+from slicewise.partitions import WindowRange
 
 Definition = slicewise.PartitionDefinition | None
 Sets = dict[str, slicewise.PartitionSet]
@@ -139,14 +139,14 @@ class _Reader:
         seconds = sorted({second for first, last, _ in rows for second in (first, last)})
         ranks = dict(zip(seconds, ticks.ranks(seconds), strict=True))
         slabs = (
-            Slab(ranks[first], ranks[last] + 1, self._numbers(tuple(segments or [""])))
+            WindowRange(ranks[first], ranks[last] + 1, self._numbers(tuple(segments or [""])))
             for first, last, segments in rows
         )
         return slicewise.PartitionSet(self._definition, sorted(slabs, key=lambda slab: slab[:2]))
 
     def by_key(self, texts: Iterable[str]) -> slicewise.PartitionSet:
         numbers = {number for text in texts if (number := self._number(text)) is not None}
-        slabs = [Slab(0, 1, frozenset(numbers))] if numbers else []
+        slabs = [WindowRange(0, 1, frozenset(numbers))] if numbers else []
         return slicewise.PartitionSet(self._definition, slabs)
 
     def _numbers(self, texts: tuple[str, ...]) -> frozenset[int]:

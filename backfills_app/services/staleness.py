@@ -10,9 +10,9 @@ from typing import Any
 import slicewise
 from assets_app.models import Asset, AssetDependency
 from assets_app.queries.clock import database_now
-from backfills_app.services.parts import Edge, Part
+from backfills_app.services.scopes import AssetScope, Edge
 from backfills_app.services.spans import labeled
-from partitions_app.rules import goes_by_windows, mapping_of
+from partitions_app.rules import depends_on_own_window, mapping_of
 
 # A run of several partitions reads the inputs of all at once: which input belongs to which
 # partition is a matter of mapping, unless one side has a single partition. Partitions of such runs
@@ -57,7 +57,7 @@ WHERE read.attempt_id = ANY(%(attempts)s::bigint[])
 """
 
 
-def stale(scope: Part, within: slicewise.PartitionSet) -> slicewise.PartitionSet:
+def stale(scope: AssetScope, within: slicewise.PartitionSet) -> slicewise.PartitionSet:
     """Return the partitions within a set that have a newer input than the version that
     they read.
     """
@@ -88,7 +88,7 @@ def stale(scope: Part, within: slicewise.PartitionSet) -> slicewise.PartitionSet
 
 
 def _by_mapping(
-    scope: Part, dependency: AssetDependency, attempts: Collection[str]
+    scope: AssetScope, dependency: AssetDependency, attempts: Collection[str]
 ) -> Mapping[str, slicewise.PartitionSet]:
     """Return, by attempt, the partitions that need upstream partitions changed since
     the attempt.
@@ -106,7 +106,7 @@ def _by_mapping(
             "identity": upstream.identity,
         },
     )
-    if not goes_by_windows(mapping):
+    if not depends_on_own_window(mapping):
         # With such a mapping the attempt has read the same inputs for all partitions.
         return dict.fromkeys(changed, scope.whole)
     now = database_now()

@@ -7,15 +7,15 @@ from typing import Any
 from django.db import connection
 
 import slicewise
-from assets_app.execution.frozen import all_frozen_cuts
+from assets_app.execution.frozen import all_frozen_definitions
 from backfills_app.models import Backfill, BackfillAsset, BackfillOrder
 from backfills_app.services.freezing import definition_of, rule_of
 from backfills_app.services.outlets import outlets_of
-from backfills_app.services.parts import Definition, Part, edges_of, whole_of
-from backfills_app.services.places import Range
+from backfills_app.services.positions import Range
+from backfills_app.services.scopes import AssetScope, Definition, edges_of, whole_of
 from partitions_app.models import RuntimePartition
 from slicewise.keys import key_from_json
-from slicewise.partitions import is_runtime, select, select_terms
+from slicewise.partitions import is_runtime, select, select_ranges
 
 # Adjacent positions of one label are one row, however many positions these are.
 _ROWS = """
@@ -34,7 +34,7 @@ SELECT label, min(position), max(position) + 1 FROM numbered GROUP BY label, num
 
 
 @dataclass(eq=False, kw_only=True)
-class StoredPart(Part):
+class StoredScope(AssetScope):
     """An asset of a backfill with its row."""
 
     row: BackfillAsset
@@ -65,13 +65,13 @@ class StoredPart(Part):
         }
 
 
-def stored_parts(backfill: Backfill) -> list[StoredPart]:
+def stored_scopes(backfill: Backfill) -> list[StoredScope]:
     """Return the assets of a backfill, upstream before downstream, each with its edges."""
     rows = backfill.assets.select_related(
         "asset__partition_definition", "producer_version"
     ).order_by("position", "pk")
-    cuts = all_frozen_cuts(backfill.group_id)
-    scopes: list[StoredPart] = []
+    cuts = all_frozen_definitions(backfill.group_id)
+    scopes: list[StoredScope] = []
     for row in rows.defer("producer_version__source"):
         scope = _stored_part(backfill, row)
         frozen_cuts = cuts.get(row.producer_version_id)
@@ -80,7 +80,7 @@ def stored_parts(backfill: Backfill) -> list[StoredPart]:
     return scopes
 
 
-def _stored_part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
+def _stored_part(backfill: Backfill, row: BackfillAsset) -> StoredScope:
     asset, version = row.asset, row.producer_version
     # The definition at the time of the request: rows are numbered by it, and a moved bound must not
     # move the numbers.
@@ -88,7 +88,7 @@ def _stored_part(backfill: Backfill, row: BackfillAsset) -> StoredPart:
         definition_of(asset, version) if row.partition is None else rule_of(asset, row.partition)
     )
     definition = _with_removed_keys(definition_at_request)
-    return StoredPart(
+    return StoredScope(
         row=row,
         asset=asset,
         role=row.role,
@@ -130,5 +130,5 @@ def _read(
     definition: slicewise.PartitionDefinition, text: str, is_listed: bool
 ) -> tuple[slicewise.PartitionSet, ...]:
     if is_listed:
-        return select_terms(definition, text, longest=None)
+        return select_ranges(definition, text, longest=None)
     return (select(definition, text, longest=None),)

@@ -7,7 +7,7 @@ from typing import Any
 import slicewise
 from assets_app.models import ProducerVersion
 from backfills_app.models import ExistingPolicy
-from backfills_app.services.parts import Part
+from backfills_app.services.scopes import AssetScope
 from backfills_app.services.spans import spans
 from backfills_app.services.staleness import stale
 
@@ -25,7 +25,7 @@ _SETTLED = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class PartitionStatuses:
     """Partitions by status: ``materialized`` and ``failed`` are not held by a run, ``held`` are."""
 
     materialized: Partitions
@@ -33,7 +33,7 @@ class Standing:
     held: Partitions
 
 
-def standing(scope: Part, within: Partitions, *, own: int | None = None) -> Standing:
+def standing(scope: AssetScope, within: Partitions, *, own: int | None = None) -> PartitionStatuses:
     """Return the status of the partitions within a set: one query, and one more where several
     assets are written together.
 
@@ -52,14 +52,14 @@ def standing(scope: Part, within: Partitions, *, own: int | None = None) -> Stan
     other_outlets = [asset for asset in scope.outlets if asset != scope.asset]
     if other_outlets:
         held_partitions = held_partitions | _held(scope, other_outlets, within)
-    return Standing(
+    return PartitionStatuses(
         materialized=by_label.get("materialized", scope.nothing) - held_partitions,
         failed=by_label.get("failed", scope.nothing) - held_partitions,
         held=held_partitions,
     )
 
 
-def _held(scope: Part, assets: Sequence[Any], within: Partitions) -> Partitions:
+def _held(scope: AssetScope, assets: Sequence[Any], within: Partitions) -> Partitions:
     by_asset = spans(
         scope.definition, assets, within,
         label="slice.asset_id::text", condition="slice.held_by_id IS NOT NULL",
@@ -71,7 +71,7 @@ def _held(scope: Part, assets: Sequence[Any], within: Partitions) -> Partitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class LeftOutPartitions:
     """The partitions that the policy leaves out; of the rest, the stale partitions and the
     partitions of older code.
     """
@@ -81,7 +81,7 @@ class Left:
     older_code: Partitions
 
 
-def remakes_stale(policy: str, scope: Part) -> bool:
+def remakes_stale(policy: str, scope: AssetScope) -> bool:
     """Return whether existing partitions are materialized again after a backfill under this policy
     has materialized some of their inputs.
 
@@ -94,8 +94,11 @@ def remakes_stale(policy: str, scope: Part) -> bool:
 
 
 def left_out(
-    policy: str, scope: Part, status: Standing, upstream: Sequence[tuple[Any, Partitions]]
-) -> Left:
+    policy: str,
+    scope: AssetScope,
+    status: PartitionStatuses,
+    upstream: Sequence[tuple[Any, Partitions]],
+) -> LeftOutPartitions:
     """Return the existing partitions that stay unchanged.
 
     ``upstream`` are edges, each with the upstream partitions that this backfill materializes: a
@@ -103,7 +106,9 @@ def left_out(
     """
     no_partitions = outdated = scope.nothing
     if policy == ExistingPolicy.ALL:
-        return Left(existing=no_partitions, stale=no_partitions, older_code=no_partitions)
+        return LeftOutPartitions(
+            existing=no_partitions, stale=no_partitions, older_code=no_partitions
+        )
     if remakes_stale(policy, scope):
         for edge, upstream_partitions in upstream:
             outdated |= edge.needing(upstream_partitions, status.materialized)
@@ -111,13 +116,15 @@ def left_out(
         existing = status.materialized - outdated
         if policy == ExistingPolicy.MISSING:
             existing |= status.failed
-        return Left(existing=existing, stale=outdated, older_code=no_partitions)
+        return LeftOutPartitions(existing=existing, stale=outdated, older_code=no_partitions)
     outdated |= stale(scope, status.materialized)
     older = older_code(scope, scope.version, status.materialized)
-    return Left(existing=status.materialized - outdated - older, stale=outdated, older_code=older)
+    return LeftOutPartitions(
+        existing=status.materialized - outdated - older, stale=outdated, older_code=older
+    )
 
 
-def older_code(scope: Part, version: ProducerVersion, within: Partitions) -> Partitions:
+def older_code(scope: AssetScope, version: ProducerVersion, within: Partitions) -> Partitions:
     """Return the partitions that other code than this version has materialized."""
     by_label = spans(
         scope.definition, [scope.asset], within,

@@ -10,7 +10,7 @@ from accounts_app.errors import InvalidRequest
 from assets_app.models import BundleVersion
 from backfills_app.models import AssetRole
 from backfills_app.services.choosing import ended_by, refuse_too_many
-from backfills_app.services.cuts import current_part
+from backfills_app.services.cuts import in_current_definition
 from backfills_app.services.drafts import (
     Drafts,
     reads_of,
@@ -19,9 +19,9 @@ from backfills_app.services.drafts import (
 )
 from backfills_app.services.layers import follow
 from backfills_app.services.ordering import in_order
-from backfills_app.services.parts import Part, edges_of, join
 from backfills_app.services.periods import Hull, Period, Terms, hull_of, read_period
 from backfills_app.services.requests import BackfillRequest
+from backfills_app.services.scopes import AssetScope, edges_of, join
 from partitions_app.rules import has_time
 
 
@@ -33,8 +33,8 @@ class Tree:
     assets and partitions that are left out.
     """
 
-    parts: Sequence[Part]
-    chosen: Sequence[Part]
+    parts: Sequence[AssetScope]
+    chosen: Sequence[AssetScope]
     refused: Sequence[str]
     hull: Hull
 
@@ -78,14 +78,14 @@ def grow(
 
 
 def _chosen_terms(
-    request: BackfillRequest, drafts: Sequence[Part], period: Period
-) -> dict[Part, Terms]:
+    request: BackfillRequest, drafts: Sequence[AssetScope], period: Period
+) -> dict[AssetScope, Terms]:
     """Return the partitions of the chosen assets in the period, term by term."""
-    terms_by_scope: dict[Part, Terms] = {}
+    terms_by_scope: dict[AssetScope, Terms] = {}
     for scope in drafts:
         chosen = period.of(scope)
         scope.not_over = chosen.not_over
-        terms_by_scope[scope] = [current_part(scope.asset, term) for term in chosen.terms]
+        terms_by_scope[scope] = [in_current_definition(scope.asset, term) for term in chosen.terms]
     number = sum(len(term) for scope_terms in terms_by_scope.values() for term in scope_terms)
     if not number:
         message = (
@@ -99,7 +99,9 @@ def _chosen_terms(
 
 
 def _add_needed(
-    terms_by_scope: dict[Part, Terms], reads: Mapping[Part, set[Part]], period: Period
+    terms_by_scope: dict[AssetScope, Terms],
+    reads: Mapping[AssetScope, set[AssetScope]],
+    period: Period,
 ) -> None:
     """Add to the partitions of each upstream asset the partitions that other assets need."""
     scopes = list(reads)
@@ -120,7 +122,7 @@ def _add_needed(
             ]
 
 
-def _keep_ended(scope: Part, scope_terms: Terms, request_time: datetime) -> None:
+def _keep_ended(scope: AssetScope, scope_terms: Terms, request_time: datetime) -> None:
     """Keep in each term the partitions that have ended and that exist, without partitions of
     earlier terms.
     """
@@ -128,15 +130,15 @@ def _keep_ended(scope: Part, scope_terms: Terms, request_time: datetime) -> None
     for number, term in enumerate(scope_terms):
         ended = ended_by(term, request_time)
         scope.not_over += len(term) - len(ended)
-        scope_terms[number] = current_part(scope.asset, ended) - earlier_partitions
+        scope_terms[number] = in_current_definition(scope.asset, ended) - earlier_partitions
         earlier_partitions |= scope_terms[number]
 
 
-def _partition_count(scope: Part) -> int:
+def _partition_count(scope: AssetScope) -> int:
     return len(scope.whole)
 
 
-def _explain_empty(scope: Part) -> str:
+def _explain_empty(scope: AssetScope) -> str:
     name = scope.asset.name
     if scope.not_over:
         return f"{name} is skipped: partitions in this range have not ended yet."

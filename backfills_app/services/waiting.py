@@ -12,11 +12,11 @@ from django.db import connection
 import slicewise
 from assets_app.models import TERMINAL_STATES
 from backfills_app.models import Backfill, BackfillPartition, EndedRun
-from backfills_app.services.places import Range, ranges_of
-from backfills_app.services.stored import StoredPart, stored_parts
+from backfills_app.services.positions import Range, ranges_of
+from backfills_app.services.stored import StoredScope, stored_scopes
 from partitions_app.rules import has_time
 
-Settled = dict[StoredPart, slicewise.PartitionSet]
+Settled = dict[StoredScope, slicewise.PartitionSet]
 
 # Partitions that have not ended; partitions that another run materializes are waited for as well.
 _OPEN = """
@@ -34,7 +34,7 @@ WHERE wanted.backfill_asset_id = %s AND wanted.state = 'waiting' AND NOT wanted.
 _NOTES_AT_ONCE = 1_000
 
 
-def take_notes(backfill: Backfill, scopes: Sequence[StoredPart]) -> Settled:
+def consume_ended_runs(backfill: Backfill, scopes: Sequence[StoredScope]) -> Settled:
     """Return the partitions that have ended since the last admission, by asset, and delete the
     notes.
     """
@@ -62,7 +62,9 @@ def take_notes(backfill: Backfill, scopes: Sequence[StoredPart]) -> Settled:
     }
 
 
-def watch(backfill: Backfill, scopes: Sequence[StoredPart], run_ids: Iterable[int]) -> None:
+def record_awaited_runs(
+    backfill: Backfill, scopes: Sequence[StoredScope], run_ids: Iterable[int]
+) -> None:
     """Record the runs that partitions were left to, since downstream partitions wait for the ends
     of these runs: a run may end before this transaction does, without a note for this backfill.
     """
@@ -72,45 +74,45 @@ def watch(backfill: Backfill, scopes: Sequence[StoredPart], run_ids: Iterable[in
         )
 
 
-def let_go_after(scopes: Iterable[StoredPart], settled: Mapping[StoredPart, object]) -> None:
+def mark_ready_after(scopes: Iterable[StoredScope], settled: Mapping[StoredScope, object]) -> None:
     """Mark waiting partitions ready that waited for partitions which have ended."""
     for scope in scopes:
         candidates = scope.nothing
         for edge in scope.edges:
-            ended = settled.get(edge.part) if isinstance(edge.part, StoredPart) else None
+            ended = settled.get(edge.part) if isinstance(edge.part, StoredScope) else None
             if isinstance(ended, slicewise.PartitionSet):
                 candidates |= edge.needing(ended, scope.whole)
-        let_go(scope, candidates)
+        mark_ready(scope, candidates)
 
 
-def let_go_all(scopes: Iterable[StoredPart]) -> None:
+def mark_all_ready(scopes: Iterable[StoredScope]) -> None:
     """Mark every waiting partition ready that no other partition of the backfill blocks, without
     regard to notes: after expansion, and after partitions were put back to waiting.
     """
     for scope in scopes:
         if scope.upstream_parts:
-            let_go(scope, scope.whole)
+            mark_ready(scope, scope.whole)
 
 
-def look_again(backfill: Backfill) -> None:
+def recheck(backfill: Backfill) -> None:
     """Compute again which waiting partitions are ready, since some ended partitions wait again.
 
     Call under the backfill's lock.
     """
     if not backfill.assets.filter(waiting__gt=0).exists():
         return
-    scopes = stored_parts(backfill)
+    scopes = stored_scopes(backfill)
     for scope in scopes:
         if scope.upstream_parts:
             scope.row.partitions.filter(state="waiting").update(ready=False)
-    let_go_all(scopes)
+    mark_all_ready(scopes)
 
 
-def let_go(scope: StoredPart, candidates: slicewise.PartitionSet) -> None:
+def mark_ready(scope: StoredScope, candidates: slicewise.PartitionSet) -> None:
     """Mark the partitions ready that no other partition of this backfill blocks."""
     for edge in scope.edges:
         upstream = edge.part
-        if not isinstance(upstream, StoredPart) or not candidates:
+        if not isinstance(upstream, StoredScope) or not candidates:
             continue
         if (
             upstream.row.waiting
@@ -126,7 +128,7 @@ def let_go(scope: StoredPart, candidates: slicewise.PartitionSet) -> None:
     _mark_ready(scope, scope.places.ranges(candidates))
 
 
-def _mark_ready(scope: StoredPart, ranges: Sequence[Range]) -> None:
+def _mark_ready(scope: StoredScope, ranges: Sequence[Range]) -> None:
     if ranges:
         firsts, stops = (list(column) for column in zip(*ranges, strict=True))
         with connection.cursor() as cursor:

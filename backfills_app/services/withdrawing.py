@@ -51,7 +51,7 @@ SELECT backfill_asset_id, count(*) FROM left_to GROUP BY 1 ORDER BY 1
 """
 
 
-def take_back(backfill: Backfill, most: int) -> bool:
+def withdraw_untried_runs(backfill: Backfill, most: int) -> bool:
     """Withdraw runs that have not begun, of some ``most`` partitions at a time, so that these
     partitions wait for another turn; return whether such runs are left.
 
@@ -63,7 +63,7 @@ def take_back(backfill: Backfill, most: int) -> bool:
     return has_untried_runs(backfill.group)
 
 
-def take_back_waiting(backfill: Backfill) -> None:
+def withdraw_waiting_runs(backfill: Backfill) -> None:
     """Withdraw all runs that wait for an earlier partition: the earlier partition may be put back
     into the queue, and has to come first then.
     """

@@ -24,7 +24,7 @@ from backfills_app.views.timeline import timeline_of
 from partitions_app.grid_cells import Cell, room_for
 from partitions_app.grid_lists import longest_segment
 from partitions_app.labels import label_of
-from partitions_app.looks import PARTITION_LOOKS, look_of_wanted
+from partitions_app.state_badges import PARTITION_LOOKS, badge_of_backfill_partition
 from slicewise.texts import masked_text
 
 TEMPLATE = "backfills_app/backfill.html"
@@ -163,7 +163,7 @@ def _cells_context(
     page = partitions_from(asset_row, first, size)
     cells = [
         Cell(
-            look_of_wanted(row.state, row.run_state),
+            badge_of_backfill_partition(row.state, row.run_state),
             row.key,
             label_of(definition, row.key),
             because=row.because,

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from assets_app.views.listing import address_of, paged, unchanged
+from assets_app.views.listing import address_of, page_of_rows, unchanged
 from backfills_app.models import ENDED_STATES, Backfill, BackfillState
 from backfills_app.views.allowed import reaches_of
 from backfills_app.views.progress import progress_with_pace
@@ -59,7 +59,7 @@ def backfills_listed(request: HttpRequest) -> HttpResponse:
 
 
 def _list_context(request: HttpRequest) -> dict[str, Any]:
-    page = paged(request, matching(request), _PAGE)
+    page = page_of_rows(request, matching(request), _PAGE)
     reaches = reaches_of(request)
     progress = progress_with_pace(page.items)
     rows = [(row_progress, reaches.over(row_progress)) for row_progress in progress]

@@ -15,7 +15,7 @@ _UNKNOWN = Pace()
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BarSegment:
     """A section of the progress bar, which has the width 100."""
 
     css: str
@@ -91,7 +91,7 @@ class Progress:
         return timedelta(seconds=self.counts.left / self.per_second)
 
     @property
-    def bar(self) -> list[Piece]:
+    def bar(self) -> list[BarSegment]:
         """The sections of the bar: succeeded, failed, canceled, skipped and active partitions."""
         kinds = (
             ("good", "succeeded"),
@@ -104,7 +104,7 @@ class Progress:
         for css, state in kinds:
             if state in numbers:
                 width = 100 * numbers[state] / max(self.counts.total, 1)
-                sections.append(Piece(css, round(x, 2), round(width, 2)))
+                sections.append(BarSegment(css, round(x, 2), round(width, 2)))
                 x += width
         return sections
 

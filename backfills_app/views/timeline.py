@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from backfills_app.models import Backfill
 from backfills_app.queries.pace import ended_by_time
-from partitions_app.looks import look_of
+from partitions_app.state_badges import badge_of
 
 PIECES = 60
 HEIGHT = 40.0
@@ -89,6 +89,6 @@ def _column(column_index: int, counts: Mapping[str, int], highest: int) -> Colum
             ground = round(ground - height, 2)
             bars.append(Bar(css, column_index, max(ground, 0.0), height))
     title = ", ".join(
-        f"{number:,} {look_of(state).label.lower()}" for state, number in counts.items()
+        f"{number:,} {badge_of(state).label.lower()}" for state, number in counts.items()
     )
     return Column(title, tuple(bars))

@@ -6,7 +6,7 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from partitions_app.grid_cells import Cell, ShareCell
+from partitions_app.grid_cells import AggregateCell, Cell
 
 register = template.Library()
 
@@ -18,12 +18,12 @@ def cell(one: Cell, base: str = "") -> SafeString:
 
 
 @register.simple_tag
-def row_of_cells(cells: Sequence[Cell | ShareCell | None]) -> SafeString:
+def row_of_cells(cells: Sequence[Cell | AggregateCell | None]) -> SafeString:
     """Render the cells of a row of a table, empty where there is no partition."""
     return mark_safe("".join(map(_table_cell, cells)))  # noqa: S308  (all text is escaped)
 
 
-def _table_cell(table_cell: Cell | ShareCell | None) -> str:
+def _table_cell(table_cell: Cell | AggregateCell | None) -> str:
     if table_cell is None:
         return "<td>"
     return "<td>" + (
@@ -40,7 +40,7 @@ def _cell(partition_cell: Cell, base: str) -> str:
     )
 
 
-def _share_cell(share_cell: ShareCell) -> str:
+def _share_cell(share_cell: AggregateCell) -> str:
     look = share_cell.look
     if look is not None:
         css, inside = look.name, escape(share_cell.inside)
@@ -51,7 +51,7 @@ def _share_cell(share_cell: ShareCell) -> str:
     return f'<a class="{css}" href="{escape(share_cell.href)}" aria-label="{name}">{inside}</a>'
 
 
-def _drawing(share_cell: ShareCell) -> str:
+def _drawing(share_cell: AggregateCell) -> str:
     rectangles = "".join(
         f'<rect class="{share.css}" x="{share.x}" width="{share.width}" height="1"/>'
         for share in share_cell.shares

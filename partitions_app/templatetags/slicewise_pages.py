@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from partitions_app.labels import label_of, selection_label
-from partitions_app.looks import Look, look_of
+from partitions_app.state_badges import StateBadge, badge_of
 from slicewise import PartitionDefinition
 from slicewise.texts import masked_json, masked_text
 
@@ -34,9 +34,9 @@ def icon(name: str, extra: str = "") -> SafeString:
 
 
 @register.simple_tag
-def badge(state: str | Look) -> SafeString:
+def badge(state: str | StateBadge) -> SafeString:
     """Render a state as an icon and a word."""
-    look = look_of(state) if isinstance(state, str) else state
+    look = badge_of(state) if isinstance(state, str) else state
     return format_html(
         '<span class="state state-{}">{}{}</span>', look.tone, icon(look.icon), look.label
     )

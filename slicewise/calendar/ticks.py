@@ -234,7 +234,7 @@ class CronTicks:
         return (self._far if far else self._near).at(numbers)
 
 
-def place(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:
+def ticks_of(cadence: Cadence, zone: Zone, anchor: int, elapsed: bool | None = None) -> Ticks:
     """Return the ticks of a cadence in a zone; a step of elapsed time aligns to the anchor.
 
     `elapsed` chooses calendar rule 5 (True) or 4 (False) for a cron; None lets the cron's hour

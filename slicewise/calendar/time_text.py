@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from slicewise.calendar.zones import BEGIN, DAY, END, Zone, plain, to_instant, to_wall
+from slicewise.calendar.zones import BEGIN, DAY, END, Zone, standard_datetime, to_instant, to_wall
 from slicewise.errors import DefinitionError
 
 Moment = datetime | date | str
@@ -31,7 +31,7 @@ def read_moment(value: Moment, zone: Zone) -> datetime:
         value = datetime(value.year, value.month, value.day)
     if value.tzinfo is not None:
         _check_calendar(value, to_instant(value))
-        return plain(value)
+        return standard_datetime(value)
     passes = zone.instants(to_wall(value))
     instant = passes[-1] if passes and value.fold else zone.first_instant(to_wall(value))
     _check_calendar(value, instant)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from zoneinfo import available_timezones
 
 from slicewise.errors import DefinitionError
-from slicewise.texts.hints import alike
+from slicewise.texts.hints import spelling_hint
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400
@@ -33,10 +33,10 @@ _FOLDER = Path(str(files("tzdata") / "zoneinfo"))
 
 def to_instant(moment: datetime) -> int:
     """Return the seconds since the epoch of an aware datetime, without a fraction of a second."""
-    return (plain(moment) - EPOCH) // timedelta(seconds=1)
+    return (standard_datetime(moment) - EPOCH) // timedelta(seconds=1)
 
 
-def plain(moment: datetime) -> datetime:
+def standard_datetime(moment: datetime) -> datetime:
     """Return the moment as the standard library's type: pendulum's type has another arithmetic."""
     if type(moment) is datetime:
         return moment
@@ -80,7 +80,7 @@ class Zone:
         path = _FOLDER / name
         data = path.read_bytes() if _is_zone_name(name) and path.is_file() else b""
         if data[:4] != b"TZif":  # the package also contains lists
-            similar = alike(name, available_timezones()) or ", such as 'Europe/Berlin'"
+            similar = spelling_hint(name, available_timezones()) or ", such as 'Europe/Berlin'"
             raise DefinitionError(f"unknown time zone {name!r}: use an IANA name{similar}")
         self.name = name
         self._written, self._rule = _read_tzif(data)

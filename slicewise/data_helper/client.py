@@ -13,7 +13,7 @@ from slicewise.data_helper.calls import CALLS, Arguments, UnfitAnswerError, requ
 from slicewise.data_helper.errors import error_from_json
 from slicewise.data_helper.server import BEGUN
 from slicewise.io.base import Place
-from slicewise.runner.user_environment import held_back
+from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import WireError, decode, encode, send_header
 from slicewise.storage.errors import TryAgainError
 
@@ -165,7 +165,7 @@ class DataHelper:
             command += ["--uid", str(uid), "--gid", str(gid)]
         return subprocess.Popen(
             command,
-            env=held_back(self._env),
+            env=with_held_back_names(self._env),
             cwd=Path(__file__).parents[2],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from slicewise.storage.errors import (
     StorageError,
     TryAgainError,
     UnfitFileSystemError,
-    UnfitPlaceError,
+    UnfitLocationError,
     UnfitStoreError,
 )
 
@@ -20,7 +20,13 @@ _LONGEST = 4000
 _CLASSES: dict[str, type[Exception]] = {
     cls.__name__: cls
     for cls in (
-        *(StagingLostError, UnfitFileSystemError, UnfitStoreError, UnfitPlaceError, StorageError),
+        *(
+            StagingLostError,
+            UnfitFileSystemError,
+            UnfitStoreError,
+            UnfitLocationError,
+            StorageError,
+        ),
         *(TryAgainError, OSError, NoStorageError, PluginError, ValueError, TypeError, LookupError),
         *(ArithmeticError, AttributeError, RuntimeError, Exception),
     )

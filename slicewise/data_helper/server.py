@@ -13,7 +13,7 @@ from typing import NoReturn
 from slicewise import plugins
 from slicewise.data_helper.calls import answer_to, refusal
 from slicewise.io.base import find_storage
-from slicewise.process.gc_tuning import freeze_what_is_loaded
+from slicewise.process.gc_tuning import freeze_loaded_objects
 from slicewise.runner.wire import encode, read_message, receive_header
 
 LONGEST_REQUEST_BYTES = 512 * 1024 * 1024
@@ -30,7 +30,7 @@ def preload() -> None:
         plugins.load(plugins.IO)
     with suppress(ImportError):
         importlib.import_module("pyarrow.fs")
-    freeze_what_is_loaded()
+    freeze_loaded_objects()
 
 
 def serve(control: socket.socket) -> None:

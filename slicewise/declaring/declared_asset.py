@@ -23,9 +23,9 @@ from slicewise.declaring.timing import check_partition
 from slicewise.errors import DefinitionError
 from slicewise.io.declaring import format_at
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.texts.hints import near, unknown_argument
+from slicewise.texts.hints import name_hint, unknown_argument
 from slicewise.texts.sites import Site
-from slicewise.uris.canonical import checked_place
+from slicewise.uris.canonical import checked_location
 
 
 class AssetReference(Schedulable):
@@ -141,7 +141,7 @@ class Asset(AssetReference):
                 f" write columns=[{name!r}]"
             )
         raise AttributeError(
-            f"the asset {self.name!r} has no column {name!r}; {near(name, column_names)}"
+            f"the asset {self.name!r} has no column {name!r}; {name_hint(name, column_names)}"
         )
 
     @staticmethod
@@ -222,7 +222,7 @@ def _canonical(uri: str | None, site: Site) -> tuple[str | None, list[str]]:
     """Return (uri, messages): the canonical URI, and the messages of the warnings issued here."""
     if uri is None:
         return None, []
-    canonical, problem = checked_place(uri)
+    canonical, problem = checked_location(uri)
     if problem is None:
         return canonical, []
     message = f"{canonical!r} stays as written: {problem}"

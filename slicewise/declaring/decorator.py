@@ -10,7 +10,7 @@ from slicewise.declaring.multi_asset import MultiAsset, multi
 from slicewise.declaring.option_checks import Columns
 from slicewise.declaring.options import RunOptions
 from slicewise.declaring.producers import (
-    Production,
+    CheckedProducer,
     checked_name,
     function_site,
     refuse_call,
@@ -32,7 +32,7 @@ class ProducedAsset(Asset):
         function_name, site = checked_name(function), function_site(function)
         name: Any = function_name if options.name is None else options.name
         try:
-            self.production = Production(function, options, [name])
+            self.production = CheckedProducer(function, options, [name])
         except ValueError as error:
             raise AssetDefinitionError(str(error), site=site, asset=str(name)) from error
         self.function = function

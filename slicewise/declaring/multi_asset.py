@@ -8,8 +8,8 @@ from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.option_checks import check_name
 from slicewise.declaring.options import RunOptions
 from slicewise.declaring.producers import (
-    Production,
-    Refusal,
+    CheckedProducer,
+    RefusedDecorator,
     checked_name,
     function_site,
     refuse_call,
@@ -19,7 +19,7 @@ from slicewise.declaring.registry import AssetDefinitionError, active_registry
 from slicewise.errors import DefinitionError
 from slicewise.io import find_storage
 from slicewise.io.declaring import check_kept
-from slicewise.texts.hints import SPOKEN_OF_OUTLETS
+from slicewise.texts.hints import OUTLET_ARGUMENTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class MultiAsset:
         try:
             check_name(self.name)
             self.outlets = _checked_outlets(options.outlets)
-            self.production = Production(
+            self.production = CheckedProducer(
                 function, options, [outlet.name for outlet in self.outlets]
             )
             self.partition = self.production.timing.partition
@@ -131,13 +131,13 @@ def _check_on_partial(options: multi) -> None:
         )
 
 
-def _refused(options: dict[str, object]) -> Refusal | None:
-    name = next((name for name in SPOKEN_OF_OUTLETS if name in options), None)
+def _refused(options: dict[str, object]) -> RefusedDecorator | None:
+    name = next((name for name in OUTLET_ARGUMENTS if name in options), None)
     if name is not None:
         written = 'Asset("...")' if name == "name" else f'Asset("...", {name}=...)'
-        return Refusal(f"{name} belongs to each outlet; write outlets=[{written}, ...]")
+        return RefusedDecorator(f"{name} belongs to each outlet; write outlets=[{written}, ...]")
     if "outlets" not in options:
-        return Refusal('has no outlets; write outlets=[Asset("..."), Asset("...")]')
+        return RefusedDecorator('has no outlets; write outlets=[Asset("..."), Asset("...")]')
     return None
 
 

@@ -8,7 +8,7 @@ from slicewise.declaring.schedules import scheduling_assets
 from slicewise.errors import DefinitionError
 from slicewise.mapping.partition_mapping import PartitionMapping
 from slicewise.plugins import check_installed
-from slicewise.texts.hints import near
+from slicewise.texts.hints import name_hint
 from slicewise.validations import AssetValidation
 
 Json = dict[str, Any]
@@ -112,7 +112,7 @@ def _known_name(option: str, asset: object, known_names: Collection[str]) -> str
             f"{option} names assets, by themselves or by name, not {_shown_value(asset)}"
         )
     if name not in known_names:
-        hint = near(name, known_names, otherwise="it has none")
+        hint = name_hint(name, known_names, otherwise="it has none")
         raise DefinitionError(
             f"{option} names {name!r}, which is no upstream asset of the function or its"
             f" schedule; {hint}"

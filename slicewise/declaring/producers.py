@@ -21,7 +21,7 @@ from slicewise.texts.sites import Site
 Function = Callable[..., Any]
 
 
-class Production:
+class CheckedProducer:
     """A function and its options, checked. Raises DefinitionError for an invalid combination.
 
     ``made`` are the names of the assets that the function materializes; the function may read none
@@ -86,7 +86,7 @@ def refuse_call(name: str) -> NoReturn:
     )
 
 
-class Refusal:
+class RefusedDecorator:
     """A stand-in for a decorator with wrong arguments: raises the error when the asset is known."""
 
     def __init__(self, message: str, name: object = None) -> None:
@@ -100,18 +100,18 @@ class Refusal:
 
 def refused_arguments(
     called: str, cls: type[RunOptions], args: tuple[Any, ...], options: dict[str, Any]
-) -> Refusal | None:
+) -> RefusedDecorator | None:
     """Return a refusal of a decorator's wrong arguments, or None; a TypeError would say less."""
     known_names = [option.name for option in fields(cls)]
     unknown_names = [name for name in options if name not in known_names]
     if args:
-        refusal = Refusal(f"write {called}(...), with keyword arguments only")
+        refusal = RefusedDecorator(f"write {called}(...), with keyword arguments only")
         if not options and len(args) == 1 and callable(args[0]):
             refusal(args[0])  # a decorator without parentheses: the argument is the function
         return refusal
     if unknown_names:
         message = unknown_argument(called, unknown_names[0], known_names)
-        return Refusal(message, options.get("name"))
+        return RefusedDecorator(message, options.get("name"))
     return None
 
 

@@ -147,7 +147,9 @@ def _joined(kind: Literal["any", "all"], *joined_terms: object) -> Schedulable:
     flat: list[Schedulable] = []
     for term in joined_terms:
         if not isinstance(term, Schedulable):
-            raise DefinitionError(f"a schedule joins assets, not {shown(term)}{_term_hint(term)}")
+            raise DefinitionError(
+                f"a schedule joins assets, not {schedule_value_text(term)}{_term_hint(term)}"
+            )
         is_same_kind = isinstance(term, ScheduleExpression) and term.kind == kind
         flat.extend(term.parts if is_same_kind and isinstance(term, ScheduleExpression) else [term])
     # A repeated term changes nothing.
@@ -185,7 +187,7 @@ def _is_time(value: object) -> bool:
     return True
 
 
-def shown(value: object) -> str:
+def schedule_value_text(value: object) -> str:
     """Return the text by which an error names a value that cannot be in a schedule."""
     if _is_time(value):
         return f"the time {value!r}"

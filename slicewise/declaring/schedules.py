@@ -5,7 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 from slicewise.calendar.cadence import StepCadence, read_cadence
-from slicewise.declaring.schedule_terms import Cron, Every, Schedulable, cron_text, shown
+from slicewise.declaring.schedule_terms import (
+    Cron,
+    Every,
+    Schedulable,
+    cron_text,
+    schedule_value_text,
+)
 from slicewise.errors import DefinitionError
 
 Schedule = str | timedelta | Schedulable | None
@@ -25,7 +31,7 @@ def schedule_json(schedule: Schedule) -> dict[str, Any] | None:
     if not isinstance(schedule, str | timedelta):
         raise DefinitionError(
             "schedule is a preset, a cron expression, a timedelta, an asset, or times (Cron, Every)"
-            f" and assets joined by | and &, not {shown(schedule)}"
+            f" and assets joined by | and &, not {schedule_value_text(schedule)}"
         )
     try:
         cadence = read_cadence(schedule)

@@ -24,10 +24,10 @@ def known_schema(folder: Files) -> str | None:
     if stored_schema is not None or folder.form.name != "parquet":
         return stored_schema
     files = folder.data()
-    return footer(folder, files[0].path)[0] if files else None
+    return footer_columns(folder, files[0].path)[0] if files else None
 
 
-def footer(folder: Files, path: str) -> tuple[str | None, str]:
+def footer_columns(folder: Files, path: str) -> tuple[str | None, str]:
     """Return (schema, columns) of a file: the schema that Spark stored, or None
     and all columns as a text.
 
@@ -46,7 +46,7 @@ def footer(folder: Files, path: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def merged(first: Json, second: Json) -> Json | None:
+def merge_types(first: Json, second: Json) -> Json | None:
     """Return the type with the columns of both types, matched by name; null
     where one lacks a column.
 
@@ -60,7 +60,7 @@ def merged(first: Json, second: Json) -> Json | None:
         return first if first == second else None
     type_fields, nullable = _INNER_TYPES[first["type"]]
     merged_types = {
-        type_field: merged(first[type_field], second[type_field]) for type_field in type_fields
+        type_field: merge_types(first[type_field], second[type_field]) for type_field in type_fields
     }
     return None if None in merged_types.values() else {**first, **merged_types, nullable: True}
 
@@ -74,7 +74,7 @@ def _merged_struct(first: Json, second: Json) -> Json | None:
     fields = {field["name"]: {**field, "nullable": True} for field in first["fields"]}
     for field in second["fields"]:
         earlier_field = fields.setdefault(field["name"], {**field, "nullable": True})
-        merged_type = merged(earlier_field["type"], field["type"])
+        merged_type = merge_types(earlier_field["type"], field["type"])
         if merged_type is None:
             return None
         fields[field["name"]] = {**earlier_field, "type": merged_type}

@@ -64,7 +64,7 @@ class FileStorage(Storage, kind="file"):
         version: int | None = None,
     ) -> Frame:
         partition_folders = [key_folder(definition, key) for key in keys]
-        root, folders_below = storage.places_to_read(self.root, partition_folders, version=version)
+        root, folders_below = storage.folders_to_read(self.root, partition_folders, version=version)
         return read(session, self._files(root), folders_below, self.place.columns)
 
     def stage(

@@ -8,7 +8,7 @@ from slicewise.io.window_columns import window_text_column
 from slicewise.keys.intervals import Interval
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import column_text, dimension_names, key_parts
+from slicewise.partitions.partition_paths import column_text, dimension_keys, dimension_names
 
 # Keys hold no control characters, so no key equals this text.
 OUTSIDE = "\x01outside"
@@ -23,7 +23,7 @@ class RowsError(ValueError):
     """Rows belong to no partition of the run, or the frame does not say the partitions of rows."""
 
 
-def says_nothing(
+def lacks_dimension_columns(
     frame: Frame, definition: PartitionDefinition | None, keys: Sequence[PartitionKey]
 ) -> bool:
     """Return whether the frame has no dimension column, so that all rows are of one partition.
@@ -54,17 +54,17 @@ def text_columns(
     functions = spark.functions()
     names = dimension_names(definition)
     _refuse_other_case(frame, names)
-    components = zip(*(key_parts(key) for key in keys), strict=True)
+    components = zip(*(dimension_keys(key) for key in keys), strict=True)
     columns = {}
-    for name, dimension_keys in zip(names, components, strict=True):
+    for name, column_keys in zip(names, components, strict=True):
         if name in frame.columns:
-            columns[name] = _text_column(frame, name, list(dimension_keys))
+            columns[name] = _text_column(frame, name, list(column_keys))
         else:  # may be missing in a run of one partition
-            columns[name] = functions.lit(column_text(dimension_keys[0]))
+            columns[name] = functions.lit(column_text(column_keys[0]))
     return columns
 
 
-def within(
+def rows_of_partitions(
     frame: Frame,
     definition: PartitionDefinition | None,
     keys: Sequence[PartitionKey],
@@ -84,7 +84,7 @@ def within(
         name: text for name, text in text_columns(frame, definition, keys).items() if name in names
     }
     key_components = [
-        dict(zip(dimension_names(definition), key_parts(key), strict=True)) for key in keys
+        dict(zip(dimension_names(definition), dimension_keys(key), strict=True)) for key in keys
     ]
     # No text of a key holds the joining character.
     wanted = {

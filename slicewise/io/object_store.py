@@ -173,7 +173,7 @@ def _connected(arrow: str, options: str) -> Store:
 
 
 @contextmanager
-def answering(uri: str) -> Iterator[None]:
+def translated_errors(uri: str) -> Iterator[None]:
     """Raise TryAgainError if a store does not answer, or refuses for now.
 
     Raises StorageError if the store will always refuse: no login or permission, no such bucket or

@@ -16,7 +16,7 @@ from slicewise.io.base import Frame, Measured, Session, Staged, Storage, Writer
 from slicewise.io.files import Files, measured
 from slicewise.io.formats import FORMATS, checked_format
 from slicewise.io.object_log import LogState, ObjectLog
-from slicewise.io.object_store import Store, answering, store_at
+from slicewise.io.object_store import Store, store_at, translated_errors
 from slicewise.io.reading import by_name, read
 from slicewise.io.staging import Target, stage, stage_one
 from slicewise.keys.partition_key import PartitionKey
@@ -68,7 +68,7 @@ class ObjectStorage(Storage):
         apart: bool,
     ) -> list[Staged]:
         appends = self.place.write_mode == "append"
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             if appends:
                 refuse_other_columns(frame, definition, self._current(definition, keys), self.place)
             files = self._files(self.staging(writer, partitioned=definition is not None))
@@ -84,7 +84,7 @@ class ObjectStorage(Storage):
         version: int | None = None,
     ) -> Frame:
         paths = [key_folder(definition, key) for key in keys]
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             states = dict(zip(paths, _map_concurrently(self._state, paths), strict=True))
             if version is None:
                 run_folders = [
@@ -119,11 +119,11 @@ class ObjectStorage(Storage):
         return read(session, self._files(_DATA), folders, ()).drop(_COLUMN)
 
     def refuse_place(self) -> None:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             self._refuse_unfit()
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             paths = [str(partition["path"]) for partition in partitions]
             states = self._take_over(paths, writer)
             lost = [path for path in paths if not states[path].has(_attempt(writer))]
@@ -132,7 +132,7 @@ class ObjectStorage(Storage):
     def publish(
         self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer
     ) -> Mapping[str, Mapping[str, Any]]:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             self._refuse_unfit()
             paths = [str(partition["path"]) for partition in partitions]
             if writer.fence > 1:
@@ -141,12 +141,12 @@ class ObjectStorage(Storage):
             return dict(zip(paths, facts, strict=True))
 
     def published(self, paths: Sequence[str], writer: Writer) -> list[str]:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             states = zip(paths, _map_concurrently(self._state, paths), strict=True)
             return [path for path, state in states if state.has(_attempt(writer))]
 
     def discard(self, writer: Writer) -> None:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             files = self._files(self.staging(writer, partitioned=True))
             staged_paths = list(files.tree())
             published_paths = set(self.published(staged_paths, writer))
@@ -155,11 +155,11 @@ class ObjectStorage(Storage):
                     files.below(path).remove()
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, Measured | None]:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             return dict(zip(paths, _map_concurrently(self._measured, paths), strict=True))
 
     def remove(self, writers: Mapping[str, Sequence[Writer]]) -> Mapping[str, str]:
-        with answering(self.place.uri):
+        with translated_errors(self.place.uri):
             reasons = {
                 path: self._remove_partition(path, attempts) for path, attempts in writers.items()
             }

@@ -12,16 +12,16 @@ from slicewise.io.base import Measured, Session, Staged, Storage, Writer
 from slicewise.io.frames import (
     Frame,
     RowsError,
+    lacks_dimension_columns,
     outside_sentence,
-    says_nothing,
     text_columns,
 )
-from slicewise.io.publishing_sql import Tables, staged_apart, staging_table, texts_of
-from slicewise.io.reading_sql import Part, quoted, select_together, select_within
+from slicewise.io.publishing_sql import Tables, single_partition_table, staging_table, texts_of
+from slicewise.io.reading_sql import TablePartitions, quoted, select_from_tables, select_within
 from slicewise.io.session_sql import Table
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import column_text, key_folder, key_parts
+from slicewise.partitions.partition_paths import column_text, dimension_keys, key_folder
 from slicewise.storage.errors import StorageError, TryAgainError
 from slicewise.storage.removing import WRITTEN_SINCE
 
@@ -61,11 +61,11 @@ class PostgresStorage(Storage, kind="postgres"):
         *,
         apart: bool,
     ) -> list[Staged]:
-        says_nothing(frame, definition, keys)  # raises where a column is missing
+        lacks_dimension_columns(frame, definition, keys)  # raises where a column is missing
         texts = text_columns(frame, definition, keys) if definition is not None else {}
         name = self.staging(writer, partitioned=definition is not None)
         if apart:
-            name = staged_apart(name, key_folder(definition, keys[0]))
+            name = single_partition_table(name, key_folder(definition, keys[0]))
         options = {**self._options(), "dbtable": self.table.beside(name)}
         ready = frame.withColumns(texts) if texts else frame
         try:
@@ -125,7 +125,7 @@ class PostgresStorage(Storage, kind="postgres"):
         name = self.staging(writer, partitioned=definition is not None)
         with Tables(self.table, self.place.connection, name) as tables:
             table_parts = [
-                Part(
+                TablePartitions(
                     self.table.beside(table_name),
                     tables.columns(table_name),
                     list(map(texts_of, paths)),
@@ -134,7 +134,7 @@ class PostgresStorage(Storage, kind="postgres"):
                     name, [partition.path for partition in staged]
                 ).items()
             ]
-        return self._query(session, select_together(table_parts))
+        return self._query(session, select_from_tables(table_parts))
 
     def check(self, staging: str, partitions: Sequence[Mapping[str, Any]], writer: Writer) -> None:
         with self._tables(writer) as tables:
@@ -217,7 +217,7 @@ class PostgresStorage(Storage, kind="postgres"):
 
 
 def _texts(key: PartitionKey) -> tuple[str, ...]:
-    return tuple(column_text(component) for component in key_parts(key))
+    return tuple(column_text(component) for component in dimension_keys(key))
 
 
 def _paths(partitions: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -134,7 +134,7 @@ class Tables:
         """Return the tables of staged partitions, with the partitions. Raises StagingLostError."""
         names = {staging: list(paths)} if self._has(staging) else {}
         for path in () if names else paths:
-            single_table = staged_apart(staging, path)
+            single_table = single_partition_table(staging, path)
             if not self._has(single_table):
                 raise StagingLostError(
                     f"{self._table} {path} was not published, and what was staged is gone"
@@ -379,7 +379,7 @@ def _words(attempt: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in attempt)
 
 
-def staged_apart(name: str, path: str) -> str:
+def single_partition_table(name: str, path: str) -> str:
     """Return the name of the table in which one partition is staged alone."""
     return f"{name}_{sha256(path.encode()).hexdigest()[:8]}"
 

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 from slicewise import spark
-from slicewise.io.columns import column_names, footer, merged
+from slicewise.io.columns import column_names, footer_columns, merge_types
 from slicewise.io.files import Files, is_data
 from slicewise.io.formats import FORMATS, SCHEMA_FILE, format_of
 
@@ -118,7 +118,7 @@ def _common_kind(first: _Kind, second: _Kind) -> _Kind | None:
     first_schema, second_schema = json.loads(first.schema), json.loads(second.schema)
     if FORMATS[first.form].by_place and column_names(first_schema) != column_names(second_schema):
         return None
-    schema = merged(first_schema, second_schema)
+    schema = merge_types(first_schema, second_schema)
     return None if schema is None else replace(first, schema=json.dumps(schema))
 
 
@@ -146,5 +146,5 @@ def _inspect_once(folder: Files) -> _Kind | None:
     filled_file = next((info for info in data if info.size), None)
     if filled_file is None:
         return None
-    schema, columns = footer(replace(folder, form=form), filled_file.path)
+    schema, columns = footer_columns(replace(folder, form=form), filled_file.path)
     return _Kind(form.name, schema=schema, columns=columns)

@@ -8,7 +8,7 @@ Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePartitions:
     """The rows of a table that are in one of some partitions."""
 
     table: str
@@ -23,7 +23,7 @@ def select_within(table: str, partitions: Sequence[Texts]) -> str:
     return f"SELECT * FROM {table}{_condition(partitions)}"  # noqa: S608 -- all of it is quoted
 
 
-def select_together(table_parts: Sequence[Part]) -> str:
+def select_from_tables(table_parts: Sequence[TablePartitions]) -> str:
     """Return the statement that selects the rows of several tables, each value
     in the column of its name.
 
@@ -36,7 +36,7 @@ def select_together(table_parts: Sequence[Part]) -> str:
     return " UNION ALL ".join(_select(table_part, columns) for table_part in table_parts)
 
 
-def _select(table_part: Part, columns: Mapping[str, str]) -> str:
+def _select(table_part: TablePartitions, columns: Mapping[str, str]) -> str:
     named = ", ".join(
         quoted(name) if name in table_part.columns else f"NULL::{kind} AS {quoted(name)}"
         for name, kind in columns.items()

@@ -15,7 +15,7 @@ _LOOKS, _PAUSE_SECONDS = 3, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class PartitionRecord:
     """The amount of a partition's data on record; None for a number that is not recorded."""
 
     rows: int | None = None
@@ -28,7 +28,7 @@ class Recorded:
         return [self.rows, self.bytes, self.is_least]
 
     @classmethod
-    def from_json(cls, content: Sequence[Any]) -> "Recorded":
+    def from_json(cls, content: Sequence[Any]) -> "PartitionRecord":
         """Read the JSON that `to_json` wrote."""
         rows, size, is_least = content
         return cls(rows=rows, bytes=size, is_least=is_least)
@@ -40,7 +40,7 @@ class Difference:
 
     key: str
     path: str
-    recorded: Recorded
+    recorded: PartitionRecord
     actual: Measured | None
 
     @property
@@ -57,7 +57,7 @@ class LostDataError(ValueError):
     """Data of partitions is missing, or differs from the record of its publication."""
 
 
-Records = Callable[[Sequence[str]], Mapping[str, Recorded]]
+Records = Callable[[Sequence[str]], Mapping[str, PartitionRecord]]
 """A function that returns records by key text; none of a partition that is being published."""
 
 
@@ -92,7 +92,7 @@ def find_differences(
     return differing
 
 
-def differs(recorded: Recorded, actual: Measured | None) -> bool:
+def differs(recorded: PartitionRecord, actual: Measured | None) -> bool:
     """Return whether data differs from the record."""
     if actual is None:
         return True

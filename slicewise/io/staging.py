@@ -8,8 +8,8 @@ from slicewise.io.files import Files
 from slicewise.io.frames import (
     Frame,
     RowsError,
+    lacks_dimension_columns,
     outside_sentence,
-    says_nothing,
     text_columns,
 )
 from slicewise.keys.partition_key import PartitionKey
@@ -51,7 +51,7 @@ def stage_one(frame: Frame, target: Target) -> list[Staged]:
 
     The rows are checked first: written files cannot be moved.
     """
-    if not says_nothing(frame, target.definition, target.keys):
+    if not lacks_dimension_columns(frame, target.definition, target.keys):
         _refuse_outside_rows(frame, target)
         frame = frame.drop(*dimension_names(target.definition))
     folder = target.files.below(key_folder(target.definition, target.keys[0]))
@@ -64,7 +64,7 @@ def stage_one(frame: Frame, target: Target) -> list[Staged]:
 
 
 def _stage(frame: Frame, target: Target) -> list[Staged]:
-    if says_nothing(frame, target.definition, target.keys):
+    if lacks_dimension_columns(frame, target.definition, target.keys):
         target.files.below(key_folder(target.definition, target.keys[0])).write(frame)
     else:
         _write_by_key(frame, target)

@@ -54,7 +54,7 @@ class PartitionKeyType(type):
         if not bases or (built_in and str(namespace.get("__module__")).startswith("slicewise.")):
             return super().__new__(mcls, name, bases, namespace)
         from slicewise.keys.partition_key import PartitionKey
-        from slicewise.keys.record_keys import Record, remember
+        from slicewise.keys.record_keys import Record, register_key_class
 
         base = Record if bases == (PartitionKey,) else _base(name, bases)
         _check_names(name, namespace, Record)
@@ -66,7 +66,7 @@ class PartitionKeyType(type):
         }
         fields = {field_name: field._replace(owner=name) for field_name, field in fields.items()}
         cls = super().__new__(mcls, name, (base,), _with_fields(namespace, name, fields))
-        remember(cls)
+        register_key_class(cls)
         return cls
 
     def __init_subclass__(mcls) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from slicewise.calendar.zones import plain as plain_datetime
+from slicewise.calendar.zones import standard_datetime as plain_datetime
 from slicewise.errors import PartitionKeyError
 from slicewise.storage.layout import NULL_FOLDER_VALUE
 
@@ -227,7 +227,7 @@ def readable(text: str) -> str:
     return _ESCAPED_LETTERS.sub(_letters, text)
 
 
-def written(text: str) -> str:
+def key_text_of_readable(text: str) -> str:
     """Return the key text of a readable text."""
     return _LETTERS.sub(lambda letters: quote(letters[0], safe=""), text)
 

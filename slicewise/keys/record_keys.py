@@ -192,7 +192,7 @@ def content(key: Record) -> Content:
     return Content(key._type_name, list(zip(key._names, key._values, strict=True)))
 
 
-def remember(cls: type) -> None:
+def register_key_class(cls: type) -> None:
     """Use this class for keys that are read from JSON; the latest class of a name counts."""
     name, names = cls._type_name, cls._names  # type: ignore[attr-defined]
     _declared[name, names] = cls

@@ -13,8 +13,8 @@ from slicewise.declaring.decorator import MultiAsset, ProducedAsset
 from slicewise.declaring.registry import AssetDefinitionError, Registry
 from slicewise.declaring.schedules import cycle_from, has_ticks, scheduling_assets
 from slicewise.errors import DefinitionError
-from slicewise.partitions.limits import Limits, excess
-from slicewise.texts.hints import near
+from slicewise.partitions.limits import Limits, limit_error
+from slicewise.texts.hints import name_hint
 from slicewise.texts.tracebacks import (
     asset_at,
     error_text,
@@ -34,7 +34,7 @@ Errors = dict[str, list[dict[str, Any]]]
 Producer = ProducedAsset | MultiAsset
 
 
-def check_declared(registry: Registry, errors: Errors, limits: Limits) -> None:
+def check_declarations(registry: Registry, errors: Errors, limits: Limits) -> None:
     """Check all declarations, add the errors found, and drop the declarations of broken files."""
     name_errors = [] if any(errors.values()) else _unknown_names(registry)
     # A broken file may declare an asset that other files name, so names are checked only if every
@@ -97,7 +97,7 @@ def _near_argument(error: BaseException) -> str:
     if call_match is None or not isinstance(cls, type):
         return ""
     parameter_names = [name for name in inspect.signature(cls).parameters if name != "self"]
-    return f"; {near(call_match['argument'], parameter_names, otherwise='it has none')}"
+    return f"; {name_hint(call_match['argument'], parameter_names, otherwise='it has none')}"
 
 
 def _unknown_names(registry: Registry) -> list[AssetDefinitionError]:
@@ -138,7 +138,7 @@ def _hint(name: str, known_names: set[str]) -> str:
     )
     if unwritable_name is not None:  # that asset's name is no identifier
         return f"write inlets={{{name!r}: Asset.ref({unwritable_name!r})}}"
-    return near(name, known_names)
+    return name_hint(name, known_names)
 
 
 def _identifier(name: str) -> str:
@@ -175,7 +175,7 @@ def _excesses(registry: Registry, limits: Limits) -> list[AssetDefinitionError]:
         refresh = getattr(options, "refresh", 0)
         cache_key = (id(declared.partition), by_time, refresh)
         if cache_key not in sentences:
-            sentences[cache_key] = excess(
+            sentences[cache_key] = limit_error(
                 declared.partition, limits, by_time=by_time, refresh=refresh
             )
         sentence = sentences[cache_key]

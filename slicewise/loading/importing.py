@@ -10,7 +10,7 @@ from typing import Any
 
 from slicewise.declaring.registry import Registry, collecting
 from slicewise.errors import DefinitionError
-from slicewise.loading.bundle_checks import Errors, check_declared, error_json
+from slicewise.loading.bundle_checks import Errors, check_declarations, error_json
 from slicewise.loading.declarations import declarations_json
 from slicewise.partitions.limits import Limits
 from slicewise.uris.shared import warn_of_shared_uris
@@ -40,7 +40,7 @@ def load_bundle(
         for file in python_files(root) if only is None else [only]:
             error = _load(root, file, registry)
             errors[file] = [] if error is None else [error]
-        check_declared(registry, errors, limits)
+        check_declarations(registry, errors, limits)
         declared = declarations_json(registry, errors)
         warn_of_shared_uris(declared.producers, declared.assets)
     return {

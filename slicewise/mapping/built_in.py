@@ -12,12 +12,12 @@ from slicewise.keys.partition_key import PartitionKey, ProductKey
 from slicewise.mapping.overlap import Ranges, Span, overlapping
 from slicewise.mapping.partition_mapping import Nonexistence, PartitionMapping, WindowMapping
 from slicewise.mapping.relation import Bounds, matching_segments
-from slicewise.partitions.key_index import WHOLE_SPACE, Space
+from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Nonexistent
 from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, lists_keys
-from slicewise.partitions.segments import refuse_no_list
-from slicewise.partitions.window_ranges import Slab
+from slicewise.partitions.segments import check_key_list
+from slicewise.partitions.window_ranges import WindowRange
 from slicewise.partitions.windows import Bound, Windows
 
 _MAX_WINDOWS_BACK = 1 << 16  # how far `last_window` goes back where all windows are excluded
@@ -143,11 +143,11 @@ class Latest(PartitionMapping, kind="latest"):
         space = _space(upstream)
         if space.windows is None:
             last = {space.segments.count - 1} if space.segments.count else ()
-            return PartitionSet(upstream, [Slab(0, 1, frozenset(last))])
+            return PartitionSet(upstream, [WindowRange(0, 1, frozenset(last))])
         number = last_window(space.windows, *bounds)
         mapped = matching_segments(downstream, upstream, chosen.space)
         segments, missing = mapped(frozenset().union(*(slab.segments for slab in chosen.slabs)))
-        slabs = [] if number is None else [Slab(number, number + 1, segments)]
+        slabs = [] if number is None else [WindowRange(number, number + 1, segments)]
         return PartitionSet(upstream, slabs, Nonexistent((), missing))
 
     def downstream(
@@ -169,7 +169,7 @@ class Latest(PartitionMapping, kind="latest"):
         segment_sets = [slab.segments for slab in chosen.slabs if number in range(*slab[:2])]
         mapped = matching_segments(upstream, downstream, chosen.space)
         segments, missing = mapped(frozenset().union(*segment_sets))
-        slab = Slab(*_space(downstream).between(*bounds), segments)
+        slab = WindowRange(*_space(downstream).between(*bounds), segments)
         return PartitionSet(downstream, [slab], Nonexistent((), missing))
 
 
@@ -182,7 +182,7 @@ class Keys(PartitionMapping, kind="keys"):
     keys: frozenset[PartitionKey]
 
     def __init__(self, keys: Iterable[object]) -> None:
-        refuse_no_list("Keys", keys)
+        check_key_list("Keys", keys)
         try:
             object.__setattr__(self, "keys", frozenset(map(PartitionKey.of, keys)))
         except PartitionKeyError as error:
@@ -256,13 +256,13 @@ def last_window(windows: Windows, since: Bound, until: Bound) -> int | None:
     return None
 
 
-def _space(definition: Definition) -> Space:
+def _space(definition: Definition) -> KeyIndex:
     return WHOLE_SPACE if definition is None else definition.space
 
 
 def _all_partitions(definition: Definition, bounds: Bounds) -> PartitionSet:
     space = _space(definition)
-    return PartitionSet(definition, [Slab(*space.between(*bounds), space.segments.all)])
+    return PartitionSet(definition, [WindowRange(*space.between(*bounds), space.segments.all)])
 
 
 def _description(definition: Definition) -> str:

@@ -12,7 +12,7 @@ from slicewise.calendar.time_text import Moment
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.mapping.overlap import Ranges, Span
-from slicewise.mapping.relation import Bounds, related
+from slicewise.mapping.relation import Bounds, related_partitions
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, named_key
@@ -46,7 +46,7 @@ def upstream_partitions(
     _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(downstream, keys), _bounds(upstream, downstream, since, until)
     if mapping is None:
-        return related(downstream, upstream, chosen, bounds)
+        return related_partitions(downstream, upstream, chosen, bounds)
     return mapping.upstream(downstream, upstream, chosen, bounds)
 
 
@@ -66,7 +66,7 @@ def downstream_partitions(
     _check(downstream, upstream, mapping)
     chosen, bounds = _as_set(upstream, keys), _bounds(downstream, upstream, since, until)
     if mapping is None:
-        return related(upstream, downstream, chosen, bounds)
+        return related_partitions(upstream, downstream, chosen, bounds)
     return mapping.downstream(upstream, downstream, chosen, bounds)
 
 
@@ -181,7 +181,7 @@ class WindowMapping(PartitionMapping):
     ) -> PartitionSet:
         """Return the upstream windows that the chosen windows need, with the equal segments."""
         ignores = self.nonexistent == "ignore"
-        return related(
+        return related_partitions(
             downstream, upstream, chosen, bounds, self.upstream_windows, ignores_outside=ignores
         )
 
@@ -189,7 +189,7 @@ class WindowMapping(PartitionMapping):
         self, upstream: Definition, downstream: Definition, chosen: PartitionSet, bounds: Bounds
     ) -> PartitionSet:
         """Return the downstream windows that need the chosen windows, with the equal segments."""
-        return related(upstream, downstream, chosen, bounds, self.downstream_windows)
+        return related_partitions(upstream, downstream, chosen, bounds, self.downstream_windows)
 
 
 def _check(downstream: Definition, upstream: Definition, mapping: object) -> None:

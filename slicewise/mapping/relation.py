@@ -8,11 +8,11 @@ from math import prod
 from slicewise.keys.partition_key import SEPARATOR
 from slicewise.mapping.overlap import Ranges, overlapping
 from slicewise.partitions.definition import DEFAULT_NAME, DEFAULT_SEGMENT, PartitionDefinition
-from slicewise.partitions.key_index import WHOLE_SPACE, Space
+from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Lost, Reach, reach_of
 from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, is_runtime, with_keys
-from slicewise.partitions.window_ranges import NO_SEGMENTS, SegmentNumbers, Slab
+from slicewise.partitions.window_ranges import NO_SEGMENTS, SegmentNumbers, WindowRange
 from slicewise.partitions.windows import Bound, Windows
 
 Span = tuple[int, int]
@@ -24,7 +24,7 @@ The ranges hold no excluded window; a rule must ignore bounds and exclusions of 
 """
 
 
-def related(
+def related_partitions(
     source: Definition,
     target: Definition,
     chosen: PartitionSet,
@@ -44,8 +44,8 @@ def related(
     space = WHOLE_SPACE if target is None else target.space
     mapped = matching_segments(source, target, chosen.space)
     all_windows = _all_windows(space, chosen.space, bounds)
-    slabs: list[Slab] = []
-    reached: list[Slab] = []
+    slabs: list[WindowRange] = []
+    reached: list[WindowRange] = []
     lost: dict[str, int] = {}
     for segments, ranges in _by_segments(chosen.slabs):
         counterparts, missing = mapped(segments)
@@ -54,9 +54,9 @@ def related(
         }
         for numbers in all_windows or _by_rule(rule, chosen.space.time, ranges, space.time):
             existing_range = space.windows.clip(*numbers) if space.windows else numbers
-            slabs.append(Slab(*existing_range, counterparts))
+            slabs.append(WindowRange(*existing_range, counterparts))
             if missing or _may_be_missing(space.windows, numbers, existing_range):
-                reached.append(Slab(*numbers, numbered))
+                reached.append(WindowRange(*numbers, numbered))
     reach = Reach()
     if reached:
         width = _width(source, target, chosen.space, space)
@@ -69,14 +69,14 @@ def _may_be_missing(windows: Windows | None, wanted: Span, existing: Span) -> bo
     return windows is not None and (wanted != existing or windows.has_exclusions)
 
 
-def _all_windows(target: Space, source: Space, bounds: Bounds) -> list[Span]:
+def _all_windows(target: KeyIndex, source: KeyIndex, bounds: Bounds) -> list[Span]:
     """Return all windows of the target if the source has no time dimension; else an empty list."""
     if target.windows is None:
         return [(0, 1)]
     return [target.between(*bounds)] if source.windows is None else []
 
 
-def _by_segments(slabs: Sequence[Slab]) -> Iterable[tuple[SegmentNumbers, Ranges]]:
+def _by_segments(slabs: Sequence[WindowRange]) -> Iterable[tuple[SegmentNumbers, Ranges]]:
     """Return ranges of windows with equal segments, as two columns: first and stop numbers."""
     if not slabs:
         return ()
@@ -103,7 +103,7 @@ def _by_rule(
 MapSegments = Callable[[SegmentNumbers], tuple[SegmentNumbers, tuple[str, ...]]]
 
 
-def matching_segments(source: Definition, target: Definition, space: Space) -> MapSegments:
+def matching_segments(source: Definition, target: Definition, space: KeyIndex) -> MapSegments:
     """Return a function from source segments to (target segments, texts without counterpart)."""
     target_space = WHOLE_SPACE if target is None else target.space
     pairs = _paired(source, target, space.segment_names, target_space.segment_names)
@@ -143,7 +143,9 @@ def paired_segments(source: PartitionDefinition, target: PartitionDefinition) ->
     return _paired(source, target, *names)
 
 
-def _width(source: Definition, target: Definition, source_space: Space, target_space: Space) -> int:
+def _width(
+    source: Definition, target: Definition, source_space: KeyIndex, target_space: KeyIndex
+) -> int:
     """Return how many target segments one source segment without counterpart stands for."""
     pairs = _paired(source, target, source_space.segment_names, target_space.segment_names)
     paired_positions = {position for _, position in pairs}

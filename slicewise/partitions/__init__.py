@@ -3,20 +3,24 @@
 from slicewise.partitions.by_time import TimeOptions
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovery import runtime_key
-from slicewise.partitions.due import before, ended_between, latest
+from slicewise.partitions.due import (
+    ended_between,
+    partitions_of_last_window,
+    partitions_of_last_windows,
+)
 from slicewise.partitions.limits import Limits
 from slicewise.partitions.nonexistent import NONE_NONEXISTENT, Nonexistent
 from slicewise.partitions.partition_paths import (
-    defines_folder,
     dimension_names,
-    folder_keys,
     folder_names,
+    has_folder_of,
+    possible_key_texts,
 )
 from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.rows import PartitionRow, bucket_of, has_day_buckets, partition_rows
 from slicewise.partitions.runtime_keys import Definition, is_runtime
-from slicewise.partitions.selection import LONGEST_SELECTION, select, select_terms
-from slicewise.partitions.window_ranges import Slab
+from slicewise.partitions.selection import LONGEST_SELECTION, select, select_ranges
+from slicewise.partitions.window_ranges import WindowRange
 from slicewise.partitions.windows import Windows
 
 __all__ = [
@@ -28,21 +32,21 @@ __all__ = [
     "PartitionDefinition",
     "PartitionRow",
     "PartitionSet",
-    "Slab",
     "TimeOptions",
+    "WindowRange",
     "Windows",
-    "before",
     "bucket_of",
-    "defines_folder",
     "dimension_names",
     "ended_between",
-    "folder_keys",
     "folder_names",
     "has_day_buckets",
+    "has_folder_of",
     "is_runtime",
-    "latest",
     "partition_rows",
+    "partitions_of_last_window",
+    "partitions_of_last_windows",
+    "possible_key_texts",
     "runtime_key",
     "select",
-    "select_terms",
+    "select_ranges",
 ]

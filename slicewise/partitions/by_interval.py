@@ -5,7 +5,7 @@ from datetime import timedelta, tzinfo
 from typing import Any, Self
 
 from slicewise.calendar.cadence import Cadence, StepCadence, read_cadence
-from slicewise.calendar.ticks import Ticks, place
+from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.time_text import Moment
 from slicewise.calendar.zones import to_instant
 from slicewise.errors import DefinitionError
@@ -53,7 +53,7 @@ class PartitionByInterval(PartitionByTime, kind="interval"):
 
     def make_ticks(self) -> Ticks:
         """Return the ticks of the cadence."""
-        return place(self.cadence, self.zone, self._anchor)
+        return ticks_of(self.cadence, self.zone, self._anchor)
 
     @property
     def _anchor(self) -> int:

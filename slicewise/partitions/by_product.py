@@ -10,7 +10,7 @@ from slicewise.keys.partition_key import SEPARATOR, PartitionKey, ProductKey, ch
 from slicewise.partitions.by_sequence import PartitionBySequence
 from slicewise.partitions.by_time import PartitionByTime
 from slicewise.partitions.definition import DEFAULT_SEGMENT, Dimension, Json, PartitionDefinition
-from slicewise.partitions.key_index import Space
+from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.segments import Segments, refuse_long
 
 Dimensions = Mapping[str, PartitionDefinition] | Iterable[PartitionDefinition]
@@ -46,7 +46,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
         return self._dimensions
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> KeyIndex:
         """The keys as numbers: windows times segments."""
         time = self.time_dimension
         lists = [
@@ -55,7 +55,7 @@ class PartitionByProduct(PartitionDefinition, kind="product"):
             if isinstance(dimension.definition, PartitionBySequence)
         ]
         definitions = [dimension.definition for dimension in self._dimensions]
-        return Space(
+        return KeyIndex(
             tuple(dimension.name for dimension in self._dimensions),
             None if time is None else time.space.windows,
             0 if time is None else definitions.index(time),

@@ -12,8 +12,8 @@ from slicewise.keys.partition_key import PartitionKey, check_text, exact_of
 from slicewise.keys.plain_values import readable
 from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.partitions.discovering import add_key_for_run
-from slicewise.partitions.key_index import Space
-from slicewise.partitions.segments import SegmentList, Segments, refuse_no_list
+from slicewise.partitions.key_index import KeyIndex
+from slicewise.partitions.segments import SegmentList, Segments, check_key_list
 
 
 class PartitionBySequence(PartitionDefinition, kind="sequence"):
@@ -33,7 +33,7 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
             raise DefinitionError(
                 f"a sequence takes a list of keys, and a set has no order: write sorted({values!r})"
             )
-        refuse_no_list("a sequence", values)
+        check_key_list("a sequence", values)
         vars(self).update(values=SegmentList(values), name=check_name(name))
         if not len(self.values):
             raise DefinitionError("a sequence has at least one key")
@@ -45,9 +45,9 @@ class PartitionBySequence(PartitionDefinition, kind="sequence"):
         return (Dimension(self.name or DEFAULT_NAME, self),)
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> KeyIndex:
         """The segments, by number."""
-        return Space((self.dimensions[0].name,), None, 0, Segments([self.values]), product=False)
+        return KeyIndex((self.dimensions[0].name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
         """Return the key of a key text. Raises PartitionKeyError if no key has that text."""
@@ -99,7 +99,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
 
         A key that comes twice counts once. Raises DefinitionError for two keys of equal text.
         """
-        refuse_no_list("a snapshot", keys)
+        check_key_list("a snapshot", keys)
         snapshot = PartitionAtRuntime(self.name)
         vars(snapshot).update(_snapshot=SegmentList(dict.fromkeys(map(_key, keys))))
         return snapshot
@@ -128,9 +128,9 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         return (Dimension(self.name, self),)
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> KeyIndex:
         """The keys of the snapshot as numbers. Raises UnboundedPartitionsError without one."""
-        return Space((self.name,), None, 0, Segments([self.values]), product=False)
+        return KeyIndex((self.name,), None, 0, Segments([self.values]), product=False)
 
     def parse(self, text: str) -> PartitionKey:
         """Return the key of a key text. Without a snapshot, every text is the text of a key.

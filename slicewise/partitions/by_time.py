@@ -16,7 +16,7 @@ from slicewise.keys.intervals import Interval
 from slicewise.keys.names import check_name
 from slicewise.keys.partition_key import check_text
 from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Json, PartitionDefinition
-from slicewise.partitions.key_index import Space
+from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.segments import Segments
 from slicewise.partitions.windows import Bound, Exclusions, Windows, WindowSequence
 
@@ -175,9 +175,9 @@ class PartitionByTime(PartitionDefinition):
         )
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> KeyIndex:
         """The windows, by number."""
-        return Space((self.dimensions[0].name,), self._windows, 0, Segments(()), product=False)
+        return KeyIndex((self.dimensions[0].name,), self._windows, 0, Segments(()), product=False)
 
     @cached_property
     def _windows(self) -> Windows:

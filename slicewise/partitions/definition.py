@@ -12,7 +12,7 @@ from slicewise.calendar.cadence import CalendarUnit
 from slicewise.calendar.time_text import Moment
 from slicewise.errors import DefinitionError
 from slicewise.keys.partition_key import PartitionKey
-from slicewise.partitions.key_index import Space
+from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.windows import Bound, LazySequence, WindowSequence
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class PartitionDefinition(ABC):
 
     @cached_property
     @abstractmethod
-    def space(self) -> Space:
+    def space(self) -> KeyIndex:
         """The keys as numbers, with which sets and mappings compute."""
 
     @abstractmethod
@@ -194,7 +194,7 @@ plugins.register_base(plugins.PARTITIONS, PartitionDefinition)
 class KeySequence(LazySequence[PartitionKey]):
     """A lazy sequence of the keys of a range of windows times all segments."""
 
-    def __init__(self, space: Space, first: int, stop: int) -> None:
+    def __init__(self, space: KeyIndex, first: int, stop: int) -> None:
         self._space, self._first, self._stop = space, first, stop
         self._windows = WindowSequence(space.windows, first, stop) if space.windows else None
         self._length = space.count(first, stop) * space.segments.count

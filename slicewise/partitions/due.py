@@ -5,7 +5,7 @@ from datetime import datetime
 from slicewise.calendar.zones import to_instant
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_set import PartitionSet
-from slicewise.partitions.window_ranges import Slab
+from slicewise.partitions.window_ranges import WindowRange
 
 
 def ended_between(
@@ -17,14 +17,16 @@ def ended_between(
     """
     space = definition.space
     if space.windows is None:
-        return PartitionSet(definition, [Slab(0, 1, space.segments.all)])
+        return PartitionSet(definition, [WindowRange(0, 1, space.segments.all)])
     ticks = space.windows.ticks
     # Window n ends with tick n + 1.
     first, stop = (ticks.rank(to_instant(instant) + 1) - 1 for instant in (since, until))
-    return PartitionSet(definition, [Slab(*space.windows.clip(first, stop), space.segments.all)])
+    return PartitionSet(
+        definition, [WindowRange(*space.windows.clip(first, stop), space.segments.all)]
+    )
 
 
-def latest(partitions: PartitionSet) -> PartitionSet:
+def partitions_of_last_window(partitions: PartitionSet) -> PartitionSet:
     """Return the partitions of a set's last window; the whole set without a time dimension."""
     if not partitions or partitions.space.windows is None:
         return partitions
@@ -32,7 +34,9 @@ def latest(partitions: PartitionSet) -> PartitionSet:
     return PartitionSet(partitions.definition, [slab._replace(first=slab.stop - 1)])
 
 
-def before(definition: PartitionDefinition, until: datetime, windows: int) -> PartitionSet:
+def partitions_of_last_windows(
+    definition: PartitionDefinition, until: datetime, windows: int
+) -> PartitionSet:
     """Return the partitions of the last `windows` windows that end at or before `until`.
 
     Excluded windows are not counted. The set is empty for a definition without a time dimension.
@@ -51,4 +55,6 @@ def before(definition: PartitionDefinition, until: datetime, windows: int) -> Pa
         if space.windows.lowest is not None and first < space.windows.lowest:
             break
         first -= missing_count
-    return PartitionSet(definition, [Slab(*space.windows.clip(first, stop), space.segments.all)])
+    return PartitionSet(
+        definition, [WindowRange(*space.windows.clip(first, stop), space.segments.all)]
+    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from slicewise.calendar.cadence import read_cron
-from slicewise.calendar.ticks import Ticks, place
+from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.zones import DAY, to_instant
 from slicewise.partitions.by_interval import PartitionByInterval
 from slicewise.partitions.by_time import Excluded
@@ -68,7 +68,7 @@ def _excludes_all(definition: PartitionByInterval) -> bool:
 
 
 def _cron_ticks(definition: PartitionByInterval, text: str) -> Ticks:
-    return place(read_cron(text), definition.zone, 0, elapsed=definition.follows_elapsed_time)
+    return ticks_of(read_cron(text), definition.zone, 0, elapsed=definition.follows_elapsed_time)
 
 
 def _is_matched(definition: PartitionByInterval, excluded: Excluded) -> bool:

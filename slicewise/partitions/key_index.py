@@ -14,7 +14,7 @@ from slicewise.partitions.segments import Segments
 from slicewise.partitions.windows import Bound, Windows
 
 
-class Space:
+class KeyIndex:
     """The keys of one definition (None: the single key of an unpartitioned asset).
 
     `names` are the names of the dimensions in order; `time_place` is the position of the time
@@ -36,7 +36,7 @@ class Space:
     def __reduce__(self) -> tuple[object, ...]:
         # Without the cached components, because a cache cannot be pickled.
         facts = (self.names, self.windows, self._time_place, self.segments, self._product)
-        return Space, facts
+        return KeyIndex, facts
 
     @property
     def segment_names(self) -> tuple[str, ...]:
@@ -139,4 +139,4 @@ class Space:
         return None if number is None or segment is None else (number, segment)
 
 
-WHOLE_SPACE = Space((), None, 0, Segments(()), product=False)
+WHOLE_SPACE = KeyIndex((), None, 0, Segments(()), product=False)

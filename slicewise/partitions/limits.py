@@ -15,7 +15,7 @@ class Limits(NamedTuple):
     max_partitions_per_backfill: int = 1_000_000
 
 
-def excess(
+def limit_error(
     definition: PartitionDefinition | None, limits: Limits, *, by_time: bool, refresh: int = 0
 ) -> str | None:
     """Return the error sentence for a definition over a limit: too many segments, or too many

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from slicewise.calendar.zones import BEGIN, END
 from slicewise.keys.intervals import Interval, make_interval
-from slicewise.partitions.key_index import Space
-from slicewise.partitions.window_ranges import Slab, disjoint
+from slicewise.partitions.key_index import KeyIndex
+from slicewise.partitions.window_ranges import WindowRange, disjoint
 from slicewise.partitions.windows import Windows
 
 Span = tuple[int, int]
@@ -51,7 +51,9 @@ class Lost(NamedTuple):
     width: int = 1
 
 
-def reach_of(space: Space, reached: Iterable[Slab], lost: Lost, ignores_outside: bool) -> Reach:
+def reach_of(
+    space: KeyIndex, reached: Iterable[WindowRange], lost: Lost, ignores_outside: bool
+) -> Reach:
     """Return the nonexistent partitions of slabs, which may overlap and lie outside the bounds.
 
     Segment numbers from the space's count on stand for the texts of `lost`, in order. With
@@ -89,7 +91,7 @@ def reach_of(space: Space, reached: Iterable[Slab], lost: Lost, ignores_outside:
     )
 
 
-def classified(space: Space, nonexistent: Nonexistent) -> Reach:
+def classify_nonexistent(space: KeyIndex, nonexistent: Nonexistent) -> Reach:
     """Return excluded and blocking partitions of a mapping that reports only spans and texts.
 
     Each window and each segment counts as one partition; so does a span that is not made of whole
@@ -122,7 +124,7 @@ def classified(space: Space, nonexistent: Nonexistent) -> Reach:
     )
 
 
-def merged_spans(spans: Iterable[Span], space: Space) -> Iterator[Interval]:
+def merged_spans(spans: Iterable[Span], space: KeyIndex) -> Iterator[Interval]:
     """Yield ranges of window numbers as spans of time, in order and merged."""
     for first, stop in _joined_spans(spans):
         ticks = space.time.ticks
@@ -142,7 +144,7 @@ def _joined_spans(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def _in_calendar(windows: Windows | None, slabs: Iterable[Slab]) -> Iterable[Slab]:
+def _in_calendar(windows: Windows | None, slabs: Iterable[WindowRange]) -> Iterable[WindowRange]:
     """Return the slabs, clipped to Python's calendar."""
     if windows is None:
         return slabs
@@ -150,7 +152,9 @@ def _in_calendar(windows: Windows | None, slabs: Iterable[Slab]) -> Iterable[Sla
     return (slab._replace(first=max(low, slab.first), stop=min(high, slab.stop)) for slab in slabs)
 
 
-def _split_slab(windows: Windows | None, slab: Slab) -> tuple[Sequence[int], list[Span], int]:
+def _split_slab(
+    windows: Windows | None, slab: WindowRange
+) -> tuple[Sequence[int], list[Span], int]:
     """Return a slab's excluded windows, the other windows outside the bounds as spans, and the
     number of windows inside the bounds.
     """
@@ -186,7 +190,7 @@ def _runs(span: Span, excluded_numbers: Sequence[int]) -> Iterator[Span]:
 
 
 def _nonexistent(
-    space: Space, numbers: Sequence[Span], segments: tuple[str, ...], count: int
+    space: KeyIndex, numbers: Sequence[Span], segments: tuple[str, ...], count: int
 ) -> Nonexistent:
     spans = tuple(merged_spans(numbers, space)) if numbers else ()
     if not spans:

@@ -21,7 +21,7 @@ def dimension_names(definition: PartitionDefinition | None) -> list[str]:
     return [] if definition is None else [dimension.name for dimension in definition.dimensions]
 
 
-def key_parts(key: PartitionKey) -> Sequence[PartitionKey]:
+def dimension_keys(key: PartitionKey) -> Sequence[PartitionKey]:
     """Return the keys of the dimensions, in order."""
     return key.parts if isinstance(key, ProductKey) else (key,)
 
@@ -34,7 +34,7 @@ def column_text(key: PartitionKey) -> str:
 def key_folder(definition: PartitionDefinition | None, key: PartitionKey) -> str:
     """Return the folder of a partition, relative to the asset's folder."""
     names = dimension_names(definition)
-    texts = [column_text(component) for component in key_parts(key)] if names else []
+    texts = [column_text(component) for component in dimension_keys(key)] if names else []
     return partition_folder(zip(names, texts, strict=True))
 
 
@@ -57,7 +57,7 @@ def folder_names(path: str) -> list[str]:
     return [name for name, _ in folder_texts(path)]
 
 
-def folder_keys(path: str) -> list[str]:
+def possible_key_texts(path: str) -> list[str]:
     """Return the key texts that a partition in this folder may have: some kinds of keys URL-encode
     texts, other kinds do not.
     """
@@ -67,13 +67,13 @@ def folder_keys(path: str) -> list[str]:
     return [SEPARATOR.join(texts) for texts in product(*spellings)]
 
 
-def defines_folder(definition: PartitionDefinition | None, path: str) -> bool:
+def has_folder_of(definition: PartitionDefinition | None, path: str) -> bool:
     """Return whether the folder is that of a partition of the definition, materialized or not."""
     if definition is None:
         return path == UNPARTITIONED
     if path == UNPARTITIONED or folder_names(path) != dimension_names(definition):
         return False
-    for text in folder_keys(path):
+    for text in possible_key_texts(path):
         try:
             if key_folder(definition, definition.parse(text)) == path:
                 return True

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, overload
 from slicewise.errors import PartitionKeyError
 from slicewise.keys.intervals import Interval, make_interval
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.key_index import WHOLE_SPACE, Space
-from slicewise.partitions.nonexistent import Nonexistent, classified
+from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
+from slicewise.partitions.nonexistent import Nonexistent, classify_nonexistent
 from slicewise.partitions.runtime_keys import is_runtime, with_keys
-from slicewise.partitions.window_ranges import Pick, Slab, combined, disjoint, merged
+from slicewise.partitions.window_ranges import Pick, WindowRange, combined, disjoint, merged
 from slicewise.partitions.windows import WindowSequence
 
 
@@ -40,8 +40,8 @@ class PartitionSet(Collection[Any]):
     """
 
     definition: PartitionDefinition | None
-    space: Space
-    slabs: tuple[Slab, ...]
+    space: KeyIndex
+    slabs: tuple[WindowRange, ...]
     nonexistent: Nonexistent
     excluded: Nonexistent
     blocking: Nonexistent
@@ -49,7 +49,7 @@ class PartitionSet(Collection[Any]):
     def __init__(
         self,
         definition: PartitionDefinition | None,
-        slabs: Iterable[Slab],
+        slabs: Iterable[WindowRange],
         nonexistent: Nonexistent | None = None,
         excluded: Nonexistent | None = None,
         blocking: Nonexistent | None = None,
@@ -57,7 +57,9 @@ class PartitionSet(Collection[Any]):
         definition = with_keys(definition, ())
         space = WHOLE_SPACE if definition is None else definition.space
         if excluded is None or blocking is None:
-            nonexistent, excluded, blocking = classified(space, nonexistent or Nonexistent())
+            nonexistent, excluded, blocking = classify_nonexistent(
+                space, nonexistent or Nonexistent()
+            )
         vars(self).update(
             definition=definition,
             space=space,
@@ -81,7 +83,9 @@ class PartitionSet(Collection[Any]):
         for key in keys:
             number, segment = space.numbers(key)
             rows.setdefault(number, set()).add(segment)
-        slabs = (Slab(number, number + 1, frozenset(rows[number])) for number in sorted(rows))
+        slabs = (
+            WindowRange(number, number + 1, frozenset(rows[number])) for number in sorted(rows)
+        )
         return cls(definition, slabs)
 
     @property
@@ -131,7 +135,7 @@ class PartitionSet(Collection[Any]):
             raise ValueError("a set of partitions is sliced without a step")
         return PartitionSet(self.definition, self._cut(positions.start, positions.stop))
 
-    def _cut(self, start: int, stop: int) -> Iterator[Slab]:
+    def _cut(self, start: int, stop: int) -> Iterator[WindowRange]:
         for slab in self.slabs:
             windows, segments = self.windows(slab), sorted(slab.segments)
             size = len(windows) * len(segments)
@@ -141,12 +145,14 @@ class PartitionSet(Collection[Any]):
 
     def _cut_slab(
         self, windows: Sequence[Interval | None], segments: list[int], start: int, stop: int
-    ) -> Iterator[Slab]:
+    ) -> Iterator[WindowRange]:
         """Yield the given positions of a slab: whole windows, and partial windows at either end."""
 
-        def slab(first: int, last: int, segment_start: int, segment_stop: int) -> Slab:
+        def slab(first: int, last: int, segment_start: int, segment_stop: int) -> WindowRange:
             numbers = [self._number(windows[row]) for row in (first, last)]
-            return Slab(numbers[0], numbers[1] + 1, frozenset(segments[segment_start:segment_stop]))
+            return WindowRange(
+                numbers[0], numbers[1] + 1, frozenset(segments[segment_start:segment_stop])
+            )
 
         width = len(segments)
         (top, low), (bottom, high) = divmod(start, width), divmod(stop, width)
@@ -164,7 +170,7 @@ class PartitionSet(Collection[Any]):
     def _number(self, window: Interval | None) -> int:
         return 0 if window is None else self.space.time.number_at(window.first_second)
 
-    def windows(self, slab: Slab) -> Sequence[Interval | None]:
+    def windows(self, slab: WindowRange) -> Sequence[Interval | None]:
         """Return the windows of a slab; one None without a time dimension."""
         windows = self.space.windows
         return (None,) if windows is None else WindowSequence(windows, slab.first, slab.stop)

@@ -11,7 +11,7 @@ from slicewise.keys.intervals import window_text
 from slicewise.keys.partition_key import SEPARATOR, WHOLE
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_set import PartitionSet
-from slicewise.partitions.window_ranges import Slab
+from slicewise.partitions.window_ranges import WindowRange
 from slicewise.partitions.windows import Windows
 
 _FINE_UNITS = {"minute", "hour"}
@@ -83,7 +83,7 @@ class _Segment(NamedTuple):
 
 
 def _window_rows(
-    windows: Windows, slab: Slab, segments: list[_Segment], by_day: bool
+    windows: Windows, slab: WindowRange, segments: list[_Segment], by_day: bool
 ) -> Iterator[PartitionRow]:
     zone = windows.zone
     for ticks in windows.boundaries(slab.first, slab.stop):

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys.partition_key import SEPARATOR, PartitionKey, PlainKey, check_text
-from slicewise.keys.plain_values import readable, written
+from slicewise.keys.plain_values import key_text_of_readable, readable
 from slicewise.keys.record_keys import Record
 
 LONGEST_KEY = 1000
@@ -64,7 +64,7 @@ class SegmentList:
     def parse(self, text: str) -> PartitionKey:
         """Return the key of a key text. Raises PartitionKeyError for a text that is no segment."""
         check_text(text)
-        position = self.places.get(text, self.places.get(written(text)))
+        position = self.places.get(text, self.places.get(key_text_of_readable(text)))
         if position is None:
             raise PartitionKeyError(f"{readable(text)!r} is none of the {len(self)} segments")
         return self.keys[position]
@@ -80,7 +80,7 @@ class SegmentList:
         return position if position is not None and self.keys[position] == key else None
 
 
-def refuse_no_list(what: str, values: object) -> None:
+def check_key_list(what: str, values: object) -> None:
     """Raise DefinitionError for a value that is not a list of keys, such as a text or a dict."""
     if isinstance(values, str | Mapping | PartitionKey) or not isinstance(values, Iterable):
         shown = f"the text {values!r}" if isinstance(values, str) else repr(values)

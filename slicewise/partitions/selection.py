@@ -18,14 +18,14 @@ from typing import NamedTuple, NoReturn
 from slicewise.calendar.time_text import Span, read_time
 from slicewise.errors import PartitionKeyError, SelectionError, UnboundedPartitionsError
 from slicewise.keys.partition_key import PartitionKey
-from slicewise.keys.plain_values import readable, written
+from slicewise.keys.plain_values import key_text_of_readable, readable
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.key_index import Space
+from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import is_runtime, lists_keys
 from slicewise.partitions.segments import SegmentList
-from slicewise.partitions.window_ranges import SegmentNumbers, Slab
+from slicewise.partitions.window_ranges import SegmentNumbers, WindowRange
 from slicewise.partitions.windows import Bound, Windows
 
 LONGEST_SELECTION = 10_000
@@ -35,7 +35,7 @@ _DIMENSION = re.compile(r"([A-Za-z_]\w*)\s*=")
 Numbers = tuple[int, int]
 
 
-class Piece(NamedTuple):
+class SelectionText(NamedTuple):
     """A text inside the selection, with its position in the whole selection."""
 
     text: str
@@ -46,24 +46,24 @@ class Piece(NamedTuple):
         """Raise a SelectionError that points at this text."""
         raise SelectionError(reason, self.whole, self.position)
 
-    def strip(self) -> "Piece":
+    def strip(self) -> "SelectionText":
         """Return the text without surrounding blanks."""
         blanks = len(self.text) - len(self.text.lstrip())
-        return Piece(self.text.strip(), self.position + blanks, self.whole)
+        return SelectionText(self.text.strip(), self.position + blanks, self.whole)
 
-    def split(self, separator: str) -> Iterator["Piece"]:
+    def split(self, separator: str) -> Iterator["SelectionText"]:
         """Return the texts between separators, without blanks; an empty text is an error."""
         position = self.position
         for text in self.text.split(separator):
-            fragment = Piece(text, position, self.whole).strip()
+            fragment = SelectionText(text, position, self.whole).strip()
             if not fragment.text:
                 fragment.refuse("something is missing here")
             yield fragment
             position += len(text) + len(separator)
 
-    def part(self, start: int, end: int) -> "Piece":
+    def part(self, start: int, end: int) -> "SelectionText":
         """Return the text from start to end, without surrounding blanks."""
-        return Piece(self.text[start:end], self.position + start, self.whole).strip()
+        return SelectionText(self.text[start:end], self.position + start, self.whole).strip()
 
 
 def select(
@@ -82,7 +82,7 @@ def select(
     return PartitionSet(definition, slabs)
 
 
-def select_terms(
+def select_ranges(
     definition: PartitionDefinition,
     text: str,
     since: Bound = None,
@@ -103,7 +103,7 @@ def select_terms(
 
 def _read(
     definition: PartitionDefinition, text: str, since: Bound, until: Bound, longest: int | None
-) -> tuple[PartitionDefinition, list[Slab]]:
+) -> tuple[PartitionDefinition, list[WindowRange]]:
     if not isinstance(text, str):
         raise SelectionError("a selection is a text", repr(text), 0)
     if longest is not None and len(text) > longest:
@@ -112,21 +112,25 @@ def _read(
             f"{text[:50]}…",
             0,
         )
-    selection = Piece(text, 0, text).strip()
+    selection = SelectionText(text, 0, text).strip()
     if not selection.text:
         selection.refuse("nothing is selected: write a key, a range 'first..last', or a pattern")
     if is_runtime(definition) and not lists_keys(definition):
         definition = definition.known(_keys_by_name(definition, selection))
     space = definition.space
-    slabs: list[Slab] = []
+    slabs: list[WindowRange] = []
     for part_text in selection.split(";"):
         slabs += _read_part(definition, space, part_text, since, until)
     return definition, slabs
 
 
 def _read_part(
-    definition: PartitionDefinition, space: Space, part_text: Piece, since: Bound, until: Bound
-) -> Iterable[Slab]:
+    definition: PartitionDefinition,
+    space: KeyIndex,
+    part_text: SelectionText,
+    since: Bound,
+    until: Bound,
+) -> Iterable[WindowRange]:
     named = _read_names(space, part_text)
     if named is None and len(space.names) > 1:
         return [_read_key(definition, space, key, since, until) for key in part_text.split(",")]
@@ -137,10 +141,10 @@ def _read_part(
         time_fragment = fragments.get(space.time_name)
         numbers = times.read(time_fragment) if time_fragment else [times.all(part_text)]
     segments = _read_segments(space, fragments)
-    return [Slab(first, stop, segments) for first, stop in numbers]
+    return [WindowRange(first, stop, segments) for first, stop in numbers]
 
 
-def _keys_by_name(definition: PartitionAtRuntime, selection: Piece) -> list[PartitionKey]:
+def _keys_by_name(definition: PartitionAtRuntime, selection: SelectionText) -> list[PartitionKey]:
     """Return the keys that a selection names, for runtime partitions without a snapshot of keys."""
     space, keys = definition.known(()).space, []
     for part_text in selection.split(";"):
@@ -155,14 +159,14 @@ def _keys_by_name(definition: PartitionAtRuntime, selection: Piece) -> list[Part
     return keys
 
 
-def _read_names(space: Space, part_text: Piece) -> dict[str, Piece] | None:
+def _read_names(space: KeyIndex, part_text: SelectionText) -> dict[str, SelectionText] | None:
     """Return the text of each named dimension, or None if no dimension is named."""
     matches = list(_DIMENSION.finditer(part_text.text))
     if not matches:
         return None
     if part_text.part(0, matches[0].start()).text:
         part_text.refuse("begin with the name of a dimension, as in " + _example(space))
-    named: dict[str, Piece] = {}
+    named: dict[str, SelectionText] = {}
     ends = [match.start() for match in matches[1:]] + [len(part_text.text)]
     for match, end in zip(matches, ends, strict=True):
         name = part_text.part(match.start(), match.end())
@@ -176,20 +180,24 @@ def _read_names(space: Space, part_text: Piece) -> dict[str, Piece] | None:
     return named
 
 
-def _example(space: Space) -> str:
+def _example(space: KeyIndex) -> str:
     return " ".join(f"{name}=*" for name in space.names)
 
 
 def _read_key(
-    definition: PartitionDefinition, space: Space, fragment: Piece, since: Bound, until: Bound
-) -> Slab:
+    definition: PartitionDefinition,
+    space: KeyIndex,
+    fragment: SelectionText,
+    since: Bound,
+    until: Bound,
+) -> WindowRange:
     try:
         numbers = space.numbers(definition.parse(fragment.text))
     except PartitionKeyError as error:
         fragment.refuse(f"{error}; name the dimensions, as in {_example(space)}")
     if space.windows is not None:
         _Times(space.windows, since, until).check_within(fragment, numbers[0])
-    return Slab(numbers[0], numbers[0] + 1, frozenset({numbers[1]}))
+    return WindowRange(numbers[0], numbers[0] + 1, frozenset({numbers[1]}))
 
 
 # The number of windows before and after an excluded window that are searched for a partition.
@@ -206,18 +214,18 @@ class _Times:
         self._low = max((low for low in lows if low is not None), default=None)
         self._high = min((high for high in highs if high is not None), default=None)
 
-    def all(self, fragment: Piece) -> Numbers:
+    def all(self, fragment: SelectionText) -> Numbers:
         """Return the range of all windows; both sides must be bounded."""
         try:
             return self._windows.between(self._since, self._until)
         except UnboundedPartitionsError as error:
             fragment.refuse(f"this takes in all of time: {error}")
 
-    def read(self, fragment: Piece) -> list[Numbers]:
+    def read(self, fragment: SelectionText) -> list[Numbers]:
         """Return the ranges of windows of a union."""
         return [self._read_item(item) for item in fragment.split(",")]
 
-    def _read_item(self, item: Piece) -> Numbers:
+    def _read_item(self, item: SelectionText) -> Numbers:
         if item.text == "*":
             return self.all(item)
         ends = list(item.split(".."))
@@ -236,7 +244,7 @@ class _Times:
             item.refuse(f"all partitions of {item.text} are excluded{near}")
         return first, stop
 
-    def _read_span(self, fragment: Piece) -> Span:
+    def _read_span(self, fragment: SelectionText) -> Span:
         try:
             return read_time(fragment.text, self._windows.zone)
         except ValueError as error:
@@ -245,14 +253,14 @@ class _Times:
     def _numbers(self, span: Span) -> Numbers:
         return self._windows.ticks.rank(span.start), self._windows.ticks.rank(span.end)
 
-    def _check_span(self, fragment: Piece, span: Span) -> None:
+    def _check_span(self, fragment: SelectionText, span: Span) -> None:
         first, stop = self._numbers(span)
         if first == stop:
             around = self._windows.window(self._windows.number_at(span.start))
             fragment.refuse(f"no partition starts in {fragment.text}; {around} contains it")
         self.check_within(fragment, first, stop)
 
-    def check_within(self, fragment: Piece, first: int, stop: int | None = None) -> None:
+    def check_within(self, fragment: SelectionText, first: int, stop: int | None = None) -> None:
         """Refuse a text whose windows are all before the first or all after the last window."""
         stop = first + 1 if stop is None else stop
         if self._low is not None and stop <= self._low:
@@ -279,7 +287,7 @@ class _Times:
         return self._windows.window(number).text
 
 
-def _read_segments(space: Space, fragments: dict[str, Piece]) -> SegmentNumbers:
+def _read_segments(space: KeyIndex, fragments: dict[str, SelectionText]) -> SegmentNumbers:
     positions = [
         _read_positions(sequence, fragments[name])
         if name in fragments
@@ -294,7 +302,7 @@ def _read_segments(space: Space, fragments: dict[str, Piece]) -> SegmentNumbers:
     return frozenset(space.segments.number(combination) for combination in product(*positions))
 
 
-def _read_positions(segments: SegmentList, fragment: Piece) -> list[int]:
+def _read_positions(segments: SegmentList, fragment: SelectionText) -> list[int]:
     """Return the positions of a union's segments in the list."""
     positions: set[int] = set()
     for item in fragment.split(","):
@@ -311,8 +319,8 @@ def _read_positions(segments: SegmentList, fragment: Piece) -> list[int]:
     return sorted(positions)
 
 
-def _read_pattern(segments: SegmentList, fragment: Piece) -> list[int]:
-    literals = written(fragment.text).split("*")
+def _read_pattern(segments: SegmentList, fragment: SelectionText) -> list[int]:
+    literals = key_text_of_readable(fragment.text).split("*")
     positions = [
         position for position, text in enumerate(segments.texts) if _is_like(text, literals)
     ]
@@ -338,8 +346,8 @@ def _is_like(text: str, literals: list[str]) -> bool:
     return True
 
 
-def _read_position(segments: SegmentList, fragment: Piece) -> int:
-    position = segments.places.get(written(fragment.text))
+def _read_position(segments: SegmentList, fragment: SelectionText) -> int:
+    position = segments.places.get(key_text_of_readable(fragment.text))
     if position is None:
         close = get_close_matches(fragment.text, segments.texts, n=1)
         hint = f": did you mean {readable(close[0])}?" if close else ""

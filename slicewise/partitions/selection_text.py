@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from slicewise.partitions.key_index import Space
+from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import is_runtime
 from slicewise.partitions.segments import SegmentList
@@ -31,7 +31,7 @@ def selection_text(partitions: PartitionSet) -> str:
     )
 
 
-def _part(space: Space, numbers: list[tuple[int, int]], box: Box, one_by_one: bool) -> str:
+def _part(space: KeyIndex, numbers: list[tuple[int, int]], box: Box, one_by_one: bool) -> str:
     texts = [
         _list_text(sequence, positions, one_by_one)
         for sequence, positions in zip(space.segments.lists, box, strict=True)
@@ -43,7 +43,7 @@ def _part(space: Space, numbers: list[tuple[int, int]], box: Box, one_by_one: bo
     return " ".join(f"{name}={text}" for name, text in zip(space.names, texts, strict=True))
 
 
-def _times_text(space: Space, numbers: Iterable[tuple[int, int]]) -> str:
+def _times_text(space: KeyIndex, numbers: Iterable[tuple[int, int]]) -> str:
     return ",".join(
         space.window_text(first)
         if first + 1 == stop

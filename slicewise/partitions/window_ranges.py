@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from slicewise.partitions.key_index import Space
+from slicewise.partitions.key_index import KeyIndex
 
 SegmentNumbers = frozenset[int]
 Pick = Callable[[SegmentNumbers, SegmentNumbers], SegmentNumbers]
@@ -13,7 +13,7 @@ Pick = Callable[[SegmentNumbers, SegmentNumbers], SegmentNumbers]
 NO_SEGMENTS: SegmentNumbers = frozenset()
 
 
-class Slab(NamedTuple):
+class WindowRange(NamedTuple):
     """Windows numbered first to stop - 1, all with the same segments."""
 
     first: int
@@ -22,10 +22,10 @@ class Slab(NamedTuple):
 
 
 def combined(
-    left: Iterable[Slab],
-    right: Iterable[Slab],
+    left: Iterable[WindowRange],
+    right: Iterable[WindowRange],
     pick: Pick,
-) -> Iterator[Slab]:
+) -> Iterator[WindowRange]:
     """Yield the slabs of a combination of two lists.
 
     Both lists are walked edge by edge; between two edges each side has one set of segments.
@@ -35,10 +35,10 @@ def combined(
     sides = _segments_at(left, edges), _segments_at(right, edges)
     for (low, high), left_segments, right_segments in zip(pairwise(edges), *sides, strict=False):
         if picked := pick(left_segments, right_segments):
-            yield Slab(low, high, picked)
+            yield WindowRange(low, high, picked)
 
 
-def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[SegmentNumbers]:
+def _segments_at(slabs: list[WindowRange], edges: list[int]) -> Iterator[SegmentNumbers]:
     """Yield the segments that disjoint slabs have from each edge on."""
     coming = iter(slabs)
     slab = next(coming, None)
@@ -48,7 +48,7 @@ def _segments_at(slabs: list[Slab], edges: list[int]) -> Iterator[SegmentNumbers
         yield slab.segments if slab is not None and slab.first <= edge else NO_SEGMENTS
 
 
-def disjoint(slabs: list[Slab]) -> Iterable[Slab]:
+def disjoint(slabs: list[WindowRange]) -> Iterable[WindowRange]:
     """Return the same partitions as ordered slabs that do not overlap."""
     slabs = [slab for slab in slabs if slab.first < slab.stop and slab.segments]
     if all(before.stop <= after.first for before, after in pairwise(slabs)):
@@ -62,7 +62,7 @@ def disjoint(slabs: list[Slab]) -> Iterable[Slab]:
     )
 
 
-def _flattened(slabs: list[Slab]) -> list[Slab]:
+def _flattened(slabs: list[WindowRange]) -> list[WindowRange]:
     """Return slabs of equal segments, ordered by their first window, without overlap."""
     flat = [slabs[0]]
     for slab in slabs[1:]:
@@ -73,12 +73,12 @@ def _flattened(slabs: list[Slab]) -> list[Slab]:
     return flat
 
 
-def merged(space: Space, slabs: Iterable[Slab]) -> Iterator[Slab]:
+def merged(space: KeyIndex, slabs: Iterable[WindowRange]) -> Iterator[WindowRange]:
     """Yield slabs in the canonical form: no excluded window at an edge, equal neighbours merged."""
-    pending: Slab | None = None
+    pending: WindowRange | None = None
     for slab in slabs:
         if space.windows is not None:
-            slab = Slab(*space.windows.trim(slab.first, slab.stop), slab.segments)
+            slab = WindowRange(*space.windows.trim(slab.first, slab.stop), slab.segments)
             if slab.first == slab.stop:
                 continue
         if pending is None:

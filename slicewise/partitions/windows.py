@@ -9,11 +9,11 @@ from itertools import chain
 from typing import TypeVar, overload
 
 from slicewise.calendar.cadence import CronCadence
-from slicewise.calendar.ticks import Ticks, place
+from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.zones import DAY, Zone
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.keys.intervals import Interval, make_interval, make_intervals
-from slicewise.process.gc_tuning import collector_paused
+from slicewise.process.gc_tuning import paused_gc
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 64, 16_384  # a caller that needs few windows computes few
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -166,7 +166,7 @@ class Windows:
     @cached_property
     def _exclusion_ticks(self) -> tuple[Ticks, ...]:
         return tuple(
-            place(cron, self.zone, 0, elapsed=self._elapsed) for cron in self._exclusions.crons
+            ticks_of(cron, self.zone, 0, elapsed=self._elapsed) for cron in self._exclusions.crons
         )
 
 
@@ -209,7 +209,7 @@ class WindowSequence(LazySequence[Interval]):
 
     def __iter__(self) -> Iterator[Interval]:
         for ticks in self._windows.boundaries(self._first, self._stop):
-            with collector_paused():
+            with paused_gc():
                 batch = make_intervals(ticks, self._windows.zone)
             yield from batch
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def paused_gc() -> Iterator[None]:
     """Pause garbage collection within the block, in all threads; the block has to be short.
 
     After every few hundred new objects the collector walks over the young objects, and at times
@@ -22,7 +22,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def freeze_what_is_loaded() -> None:
+def freeze_loaded_objects() -> None:
     """Exclude all present objects from garbage collection: modules, models, templates.
 
     The function is for a process that has just been set up. Each full walk over the objects of a

@@ -17,7 +17,7 @@ class ForeignFolderError(OSError):
     """A folder is a link or belongs to another user, and is therefore not used."""
 
 
-def own_folder(folder: Path, *, user: tuple[int, int] | None = None, mode: int = 0o755) -> Path:
+def ensure_folder(folder: Path, *, user: tuple[int, int] | None = None, mode: int = 0o755) -> Path:
     """Create the folder, or take the existing one; return its path.
 
     The folder belongs to ``user`` (user and group), by default to this process's own user, and has
@@ -87,7 +87,7 @@ class OpenFolder:
             os.fchmod(self.descriptor, mode)
 
 
-def take_folder(folder: Path, *, back_from: int | None = None) -> bool:
+def secure_folder(folder: Path, *, back_from: int | None = None) -> bool:
     """Ensure that no other user can write to a folder; return whether it was taken back from a
     user.
 

@@ -15,8 +15,8 @@ from slicewise.loading.archives import BundleError
 from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.session import is_submitted
-from slicewise.runner.slot_users import Claim, NoFreeUserError, SlotUsers
-from slicewise.runner.user_environment import held_back
+from slicewise.runner.slot_users import NoFreeUserError, SlotUsers, UserClaim
+from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
 __all__ = ["RequestTooLargeError", "RunnerProcess", "WarmParent", "WarmParentError"]
@@ -162,7 +162,7 @@ class WarmParent:
         operation: str,
         body: Message,
         watchdog: float | None,
-        claim: Claim | None = None,
+        claim: UserClaim | None = None,
     ) -> RunnerProcess:
         header = {
             "watchdog": watchdog,
@@ -174,7 +174,7 @@ class WarmParent:
         return self._send_for(operation, body, header, claim)
 
     def _send_for(
-        self, operation: str, body: Message, header: Message, claim: Claim | None
+        self, operation: str, body: Message, header: Message, claim: UserClaim | None
     ) -> RunnerProcess:
         request = encode(body)
         if len(request) > REQUEST_LIMIT_BYTES:
@@ -252,7 +252,7 @@ class WarmParent:
         options: list[str] = []
         if self._user is not None:
             # The parent is root: variables of user code come into force once a runner has its user.
-            env = held_back(env)
+            env = with_held_back_names(env)
             flags, options = ["-s"], ["--becomes-others"]
         command = [sys.executable, *flags, "-m", "slicewise.runner", *options]
         return subprocess.Popen(

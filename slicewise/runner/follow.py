@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from slicewise.runner.messages import refuse_malformed
-from slicewise.runner.slot_users import Claim
+from slicewise.runner.slot_users import UserClaim
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class RunnerProcess:
         status: socket.socket,
         log_limit: int = 0,
         output_limit: int = 0,
-        claim: Claim | None = None,
+        claim: UserClaim | None = None,
     ) -> None:
         self.pid: int | None = None
         """Set by the message ``started``."""

@@ -16,12 +16,12 @@ from slicewise.loading.importing import importable
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovery import Discoveries
 from slicewise.runner.channel import Channel
-from slicewise.runner.given import outlets_of
+from slicewise.runner.function_arguments import outlets_of
 from slicewise.runner.keys import read_partitions
 from slicewise.runner.session import NoSparkError
 from slicewise.runner.wire import Message
 from slicewise.runner.work import bundle_root, find_producer
-from slicewise.running.context import PartitionContext, RunContext, entered
+from slicewise.running.context import PartitionContext, RunContext, current_context
 from slicewise.running.handles import AssetHandle
 from slicewise.running.invoke import Producer
 from slicewise.texts.tracebacks import one_line, user_traceback
@@ -68,7 +68,7 @@ def _hook(producer: Producer, option: str) -> Callable[..., Any]:
 
 def _call(hook: Callable[..., Any], context: RunContext) -> None:
     arguments = {"self": context["asset"], "context": context}
-    with entered(context):
+    with current_context(context):
         hook(**{name: arguments[name] for name in wanted_names(hook)})
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
-from slicewise.process.gc_tuning import freeze_what_is_loaded
+from slicewise.process.gc_tuning import freeze_loaded_objects
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -73,7 +73,7 @@ class WarmParentLoop:
         return in a forked child.
         """
         adopt_orphans()
-        freeze_what_is_loaded()
+        freeze_loaded_objects()
         self._selector.register(self._control, selectors.EVENT_READ, None)
         while True:
             events = self._selector.select(self._pause())

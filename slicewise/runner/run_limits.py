@@ -61,7 +61,7 @@ class RunLimits:
         if self.memory is None and self.processes is None:
             return None
         memory = threads = 0
-        for process in descent(pid):
+        for process in process_tree(pid):
             usage = _usage(process)
             memory += usage[0]
             threads += usage[1]
@@ -99,7 +99,7 @@ class RunLimits:
         return None
 
 
-def descent(pid: int) -> Iterator[int]:
+def process_tree(pid: int) -> Iterator[int]:
     """Yield the process and its descendants; a process that ends meanwhile may be left out."""
     pending = [pid]
     while pending:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
-from slicewise.process.own_folders import own_folder
+from slicewise.process.own_folders import ensure_folder
 
 _IN_USE = b"1"
 _REMOVE = ("/bin/rm", "-rf", "--one-file-system", "--")
@@ -41,7 +41,7 @@ class SlotUsers:
         """The first of the users, and the group of all users."""
         return self._uids[0], self._gid
 
-    def claim(self, end_all: EndAll) -> "Claim":
+    def claim(self, end_all: EndAll) -> "UserClaim":
         """Claim a user that no other run has, with an empty home. Raises NoFreeUserError."""
         first = next(self._turn)
         for offset in range(len(self._uids)):
@@ -54,10 +54,10 @@ class SlotUsers:
             " give it as many as the slots of all its workers together"
         )
 
-    def _claim(self, uid: int, end_all: EndAll) -> "Claim | None":
+    def _claim(self, uid: int, end_all: EndAll) -> "UserClaim | None":
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         lock = os.open(self._folder / f"{uid}.lock", flags, 0o600)
-        claim = Claim((uid, self._gid), self._folder / str(uid), lock)
+        claim = UserClaim((uid, self._gid), self._folder / str(uid), lock)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if claim.begin(end_all):
@@ -71,7 +71,7 @@ class SlotUsers:
         return None
 
 
-class Claim:
+class UserClaim:
     """The claim of one run to a user."""
 
     def __init__(self, user: tuple[int, int], home: Path, lock: int) -> None:
@@ -89,7 +89,7 @@ class Claim:
             self._remove_home()
         self._lock.seek(0)
         self._lock.write(_IN_USE)
-        own_folder(self.home, user=self.user, mode=0o700)
+        ensure_folder(self.home, user=self.user, mode=0o700)
         return True
 
     def release(self, *, is_clean: bool) -> None:

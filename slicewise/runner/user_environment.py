@@ -23,7 +23,7 @@ _HARMLESS = frozenset(
 )
 
 
-def held_back(env: Mapping[str, str]) -> dict[str, str]:
+def with_held_back_names(env: Mapping[str, str]) -> dict[str, str]:
     """Return an environment with other names for all variables by which code could be executed."""
     return {name if name in _HARMLESS else f"{_PREFIX}{name}": value for name, value in env.items()}
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from slicewise.declaring.decorator import Asset, MultiAsset
 from slicewise.runner.channel import Channel
-from slicewise.runner.given import Given
+from slicewise.runner.function_arguments import FunctionArguments
 from slicewise.runner.wire import Message
-from slicewise.running.invoke import Producer, inlet_checks
+from slicewise.running.invoke import Producer, all_inlet_validations
 from slicewise.validations import (
     AssetValidation,
     ValidationResult,
@@ -49,7 +49,7 @@ class Results(dict[str, list[ValidationResult]]):
     """The results of validations, by the name of the asset."""
 
 
-class Validating:
+class RunValidations:
     """The validations of one run's assets: evaluates each, and reports the results to the
     worker.
     """
@@ -64,9 +64,9 @@ class Validating:
         self._producer, self._assets, self._worker = producer, assets, worker
         self._clock = clock
 
-    def inlets(self, arguments: Given, request: Message) -> None:
+    def inlets(self, arguments: FunctionArguments, request: Message) -> None:
         """Raise ValidationFailedError if data that the run reads does not pass."""
-        declared, results = inlet_checks(self._producer, self._assets), Results()
+        declared, results = all_inlet_validations(self._producer, self._assets), Results()
         for name, validations in declared.items():
             materialized_text = (request["upstreams"].get(name) or {}).get("materialized_at")
             results[name] = _evaluated(
@@ -79,7 +79,7 @@ class Validating:
             )
         self._tell("inlet", results, declared)
 
-    def outlets(self, arguments: Given) -> None:
+    def outlets(self, arguments: FunctionArguments) -> None:
         """Raise ValidationFailedError if data that the run wrote does not pass.
 
         All written data of an asset is one frame, for any number of partitions. A run that found no
@@ -95,7 +95,7 @@ class Validating:
                 )
         self._tell("outlet", results, declared)
 
-    def apart(self, arguments: Given) -> dict[str, str]:
+    def apart(self, arguments: FunctionArguments) -> dict[str, str]:
         """Validate each partition by itself, after the data as a whole did not pass; return the
         partitions that do not pass, by key text, each with the reason.
 
@@ -175,7 +175,7 @@ def _blocking(results: Sequence[ValidationResult]) -> str:
     return " ".join(sentences)
 
 
-def _read(arguments: Given, name: str) -> Any:
+def _read(arguments: FunctionArguments, name: str) -> Any:
     if name not in arguments.upstream:
         raise LookupError(f"the server knows no asset {name!r}")
     return arguments.upstream[name].read()

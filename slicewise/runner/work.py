@@ -11,13 +11,13 @@ from slicewise.keys.key_json import key_to_json
 from slicewise.loading.importing import import_file, importable
 from slicewise.platform_failures import is_platform_failure
 from slicewise.runner.channel import Channel
-from slicewise.runner.given import Given
-from slicewise.runner.parts import Unmade, make
+from slicewise.runner.function_arguments import FunctionArguments
+from slicewise.runner.partial_publish import UnpublishedPartitions, write_and_validate
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.session import LazySession
-from slicewise.runner.validating import DatabaseClock, Validating
+from slicewise.runner.validating import DatabaseClock, RunValidations
 from slicewise.runner.wire import Message
-from slicewise.running.invoke import Producer, invoke, keep
+from slicewise.running.invoke import Producer, invoke, write_returned
 from slicewise.texts.tracebacks import one_line, user_traceback
 from slicewise.validations import ValidationFailedError
 
@@ -80,23 +80,23 @@ def find_producer(request: Message, root: Path) -> tuple[Producer, Mapping[str, 
 
 def _make(
     request: Message, root: Path, session: LazySession, worker: Channel
-) -> tuple[Given, Unmade]:
+) -> tuple[FunctionArguments, UnpublishedPartitions]:
     producer, imported = find_producer(request, root)
     session.conf = producer.options.spark_conf
-    arguments = Given(request, producer, imported, session, worker)
-    validating = Validating(producer, imported, worker, DatabaseClock(request["clock"]))
+    arguments = FunctionArguments(request, producer, imported, session, worker)
+    validating = RunValidations(producer, imported, worker, DatabaseClock(request["clock"]))
     validating.inlets(arguments, request)
 
     def write() -> None:
         returned = invoke(
             producer, arguments.context, arguments.own, arguments.upstream, session.get
         )
-        keep(producer, arguments.own, returned)
+        write_returned(producer, arguments.own, returned)
 
-    return arguments, make(producer, arguments, validating, write)
+    return arguments, write_and_validate(producer, arguments, validating, write)
 
 
-def _report(arguments: Given, unmade: Unmade, worker: Channel) -> None:
+def _report(arguments: FunctionArguments, unmade: UnpublishedPartitions, worker: Channel) -> None:
     """Report staged, unmaterialized and discovered partitions; the end of the
     run comes after all of them.
     """

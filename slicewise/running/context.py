@@ -6,13 +6,13 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
-from slicewise.io.frames import within
+from slicewise.io.frames import rows_of_partitions
 from slicewise.keys.intervals import Interval
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovering import register_add_key
 from slicewise.partitions.discovery import Discoveries
-from slicewise.partitions.partition_paths import key_parts
+from slicewise.partitions.partition_paths import dimension_keys
 from slicewise.running.handles import AssetHandle
 
 PastKeys = Callable[[], Iterator[PartitionKey]]
@@ -58,7 +58,7 @@ class PartitionContext:
 
         Raises PartitionError where the asset has no dimension of time.
         """
-        windows = [p for key in self._keys for p in key_parts(key) if isinstance(p, Interval)]
+        windows = [p for key in self._keys for p in dimension_keys(key) if isinstance(p, Interval)]
         if not windows:
             raise PartitionError("the partitions of this run have no dimension of time")
         first = min(windows, key=lambda window: window.start)
@@ -72,7 +72,7 @@ class PartitionContext:
         texts of keys or times inside the windows, as in a frame that is written. A dimension
         without a column removes no row; a row with a null in such a column belongs to no partition.
         """
-        return within(frame, self.definition, self._keys)
+        return rows_of_partitions(frame, self.definition, self._keys)
 
     def iter_past_partitions(self) -> Iterator[Any]:
         """Iterate over the asset's materialized partitions, newest first: the latest is `next`.
@@ -184,7 +184,7 @@ register_add_key(discover)
 
 
 @contextmanager
-def entered(context: RunContext) -> Iterator[RunContext]:
+def current_context(context: RunContext) -> Iterator[RunContext]:
     """Set ``context`` as the current context within the block."""
     token = _of_this_thread.set(context)
     _entered[id(context)] = context

@@ -12,7 +12,7 @@ from slicewise.declaring.options import Outside
 from slicewise.errors import PartitionKeyError
 from slicewise.io import Place, Staged, Storage, Writer, find_storage, storage_at
 from slicewise.io.base import WriteMode
-from slicewise.io.frames import within
+from slicewise.io.frames import rows_of_partitions
 from slicewise.io.recorded import LostDataError, Records, find_differences, lost_data_sentence
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.keys.plain_values import readable
@@ -20,9 +20,9 @@ from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovery import Discoveries, runtime_key
 from slicewise.partitions.runtime_keys import named_key
-from slicewise.texts.hints import near
+from slicewise.texts.hints import name_hint
 from slicewise.texts.masking import masked_uri
-from slicewise.uris.canonical import checked_place, uri_path
+from slicewise.uris.canonical import checked_location, uri_path
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -59,7 +59,7 @@ class AssetHandle:
     ) -> None:
         self.name = name
         self.uri = uri
-        self.canonical_uri = None if uri is None else checked_place(uri)[0]
+        self.canonical_uri = None if uri is None else checked_location(uri)[0]
         self.definition = definition
         self._keys = keys
         self._missing = tuple(missing)
@@ -97,7 +97,7 @@ class AssetHandle:
         methods = [method for method in dir(type(self)) if not method.startswith("_")]
         raise AttributeError(
             f"the asset {self.name!r} has no {name!r} in a run, as attribute or as declared"
-            f" column; {near(name, [*methods, *columns])}"
+            f" column; {name_hint(name, [*methods, *columns])}"
         )
 
     @cached_property
@@ -326,7 +326,7 @@ class WritableHandle(AssetHandle):
         self._claim(keys)
         try:
             if self._outside == "drop" and partition is None and spark.is_frame(frame):
-                frame = within(frame, self.definition, keys, keeps_null=True)
+                frame = rows_of_partitions(frame, self.definition, keys, keeps_null=True)
             self._store(frame, keys, apart=partition is not None)
         except BaseException:
             self._claimed.difference_update(key.text for key in keys)

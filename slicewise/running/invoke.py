@@ -7,7 +7,7 @@ from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.options import RunOptions
 from slicewise.declaring.per_asset_options import inlet_validations
 from slicewise.declaring.signatures import inlet_parameters, wanted_names
-from slicewise.running.context import RunContext, entered
+from slicewise.running.context import RunContext, current_context
 from slicewise.running.handles import AssetHandle, Outlets, WritableHandle
 from slicewise.validations import AssetValidation
 
@@ -55,11 +55,11 @@ def invoke(
         arguments[name] = (
             argument_factories[name]() if name in argument_factories else upstream[asset]
         )
-    with entered(context):
+    with current_context(context):
         return producer.function(**arguments)
 
 
-def inlet_checks(
+def all_inlet_validations(
     producer: Producer, assets_by_name: Mapping[str, Asset]
 ) -> "dict[str, list[AssetValidation]]":
     """Return the validations of the assets that a function reads, by name, for use before the call.
@@ -80,7 +80,9 @@ def inlet_checks(
     return checks
 
 
-def keep(producer: Producer, self_argument: WritableHandle | Outlets, returned: Any) -> None:
+def write_returned(
+    producer: Producer, self_argument: WritableHandle | Outlets, returned: Any
+) -> None:
     """Write the data that a function returned. Raises ValueError for partitions not written.
 
     A function of several assets returns, by name, the data of all outlets not written yet.

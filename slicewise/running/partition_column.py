@@ -8,7 +8,7 @@ from slicewise.errors import DefinitionError
 from slicewise.io.window_columns import Column, window_text_column
 from slicewise.keys.intervals import Interval
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import key_parts
+from slicewise.partitions.partition_paths import dimension_keys
 from slicewise.running.handles import AssetHandle
 
 
@@ -53,7 +53,7 @@ def _intervals(
     intervals = [
         component
         for key in keys
-        for own_dimension, component in zip(definition.dimensions, key_parts(key), strict=True)
+        for own_dimension, component in zip(definition.dimensions, dimension_keys(key), strict=True)
         if isinstance(component, Interval) and dimension in (None, own_dimension.name)
     ]
     if not intervals and definition.time_dimension is None:

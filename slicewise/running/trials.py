@@ -40,7 +40,7 @@ class FrameHandle(AssetHandle):
         return self._frame
 
 
-class KeepingHandle(WritableHandle):
+class InMemoryHandle(WritableHandle):
     """The asset of a trial run: written frames are kept in memory and stored nowhere."""
 
     def __init__(self, name: str, *, past: Mapping[str, Frame], **facts: Any) -> None:

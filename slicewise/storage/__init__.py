@@ -8,7 +8,7 @@ from slicewise.storage.errors import (
     StorageError,
     TryAgainError,
     UnfitFileSystemError,
-    UnfitPlaceError,
+    UnfitLocationError,
     UnfitStoreError,
 )
 from slicewise.storage.fitness import refuse_unfit
@@ -20,7 +20,7 @@ from slicewise.storage.layout import (
     staging_path,
     unescape,
 )
-from slicewise.storage.modes import MissingVersionError, places_to_read, versions
+from slicewise.storage.modes import MissingVersionError, folders_to_read, versions
 from slicewise.storage.publishing import (
     check,
     discard,
@@ -35,14 +35,14 @@ __all__ = [
     "StorageError",
     "TryAgainError",
     "UnfitFileSystemError",
-    "UnfitPlaceError",
+    "UnfitLocationError",
     "UnfitStoreError",
     "check",
     "discard",
     "escape",
+    "folders_to_read",
     "marker_name",
     "partition_folder",
-    "places_to_read",
     "publish",
     "published",
     "refuse_unfit",

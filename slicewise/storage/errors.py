@@ -12,11 +12,11 @@ class StagingLostError(StorageError):
     """An attempt's staged data is gone: another process discarded it, or took the run over."""
 
 
-class UnfitPlaceError(StorageError):
+class UnfitLocationError(StorageError):
     """The data's location cannot do the steps of publishing; the message names one that can."""
 
 
-class UnfitFileSystemError(UnfitPlaceError):
+class UnfitFileSystemError(UnfitLocationError):
     """The file system cannot do the steps of publishing."""
 
     def __init__(self, operation: str, folder: Path) -> None:
@@ -27,7 +27,7 @@ class UnfitFileSystemError(UnfitPlaceError):
         )
 
 
-class UnfitStoreError(UnfitPlaceError):
+class UnfitStoreError(UnfitLocationError):
     """The object store cannot do the steps of publishing."""
 
     def __init__(self, uri: str, answer: str) -> None:

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from slicewise.storage.errors import StorageError, UnfitFileSystemError, UnfitPlaceError
+from slicewise.storage.errors import StorageError, UnfitFileSystemError, UnfitLocationError
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.fencing import remove
 from slicewise.storage.layout import TRIAL_PREFIX
@@ -40,15 +40,17 @@ def _refuse_without_rights(root: Path) -> None:
     try:
         refuse_foreign_root(root)
     except StorageError as error:
-        raise UnfitPlaceError(str(error)) from error
+        raise UnfitLocationError(str(error)) from error
     user, folder = os.geteuid(), _nearest(root)
     if not os.access(folder, os.W_OK | os.X_OK):
         reason = f"user {user}, as whom data is published, may not write in {folder}"
         if folder == root:
-            raise UnfitPlaceError(f"{reason}; chown -R {user} {root} gives it to that user")
-        raise UnfitPlaceError(f"{reason}; make {root} and give it to that user with chown {user}")
+            raise UnfitLocationError(f"{reason}; chown -R {user} {root} gives it to that user")
+        raise UnfitLocationError(
+            f"{reason}; make {root} and give it to that user with chown {user}"
+        )
     if folder == root and not os.access(root.parent, os.R_OK | os.X_OK):
-        raise UnfitPlaceError(
+        raise UnfitLocationError(
             f"user {user}, as whom data is published, may not read {root.parent}, which is locked"
             f" meanwhile; chmod a+rx or chown {user} lets that user do so"
         )

@@ -76,10 +76,10 @@ def keep_version(root: Path, path: str, source: Path, target: Path, staging: Pat
         if os.path.lexists(link):  # else another process has taken link and version
             os.rename(folder / str(number), source)  # no reader knows it yet
         raise
-    adopt(root, path, staging)
+    keep_as_version(root, path, staging)
 
 
-def adopt(root: Path, path: str, staging: Path) -> None:
+def keep_as_version(root: Path, path: str, staging: Path) -> None:
     """Move a folder that was exchanged for a link among the versions, before the latest one."""
     old = _link_path(staging, path)
     if old.is_symlink() or not old.is_dir():
@@ -107,7 +107,7 @@ def versions(root: Path, path: str) -> list[int]:
     return sorted(_numbers(versions_of(root, path)))
 
 
-def take_back(root: Path, path: str, source: Path, staging: Path, marker: str) -> None:
+def unpublish_version(root: Path, path: str, source: Path, staging: Path, marker: str) -> None:
     """Move a version that was moved and not linked back to the staging folder.
 
     Only the link in the attempt's own staging folder tells such a version from a version that was
@@ -195,7 +195,7 @@ class MissingVersionError(ValueError):
     """The version of a partition was never published, or has been removed."""
 
 
-def places_to_read(
+def folders_to_read(
     root: Path, paths: Sequence[str], *, version: int | None = None
 ) -> tuple[Path, Sequence[str]]:
     """Return (root, folders): the root below which partitions are read, and

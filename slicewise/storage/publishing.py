@@ -91,11 +91,11 @@ def check(
     own_staging = take_over(Path(staging).parent, run_id, attempt, fence)
     for partition in partitions:
         path = str(partition["path"])
-        refuse_path_out(path)
+        refuse_path_outside(path)
         refuse_links(asset, path, own_staging, modes.links_beside(own_staging))
         if (asset / path / marker).exists():
             continue
-        modes.take_back(asset, path, own_staging / path, own_staging, marker)
+        modes.unpublish_version(asset, path, own_staging / path, own_staging, marker)
         if not (own_staging / path / marker).exists():
             raise StagingLostError(f"{asset / path} was not published and what was staged is gone")
         _refuse_foreign_folders(asset / path)
@@ -124,13 +124,15 @@ def discard(root: str, *, run_id: int, attempt: str) -> None:
 def _publish_one(
     asset: Path, staging: Path, path: str, marker: str, mode: str, drop: Sequence[str]
 ) -> Facts:
-    refuse_path_out(path)
+    refuse_path_outside(path)
     refuse_links(asset, path, staging, modes.links_beside(staging))
     source, target = staging / path, asset / path
     if (target / marker).exists():
-        modes.adopt(asset, path, staging)  # the process that published it may have ended before
+        modes.keep_as_version(
+            asset, path, staging
+        )  # the process that published it may have ended before
         return _facts(asset, path)
-    modes.take_back(asset, path, source, staging, marker)
+    modes.unpublish_version(asset, path, source, staging, marker)
     if not (source / marker).exists():
         raise StagingLostError(f"{target} was not published and {source} is gone")
     _refuse_foreign_folders(target)
@@ -152,7 +154,7 @@ def _facts(asset: Path, path: str) -> Facts:
     return {} if version is None else {"version": version}
 
 
-def refuse_path_out(path: str) -> None:
+def refuse_path_outside(path: str) -> None:
     """Raise StorageError for a path that leads out of the asset's folder."""
     folder_names = Path(path).parts
     if (

@@ -13,7 +13,7 @@ from slicewise.storage.layout import (
     versions_of,
 )
 from slicewise.storage.links import find_link, is_version_link
-from slicewise.storage.publishing import lock_asset, refuse_path_out
+from slicewise.storage.publishing import lock_asset, refuse_path_outside
 
 WRITTEN_SINCE = "its data is not of the run on record"
 IS_LINK = "a link leads there, and links are not followed"
@@ -47,7 +47,7 @@ def remove_partitions(root: str, markers: Mapping[str, Sequence[str]]) -> dict[s
 
 def _take_away(asset: Path, path: str, markers: Sequence[str]) -> Iterator[Path]:
     """Take the data of one partition from readers; yield the folders that can be removed."""
-    refuse_path_out(path)
+    refuse_path_outside(path)
     target = asset / path
     _refuse_links(asset, target.parent if path != UNPARTITIONED else target)
     if target.is_symlink():

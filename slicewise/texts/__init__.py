@@ -1,17 +1,17 @@
 """Texts for people: hints, tracebacks, masked secrets, sizes, text for terminals."""
 
-from slicewise.texts.hints import alike
+from slicewise.texts.hints import spelling_hint
 from slicewise.texts.masking import masked_blocks, masked_json, masked_text, masked_uri
 from slicewise.texts.memory_sizes import memory_bytes
 from slicewise.texts.terminal import terminal_json, terminal_text
 
 __all__ = [
-    "alike",
     "masked_blocks",
     "masked_json",
     "masked_text",
     "masked_uri",
     "memory_bytes",
+    "spelling_hint",
     "terminal_json",
     "terminal_text",
 ]

@@ -107,23 +107,25 @@ REPLACEMENTS: Final[Mapping[str, str]] = {
 }
 """The replacement of an argument, or the reason why there is none, by the name that was tried."""
 
-SPOKEN_OF_OUTLETS: Final = ("name", "uri", "kind", "format", "columns", "outlet_validations")
+OUTLET_ARGUMENTS: Final = ("name", "uri", "kind", "format", "columns", "outlet_validations")
 
 
 def unknown_argument(called: str, name: str, known_names: Collection[str]) -> str:
     """Return the sentence for an argument that does not exist."""
     if name in REPLACEMENTS:
         return f"{called} has no argument {name!r}: {REPLACEMENTS[name]}"
-    return f"{called} has no argument {name!r}; {near(name, known_names, most=len(known_names))}"
+    return (
+        f"{called} has no argument {name!r}; {name_hint(name, known_names, most=len(known_names))}"
+    )
 
 
-def alike(name: str, known_names: Collection[str]) -> str:
+def spelling_hint(name: str, known_names: Collection[str]) -> str:
     """Return `` (did you mean 'x'?)`` if a known name is spelled alike, else the empty text."""
     matches = difflib.get_close_matches(name, known_names, n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else ""
 
 
-def near(
+def name_hint(
     name: str, known_names: Collection[str], *, otherwise: str = "there are none", most: int = 30
 ) -> str:
     """Return ``did you mean 'x'?`` if a known name is spelled alike, else a list of known names.

@@ -67,7 +67,7 @@ _HARMLESS = ("none", "null", "true", "false", MASK)
 
 def masked_uri(uri: str) -> str:
     """Return the URI with `***` for the password in the user info and for secrets in the query."""
-    return without_secret_parameters(_without_password(uri))
+    return mask_parameters(_without_password(uri))
 
 
 def masked_text(text: str) -> str:
@@ -103,7 +103,7 @@ def masked_json(value: Any) -> Any:
     return value
 
 
-def without_secret_parameters(uri: str) -> str:
+def mask_parameters(uri: str) -> str:
     """Return the URI with `***` for parameters of the query that are named like secrets."""
     return _HIDDEN_VALUE.sub(lambda match: f"{match[1] or match[2]}{MASK}", uri)
 

@@ -1,6 +1,6 @@
 """URIs of data: canonical forms, schemes, names for OpenLineage."""
 
-from slicewise.uris.canonical import checked_place, checked_uri
+from slicewise.uris.canonical import checked_location, checked_uri
 from slicewise.uris.schemes import UriScheme
 
-__all__ = ["UriScheme", "checked_place", "checked_uri"]
+__all__ = ["UriScheme", "checked_location", "checked_uri"]

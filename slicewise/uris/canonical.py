@@ -5,12 +5,12 @@ import warnings
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from slicewise.texts.masking import masked_uri, without_secret_parameters
+from slicewise.texts.masking import mask_parameters, masked_uri
 from slicewise.uris.schemes import UriScheme, uri_schemes
 
 __all__ = [
     "UriScheme",
-    "checked_place",
+    "checked_location",
     "checked_uri",
     "normalize_uri",
     "uri_path",
@@ -40,7 +40,7 @@ def normalize_uri(text: str) -> str:
     return canonical
 
 
-def checked_place(text: str) -> tuple[str, str | None]:
+def checked_location(text: str) -> tuple[str, str | None]:
     """Return `checked_uri` of an asset's uri; an absolute path becomes the ``file:`` URI of its
     folder.
 
@@ -64,7 +64,7 @@ def checked_uri(text: str) -> tuple[str, str | None]:
     if _BROKEN_USER_INFO.match(text):
         text = masked_uri(text)
     uri_scheme = uri_schemes().get(scheme)
-    uri_without_login = _without_login(without_secret_parameters(text), uri_scheme)
+    uri_without_login = _without_login(mask_parameters(text), uri_scheme)
     try:
         return _canonical(urlsplit(uri_without_login), uri_scheme), None
     except ValueError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slicewise.platform_failures import is_platform_failure
 from slicewise.texts.masking import masked_text
 from slicewise.validations.result import ValidationResult
-from slicewise.validations.rule import CannotEvaluateError, Column, Facts, Frame, Verdict
+from slicewise.validations.rule import CannotEvaluateError, Column, Frame, FrameFacts, Verdict
 
 if TYPE_CHECKING:
     from slicewise.validations.declaring import AssetValidation
@@ -45,7 +45,7 @@ def check_all(
     fails with a sentence if the validation cannot be evaluated or its function raises. Raises the
     errors of Spark when its server is gone, and ValueError for datetimes without a time zone.
     """
-    facts = Facts(frame, _aware("now", now or datetime.now(UTC)), materialized_at)
+    facts = FrameFacts(frame, _aware("now", now or datetime.now(UTC)), materialized_at)
     if materialized_at is not None:
         _aware("materialized_at", materialized_at)
     plans = [_plan(validation, facts) for validation in validations]
@@ -68,7 +68,7 @@ def _aware(name: str, moment: datetime) -> datetime:
     return moment
 
 
-def _plan(validation: "AssetValidation", facts: Facts) -> _Plan:
+def _plan(validation: "AssetValidation", facts: FrameFacts) -> _Plan:
     validation_rule = validation.rule
     try:
         if validation_rule.needs_spark:
@@ -115,7 +115,7 @@ def _aggregated(group: Sequence[_Plan]) -> dict[int, Mapping[str, Any] | Excepti
 
 
 def _result(
-    plan: _Plan, measured_values: Mapping[int, Mapping[str, Any] | Exception], facts: Facts
+    plan: _Plan, measured_values: Mapping[int, Mapping[str, Any] | Exception], facts: FrameFacts
 ) -> ValidationResult:
     if plan.problem is not None:
         return _failed(plan.validation, plan.problem)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from slicewise.errors import DefinitionError
 from slicewise.platform_failures import is_platform_failure
 from slicewise.texts.tracebacks import file_lines, one_line
-from slicewise.validations.rule import CannotEvaluateError, Facts, Rule, Verdict
+from slicewise.validations.rule import CannotEvaluateError, FrameFacts, Rule, Verdict
 
 __all__ = ["FunctionRule", "check_function"]
 
@@ -37,7 +37,7 @@ class FunctionRule(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"function": self.function.__qualname__}
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         try:
             returned = self.function(facts.frame)
         except AssertionError as error:

@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 from slicewise import spark
 from slicewise.errors import DefinitionError
 
-__all__ = ["CannotEvaluateError", "Facts", "Found", "Rule", "Verdict", "count", "names_text"]
+__all__ = [
+    "CannotEvaluateError",
+    "FrameColumn",
+    "FrameFacts",
+    "Rule",
+    "Verdict",
+    "count",
+    "names_text",
+]
 
 Column = Any  # of pyspark, which is not imported only for a type
 Frame = Any
@@ -23,7 +31,7 @@ class CannotEvaluateError(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class FrameColumn:
     """A column of the frame: the expression, and its type as a DataType."""
 
     column: Column
@@ -40,7 +48,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FrameFacts:
     """The frame, and the times against which freshness is judged."""
 
     frame: Frame
@@ -59,7 +67,7 @@ class Facts:
                 f"it needs a DataFrame of Spark, not {type(self.frame).__name__}"
             )
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> FrameColumn | None:
         """Return a column, or a field inside structs (``"address.city"``); None if not found."""
         matching_fields = [field for field in self.fields if field.name == name]
         if len(matching_fields) > 1:
@@ -67,12 +75,12 @@ class Facts:
         functions = spark.functions()
         if matching_fields:
             quoted = name.replace("`", "``")
-            return Found(functions.col(f"`{quoted}`"), matching_fields[0].dataType)
+            return FrameColumn(functions.col(f"`{quoted}`"), matching_fields[0].dataType)
         first, dot, rest = name.partition(".")
         outer = self.find(first) if dot else None
         return None if outer is None else _inside(outer, rest.split("."))
 
-    def get(self, name: str) -> Found:
+    def get(self, name: str) -> FrameColumn:
         """Return the column; raise CannotEvaluateError with the existing names if there is none."""
         column = self.find(name)
         if column is None:
@@ -88,13 +96,13 @@ class Facts:
         return f"; there are {names_text(names[:_SHOWN_COLUMNS])}{more}" if names else ""
 
 
-def _inside(outer: Found, path: list[str]) -> Found | None:
+def _inside(outer: FrameColumn, path: list[str]) -> FrameColumn | None:
     column = outer
     for name in path:
         matching_fields = [f for f in getattr(column.type, "fields", []) if f.name == name]
         if len(matching_fields) != 1:
             return None
-        column = Found(column.column.getField(name), matching_fields[0].dataType)
+        column = FrameColumn(column.column.getField(name), matching_fields[0].dataType)
     return column
 
 
@@ -126,15 +134,15 @@ class Rule:
         """Return the rule's arguments, as JSON."""
         raise NotImplementedError
 
-    def source(self, facts: Facts) -> Frame:
+    def source(self, facts: FrameFacts) -> Frame:
         """Return the source of `measures`: the frame itself, or a frame derived from it."""
         return facts.frame
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         """Return the aggregates that `judge` needs, by name; none if the schema is enough."""
         return {}
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         """Return the verdict on the measured values."""
         raise NotImplementedError
 

@@ -9,7 +9,7 @@ from slicewise import spark
 from slicewise.validations.rule import (
     CannotEvaluateError,
     Column,
-    Facts,
+    FrameFacts,
     Rule,
     Verdict,
     count,
@@ -37,7 +37,7 @@ class HasColumns(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         missing = [name for name in self.columns if facts.find(name) is None]
         if missing:
             message = f"Missing are the columns {names_text(missing)}."
@@ -62,7 +62,7 @@ class HasTypes(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"types": dict(self.types)}
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         columns = {name: facts.find(name) for name, _ in self.types}
         types = {name: column and column.type.simpleString() for name, column in columns.items()}
         wrong = {
@@ -93,10 +93,10 @@ class RowCount(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"min": self.least, "max": self.most}
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         return {"rows": spark.functions().count(spark.functions().lit(1))}
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         rows = seen["rows"]
         too_few = self.least is not None and rows < self.least
         too_many = self.most is not None and rows > self.most
@@ -136,7 +136,7 @@ class FreshWithin(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"seconds": self.span.total_seconds(), "column": self.column}
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         if self.column is None:
             return {}
         functions, column = spark.functions(), facts.get(self.column)
@@ -153,7 +153,7 @@ class FreshWithin(Rule):
             f"{self.column!r} is of type {column.type.simpleString()}; it needs a timestamp or date"
         )
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         if self.column is None:
             if facts.materialized_at is None:
                 raise CannotEvaluateError("it is not known when the data was made")

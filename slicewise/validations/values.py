@@ -13,8 +13,8 @@ from slicewise import spark
 from slicewise.validations.rule import (
     CannotEvaluateError,
     Column,
-    Facts,
     Frame,
+    FrameFacts,
     Rule,
     Verdict,
     count,
@@ -69,7 +69,7 @@ class NotNull(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         functions = spark.functions()
         nulls = [facts.get(name).column.isNull() for name in self.columns]
         nulls_by_position = {
@@ -77,7 +77,7 @@ class NotNull(Rule):
         }
         return {**_rows(), "failing": functions.count_if(reduce(or_, nulls)), **nulls_by_position}
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         nulls = {name: seen[str(position)] for position, name in enumerate(self.columns)}
         observed = {"rows": seen["rows"], "failing": seen["failing"], "nulls": nulls}
         if not seen["failing"]:
@@ -104,7 +104,7 @@ class Unique(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"columns": list(self.columns)}
 
-    def source(self, facts: Facts) -> Frame:
+    def source(self, facts: FrameFacts) -> Frame:
         """Return the values that occur more than once, and the number of rows of each."""
         functions = spark.functions()
         columns = [facts.get(name).column for name in self.columns]
@@ -114,7 +114,7 @@ class Unique(Rule):
         grouped = complete_rows.groupBy(*keys).agg(functions.count("*").alias("times"))
         return grouped.where("times > 1")
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         functions = spark.functions()
         key_texts = [functions.col(f"c{i}").cast("string") for i in range(len(self.columns))]
         text = functions.substring(functions.concat_ws(", ", *key_texts), 1, _EXAMPLE_LENGTH)
@@ -125,7 +125,7 @@ class Unique(Rule):
             "examples": examples,
         }
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         examples = sorted(seen["examples"] or [])
         observed = {"failing": seen["failing"], "values": seen["values"], "examples": examples}
         if not seen["failing"]:
@@ -154,7 +154,7 @@ class AcceptedValues(Rule):
         plain = [v if isinstance(v, str | int | float) else str(v) for v in self.values]
         return {"column": self.column, "values": plain}
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         column, kind = facts.get(self.column), family(self.values[0])
         # Without this check Spark would cast the column, and fail at a text that is no number.
         if kind is None or column.type.typeName() not in _TYPES[kind]:
@@ -164,7 +164,7 @@ class AcceptedValues(Rule):
             )
         return _failing(column.column, ~column.column.isin(*map(_literal, self.values)))
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         return _judged(seen, f"another value in {self.column!r}")
 
 
@@ -185,7 +185,7 @@ class Matches(Rule):
     def to_json(self) -> dict[str, Any]:
         return {"column": self.column, "regex": self.regex}
 
-    def measures(self, facts: Facts) -> dict[str, Column]:
+    def measures(self, facts: FrameFacts) -> dict[str, Column]:
         column = facts.get(self.column)
         if column.type.typeName() not in _TEXTS:
             raise CannotEvaluateError(
@@ -194,7 +194,7 @@ class Matches(Rule):
         # Not "^" and "$", which also match at the end of a line.
         return _failing(column.column, ~column.column.rlike(rf"\A(?:{self.regex})\z"))
 
-    def judge(self, seen: Mapping[str, Any], facts: Facts) -> Verdict:
+    def judge(self, seen: Mapping[str, Any], facts: FrameFacts) -> Verdict:
         return _judged(seen, f"a text in {self.column!r} that does not match")
 
 

@@ -50,9 +50,9 @@ class Application:
                 size = 0
                 if lane is self._pages:
                     size = await bodies.read(receive, headers, body, self._limits)
-            except bodies.Gone:
+            except bodies.ClientDisconnected:
                 return
-            except bodies.Slow:
+            except bodies.BodyTimeout:
                 answer.refuse(scope["path"], 408, "The body of the request came too slowly.")
                 answer.complete()
             except NoRoom:

@@ -13,11 +13,11 @@ from slicewise_server.serving.spool import Spool
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client disconnected before the body was complete."""
 
 
-class Slow(Exception):
+class BodyTimeout(Exception):
     """The body did not come in time."""
 
 
@@ -37,7 +37,7 @@ async def read(receive: Receive, headers: Headers, spool: Spool, limits: Limits)
                 async with asyncio.timeout(limits.body_pause):
                     message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise Gone
+                    raise ClientDisconnected
                 chunk = message.get("body", b"")
                 if spool.size + len(chunk) > limits.body:
                     return spool.size + len(chunk)
@@ -45,7 +45,7 @@ async def read(receive: Receive, headers: Headers, spool: Spool, limits: Limits)
                 if not message.get("more_body", False):
                     return spool.size
     except TimeoutError:
-        raise Slow from None
+        raise BodyTimeout from None
 
 
 def _number(text: bytes) -> int:

@@ -33,7 +33,7 @@ _ROUNDS = 6  # checks within the time after which a reader is cut off
 
 
 @dataclass(frozen=True)
-class Taken:
+class AcknowledgedCount:
     """The count of acknowledged bytes at a time at which more bytes were waiting."""
 
     at: float
@@ -42,7 +42,7 @@ class Taken:
 
 async def watch(rate: int, seconds: float) -> None:
     """Cut off, without end, readers that receive less than `rate` bytes a second over `seconds`."""
-    notes_before: dict[tuple[int, object], Taken] = {}
+    notes_before: dict[tuple[int, object], AcknowledgedCount] = {}
     while True:
         await asyncio.sleep(seconds / _ROUNDS)
         try:
@@ -52,10 +52,10 @@ async def watch(rate: int, seconds: float) -> None:
 
 
 def cut_slow(
-    known: dict[tuple[int, object], Taken], rate: int, seconds: float, now: float
-) -> dict[tuple[int, object], Taken]:
+    known: dict[tuple[int, object], AcknowledgedCount], rate: int, seconds: float, now: float
+) -> dict[tuple[int, object], AcknowledgedCount]:
     """Cut off readers that were too slow since the last note; return the present notes."""
-    notes: dict[tuple[int, object], Taken] = {}
+    notes: dict[tuple[int, object], AcknowledgedCount] = {}
     for connection in _connections():
         with connection:
             try:
@@ -66,7 +66,7 @@ def cut_slow(
                 if not _unsent(connection):
                     continue
                 if note_before is None or count - note_before.count >= rate * seconds:
-                    notes[key] = Taken(now, count)
+                    notes[key] = AcknowledgedCount(now, count)
                 elif now - note_before.at < seconds:
                     notes[key] = note_before
                 else:

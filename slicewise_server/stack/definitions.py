@@ -90,7 +90,7 @@ def _print(declared: dict[str, Any]) -> None:
 
 def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
     """Yield a warning for each name that no file of the bundle declares."""
-    from slicewise.texts import alike
+    from slicewise.texts import spelling_hint
 
     names = [asset["name"] for asset in _all_assets(declared)]
     for producer in declared["producers"]:
@@ -98,7 +98,8 @@ def _reference_warnings(declared: dict[str, Any]) -> Iterator[str]:
             other_names = [other_name for other_name in names if other_name != producer["name"]]
             yield (
                 f"{_place(producer)}: asset {producer['name']!r}: warning: no file here declares"
-                f" {name!r}{alike(name, other_names)}; a server looks for it in its other bundles"
+                f" {name!r}{spelling_hint(name, other_names)}; a server looks for it in its"
+                " other bundles"
             )
 
 

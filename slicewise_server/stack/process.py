@@ -45,7 +45,9 @@ class Process:
     umask: int | None = None
 
     def describe(self, file: Path) -> None:
-        """Write what `tether.py` reads; only this user can read it, since it holds secrets."""
+        """Write the description for `exec_bound_to_parent.py`, readable by this user alone: it has
+        secrets.
+        """
         what = {
             "argv": self.argv,
             "cwd": str(self.cwd),

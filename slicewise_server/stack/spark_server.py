@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from slicewise.process import ForeignFolderError, own_folder
+from slicewise.process import ForeignFolderError, ensure_folder
 from slicewise_server.stack import machine, ports
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
@@ -66,7 +66,7 @@ class SparkServer:
             self.folder.chmod(0o755)  # the account reads the configuration here, and a Java
             user = self._account.uid, self._account.gid
             try:
-                own_folder(self._work, user=user, mode=0o700)
+                ensure_folder(self._work, user=user, mode=0o700)
             except ForeignFolderError as error:
                 raise StackError(str(error)) from error
         for earlier in {self.folder, self._work}:

@@ -1,7 +1,8 @@
-"""supervisord, told what to keep alive.
+"""supervisord, which keeps the processes of the stack alive.
 
-It is a process of its own and starts nothing by itself: `launch` says when. What was launched and
-ends is started again. Everything below it ends when it ends, however it ends (see `tether.py`).
+supervisord is a process of its own and starts no program by itself: `launch` says when. A launched
+program that ends is started again. When supervisord ends, in whatever way, all programs end
+(`exec_bound_to_parent.py`).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from slicewise_server.stack import machine, tether
+from slicewise_server.stack import exec_bound_to_parent, machine
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import DataFolder
 from slicewise_server.stack.process import Process, scrubbed, write_private
 
-TETHER = Path(tether.__file__)
+TETHER = Path(exec_bound_to_parent.__file__)
 ENDS = ("STOPPED", "EXITED", "FATAL")
 
 
@@ -223,7 +224,7 @@ def wait_for(
 
 def _end_with(parent: int) -> Callable[[], None]:
     """For a child between fork and exec: end in good order when `parent` dies."""
-    return lambda: tether.die_with_parent(signal.SIGTERM, parent)
+    return lambda: exec_bound_to_parent.die_with_parent(signal.SIGTERM, parent)
 
 
 def _escaped(text: object) -> str:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
-from slicewise.process import ForeignFolderError, own_folder
+from slicewise.process import ForeignFolderError, ensure_folder
 from slicewise_server.stack import Services, Stack, StackError
 from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.folder import PROJECT, DataFolder, default_folder
@@ -83,7 +83,7 @@ def _create_lake(data: Path, account: Account, *, is_shared: bool) -> None:
     DataFolder(data).create()
     mode = SHARED_MODE if is_shared else PRIVATE_MODE
     try:
-        own_folder(data / "lake", user=(account.uid, account.gid), mode=mode)
+        ensure_folder(data / "lake", user=(account.uid, account.gid), mode=mode)
     except ForeignFolderError as error:
         raise StackError(str(error)) from error
 

@@ -13,7 +13,7 @@ from accounts_app.policy import Action, Role, may_for_assets
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run
 from backfills_app.services import create_backfill, request_from_text
-from tests import cast
+from tests import factories
 
 SHOWN = [
     "assets_app.asset", "assets_app.bundle", "assets_app.gateway", "assets_app.materialization",
@@ -26,7 +26,7 @@ SERVICE_OWNED = SHOWN[:8]
 
 @pytest.fixture
 def ada(db: None) -> User:
-    return cast.person("ada", Role.ADMIN, is_staff=True)
+    return factories.person("ada", Role.ADMIN, is_staff=True)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def client(ada: User) -> Client:
 
 @pytest.fixture
 def carriers(db: None) -> Asset:
-    return cast.asset("carriers", uri="postgres://bob:secret@host:5432/db/schema/table")
+    return factories.asset("carriers", uri="postgres://bob:secret@host:5432/db/schema/table")
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_run_is_canceled_through_the_service(client: Client, run: Run) -> None
 
 
 def test_a_backfill_is_controlled_through_the_services(client: Client, ada: User) -> None:
-    cast.asset("raw_flights", cast.DAILY_2013)
+    factories.asset("raw_flights", factories.DAILY_2013)
     request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
     backfill = create_backfill(request, user=ada)
     detail = page("backfills_app.backfill", "change", backfill.pk)
@@ -128,7 +128,7 @@ def test_assets_are_paused_through_the_service(client: Client, carriers: Asset) 
 
 def test_a_viewer_on_the_staff_looks_and_has_no_actions(run: Run) -> None:
     client = Client()
-    client.force_login(cast.person("vera", Role.VIEWER, is_staff=True))
+    client.force_login(factories.person("vera", Role.VIEWER, is_staff=True))
     assert client.get(page("assets_app.run")).status_code == 200
     client.post(page("assets_app.run"), {"action": "cancel", "_selected_action": [run.pk]})
     run.refresh_from_db()
@@ -146,7 +146,7 @@ def test_changes_to_people_are_audited(client: Client, ada: User) -> None:
 def test_a_permission_on_an_asset_is_granted_audited_and_taken_back(
     client: Client, ada: User, carriers: Asset
 ) -> None:
-    vera = cast.person("vera", Role.VIEWER)
+    vera = factories.person("vera", Role.VIEWER)
     typed = {"permission": "backfill", "person": vera.pk, "asset": "carriers", "asset_group": ""}
     assert client.post(page("accounts_app.grant", "add"), typed).status_code == 302
     assert may_for_assets(vera, Action.BACKFILL, [carriers])
@@ -184,16 +184,16 @@ def test_a_grant_that_would_reach_nobody_or_nothing_is_refused_with_a_sentence(
 
 def test_only_admins_grant(carriers: Asset) -> None:
     client = Client()
-    client.force_login(cast.person("edna", Role.EDITOR, is_staff=True))
+    client.force_login(factories.person("edna", Role.EDITOR, is_staff=True))
     assert client.get(page("accounts_app.grant")).status_code == 403
     assert client.get(page("accounts_app.grant", "add")).status_code == 403
 
 
 def test_the_staff_controls_the_backfills_that_were_granted(ada: User) -> None:
-    cast.asset("raw_flights", cast.DAILY_2013)
+    factories.asset("raw_flights", factories.DAILY_2013)
     request = request_from_text("raw_flights", "2013-01-01", "2013-01-03")
     backfill = create_backfill(request, user=ada)
-    vera, client = cast.person("vera", Role.VIEWER, is_staff=True), Client()
+    vera, client = factories.person("vera", Role.VIEWER, is_staff=True), Client()
     client.force_login(vera)
     act = {"action": "pause", "_selected_action": [backfill.pk]}
     client.post(page("backfills_app.backfill"), act)

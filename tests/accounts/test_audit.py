@@ -7,17 +7,17 @@ from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.models import Asset
-from tests import cast
+from tests import factories
 
 
 @pytest.fixture
 def olga(db: None) -> User:
-    return cast.person("olga", Role.OPERATOR)
+    return factories.person("olga", Role.OPERATOR)
 
 
 @pytest.fixture
 def carriers(db: None) -> Asset:
-    return cast.asset("carriers")
+    return factories.asset("carriers")
 
 
 def test_a_write_by_request_has_the_address_it_came_from(olga: User, carriers: Asset) -> None:

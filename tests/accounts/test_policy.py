@@ -18,7 +18,7 @@ from accounts_app.policy import (
     require,
     require_for_assets,
 )
-from tests import cast
+from tests import factories
 
 WRITES = set(Action) - {Action.VIEW}
 
@@ -38,13 +38,13 @@ WRITES = set(Action) - {Action.VIEW}
     ],
 )
 def test_a_role_grants_its_actions(role: Role | None, granted: set[Action]) -> None:
-    user = cast.person("somebody", role)
+    user = factories.person("somebody", role)
     assert {action for action in Action if may(user, action)} == granted | {Action.VIEW}
 
 
 @pytest.mark.django_db
 def test_a_superuser_may_do_everything_and_an_inactive_one_nothing() -> None:
-    user = cast.person("ada", is_superuser=True)
+    user = factories.person("ada", is_superuser=True)
     assert all(may(user, action) for action in Action)
     user.is_active = False
     assert not any(may(user, action) for action in Action)
@@ -57,7 +57,7 @@ def test_nobody_may_do_anything_without_sign_in() -> None:
 @pytest.mark.django_db
 def test_a_refusal_names_who_what_and_the_role_needed() -> None:
     with pytest.raises(PermissionDenied, match=r"vera may not backfill: this needs .* operator"):
-        require(cast.person("vera", Role.VIEWER), Action.BACKFILL)
+        require(factories.person("vera", Role.VIEWER), Action.BACKFILL)
 
 
 @pytest.mark.django_db
@@ -95,7 +95,7 @@ GRANTS = {
 def test_the_whole_matrix_of_roles_grants_assets_and_actions(
     role: Role | None, to: str, granted: str
 ) -> None:
-    user = cast.person("somebody", role)
+    user = factories.person("somebody", role)
     on, reached = GRANTS[granted]
     if on:
         night_shift = Group.objects.create(name="night shift")
@@ -112,7 +112,7 @@ def test_the_whole_matrix_of_roles_grants_assets_and_actions(
 
 @pytest.mark.django_db
 def test_a_grant_is_its_holder_s_alone_and_ends_with_the_account() -> None:
-    vera, victor = cast.person("vera"), cast.person("victor")
+    vera, victor = factories.person("vera"), factories.person("victor")
     Grant.objects.create(person=vera, asset="weather")
     assert may_for_assets(vera, Action.BACKFILL, [WEATHER])
     assert not may_for_assets(victor, Action.BACKFILL, [WEATHER])
@@ -124,7 +124,7 @@ def test_a_grant_is_its_holder_s_alone_and_ends_with_the_account() -> None:
 
 @pytest.mark.django_db
 def test_every_asset_is_asked_about_and_each_that_is_refused_is_named() -> None:
-    vera = cast.person("vera", Role.VIEWER)
+    vera = factories.person("vera", Role.VIEWER)
     Grant.objects.create(person=vera, asset="weather")
     assert not may_for_assets(vera, Action.BACKFILL, EACH)
     require_for_assets(vera, Action.BACKFILL, [WEATHER])
@@ -140,7 +140,7 @@ def test_every_asset_is_asked_about_and_each_that_is_refused_is_named() -> None:
 def test_a_refusal_of_hundreds_is_still_a_sentence() -> None:
     many = [Named(f"asset_{number:03}") for number in range(300)]
     with pytest.raises(PermissionDenied, match=r"asset_009 and 290 more: this needs"):
-        require_for_assets(cast.person("vera", Role.VIEWER), Action.BACKFILL, many)
+        require_for_assets(factories.person("vera", Role.VIEWER), Action.BACKFILL, many)
 
 
 @pytest.mark.django_db
@@ -148,14 +148,14 @@ def test_an_action_that_nobody_grants_is_told_by_role_alone() -> None:
     with pytest.raises(
         PermissionDenied, match=r"may not pause weather: this needs the role editor\."
     ):
-        require_for_assets(cast.person("vera", Role.VIEWER), Action.PAUSE, [WEATHER])
+        require_for_assets(factories.person("vera", Role.VIEWER), Action.PAUSE, [WEATHER])
 
 
 @pytest.mark.django_db
 def test_the_reach_over_thousands_of_assets_is_read_in_two_statements(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    vera = cast.person("vera", Role.VIEWER)
+    vera = factories.person("vera", Role.VIEWER)
     Grant.objects.create(person=vera, asset_group="flights")
     with django_assert_num_queries(2):
         within = reach(vera, Action.BACKFILL)
@@ -178,7 +178,7 @@ def test_the_reach_over_thousands_of_assets_is_read_in_two_statements(
 def test_the_database_refuses_a_grant_that_says_nothing_or_two_things(
     fields: dict[str, object], constraint: str
 ) -> None:
-    rows = {"person": cast.person("vera"), "people": Group.objects.get(name="viewer")}
+    rows = {"person": factories.person("vera"), "people": Group.objects.get(name="viewer")}
     known = {name: rows.get(name, value) for name, value in fields.items()}
     with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
         Grant.objects.create(**known)

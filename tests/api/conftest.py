@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
-from tests import cast
+from tests import factories
 
 
 @pytest.fixture(autouse=True)
@@ -21,13 +21,13 @@ def forget_token_requests() -> Iterator[None]:
 @pytest.fixture
 def olga(db: None) -> User:
     """An operator."""
-    return cast.person("olga", Role.OPERATOR)
+    return factories.person("olga", Role.OPERATOR)
 
 
 @pytest.fixture
 def vera(db: None) -> User:
     """A viewer."""
-    return cast.person("vera", Role.VIEWER)
+    return factories.person("vera", Role.VIEWER)
 
 
 @pytest.fixture
@@ -53,16 +53,18 @@ def stranger_api(db: None) -> APIClient:
 @pytest.fixture
 def raw_flights(db: None) -> Asset:
     """Daily, all of 2013."""
-    return cast.asset("raw_flights", cast.DAILY_2013, params={"limit": 10}, group="flights")
+    return factories.asset(
+        "raw_flights", factories.DAILY_2013, params={"limit": 10}, group="flights"
+    )
 
 
 @pytest.fixture
 def weather(db: None) -> Asset:
     """Day by airport, all of 2013."""
-    return cast.asset("weather", cast.DAY_BY_AIRPORT, tags=["hourly"], owners=["ada"])
+    return factories.asset("weather", factories.DAY_BY_AIRPORT, tags=["hourly"], owners=["ada"])
 
 
 @pytest.fixture
 def carriers(db: None) -> Asset:
     """Not partitioned."""
-    return cast.asset("carriers", uri="postgres://bob:secret@host:5432/db/schema/table")
+    return factories.asset("carriers", uri="postgres://bob:secret@host:5432/db/schema/table")

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 import slicewise
 from assets_app.models import Asset, AssetPartition, PartitionCount, PartitionState, Run
-from tests import cast
+from tests import factories
 
 
 def keys(response: Any) -> list[str]:
@@ -44,7 +44,7 @@ def test_a_list_costs_a_fixed_number_of_statements(
     api: APIClient, weather: Asset, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(20):
-        cast.asset(f"copy_{number}", cast.DAILY_2013)
+        factories.asset(f"copy_{number}", factories.DAILY_2013)
     with django_assert_max_num_queries(7):
         assert len(api.get("/api/v1/assets/").json()["results"]) == 21
 
@@ -126,7 +126,7 @@ def test_no_page_of_a_million_partitions_walks_them(api: APIClient) -> None:
     minutes = slicewise.PartitionByInterval(
         "* * * * *", start=datetime(2020, 1, 1, tzinfo=UTC), end=datetime(2022, 1, 1, tzinfo=UTC)
     )
-    cast.asset("ticks", minutes)
+    factories.asset("ticks", minutes)
     address = "/api/v1/assets/ticks/partitions/"
     last = "2021-12-31T23:00Z..2021-12-31T23:59Z"
     for query in ("", "?state=missing", "?selection=*", f"?selection={last}", "?state=failed"):

@@ -11,7 +11,7 @@ from assets_app.models import Asset, Gateway
 from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
 from backfills_app.services.advancing import advance
-from tests import cast
+from tests import factories
 from tests.backfills.conftest import worker
 from tests.backfills.test_life import run_all
 from tests.execution.conftest import sent
@@ -267,14 +267,14 @@ def test_a_backfill_that_is_not_there_is_not_found(api: APIClient) -> None:
 def test_the_whole_matrix_of_addresses_and_people(
     db: None, weather: Asset, verb: str, role: Any, granted: str, status: int
 ) -> None:
-    ada = cast.person("ada", is_superuser=True)
+    ada = factories.person("ada", is_superuser=True)
     backfill = create_backfill(
         request_from_text("raw_flights", "2013-01-01", "2013-01-02"), user=ada
     )
     address = f"{ADDRESS}{backfill.pk}/"
     client = APIClient(raise_request_exception=False)
     if role != "nobody":
-        somebody = cast.person("somebody", role)
+        somebody = factories.person("somebody", role)
         client.force_login(somebody)
         if granted:
             Grant.objects.create(person=somebody, asset=granted)

@@ -7,7 +7,7 @@ from accounts_app.models import AuditEntry, User
 from assets_app.models import Asset
 from backfills_app.models import Backfill
 from tests.backfills.scenes import following
-from tests.cast import DAILY_2013
+from tests.factories import DAILY_2013
 
 ADDRESS = "/api/v1/backfills/"
 REQUEST = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-31", "strategy": 10}

@@ -12,14 +12,14 @@ from rest_framework.test import APIClient
 
 from accounts_app.models import User
 from assets_app.models import AssetPartition, Materialization, WriteReport
-from tests import cast
+from tests import factories
 
 ADDRESS = "/api/v1/assets/stock/events/"
 
 
 @pytest.fixture(autouse=True)
 def stock(db: None) -> Any:
-    return cast.external("stock", cast.DAILY_2013)
+    return factories.external("stock", factories.DAILY_2013)
 
 
 def test_a_program_tells_of_a_write(api: APIClient) -> None:
@@ -86,7 +86,7 @@ def test_others_may_not(viewer_api: APIClient, stranger_api: APIClient, api: API
 
 
 def test_a_command_tells_of_a_write(db: None) -> None:
-    cast.person("ada", is_superuser=True)
+    factories.person("ada", is_superuser=True)
     out = StringIO()
     options = ("--partition", "2013-01-01..2013-01-03", "--metadata", '{"by": "hand"}')
     call_command("assets", "report-write", "stock", *options, "--json", stdout=out)
@@ -100,7 +100,7 @@ def test_a_command_tells_of_a_write(db: None) -> None:
 def test_a_command_reads_the_counts_of_many_partitions(
     db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cast.person("ada", is_superuser=True)
+    factories.person("ada", is_superuser=True)
     told = [{"key": "2013-01-01", "rows": 842}, {"key": "2013-01-02", "rows": 943, "bytes": 7}]
     listed = tmp_path / "counts.json"
     listed.write_text(json.dumps(told))
@@ -128,7 +128,7 @@ def test_a_command_reads_the_counts_of_many_partitions(
 def test_a_wrong_list_of_partitions_is_refused(
     db: None, tmp_path: Path, text: str, said: str
 ) -> None:
-    cast.person("ada", is_superuser=True)
+    factories.person("ada", is_superuser=True)
     listed = tmp_path / "counts.json"
     listed.write_text(text)
     with pytest.raises(CommandError, match=said):
@@ -165,7 +165,7 @@ def test_the_form_says_what_is_wrong(browser: Client) -> None:
 
 
 def test_where_a_run_makes_it_there_is_no_such_button(browser: Client) -> None:
-    cast.asset("made", cast.DAILY_2013)
+    factories.asset("made", factories.DAILY_2013)
     assert "report-write" not in browser.get("/assets/made/").content.decode()
     page = browser.get("/assets/made/report-write/").content.decode()
     assert "disabled" in page

@@ -9,13 +9,13 @@ from rest_framework.test import APIClient
 
 from accounts_app.policy import Role
 from assets_app.models import RunGroup
-from tests import cast
+from tests import factories
 
 
 @pytest.mark.django_db(transaction=True)
 def test_requests_at_the_same_moment_with_one_key_make_one_thing() -> None:
-    olga = cast.person("olga", Role.OPERATOR)
-    cast.asset("raw_flights", cast.DAILY_2013)
+    olga = factories.person("olga", Role.OPERATOR)
+    factories.asset("raw_flights", factories.DAILY_2013)
 
     def ask(_: int) -> Any:
         client = APIClient(raise_request_exception=False)

@@ -15,10 +15,10 @@ from assets_app.execution import attempts, ending
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, RunState
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
 from partitions_app.models import RuntimePartition
 from slicewise import PartitionAtRuntime
-from tests import cast
+from tests import factories
 from tests.execution.conftest import make_gateway
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
 
@@ -29,12 +29,12 @@ CARRIERS = PartitionAtRuntime(name="carriers")
 
 @pytest.fixture(autouse=True)
 def models(db: None) -> Asset:
-    return cast.asset("models", CARRIERS)
+    return factories.asset("models", CARRIERS)
 
 
 @pytest.fixture
 def edith(db: None) -> User:
-    return cast.person("edith", Role.EDITOR)
+    return factories.person("edith", Role.EDITOR)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def post(api: APIClient, address: str, *keys: Any) -> Any:
 
 
 def test_keys_are_added_for_all_assets_of_the_set(editor: APIClient) -> None:
-    cast.asset("reports", CARRIERS)
+    factories.asset("reports", CARRIERS)
     answer = post(editor, ADDRESS, "AA", "UA")
     assert (answer.status_code, sorted(answer.json()["keys"])) == (201, ["AA", "UA"])
     assert listed(editor) == listed(editor, "reports") == ["AA", "UA"]
@@ -74,10 +74,10 @@ def test_a_key_without_data_makes_nothing_due_until_it_is_made(
 ) -> None:
     after = scheduled("after", by("models"), CARRIERS, since=at(2024, 1, 1))
     post(editor, ADDRESS, "AA")
-    judge_outbox(at(2024, 8, 1))
+    process_outbox(at(2024, 8, 1))
     assert waiting(after) == []
     write(Asset.objects.get(name="models"), "AA", gateway, edith)
-    judge_outbox(at(2024, 8, 1))
+    process_outbox(at(2024, 8, 1))
     assert waiting(after) == ["AA"]
 
 
@@ -89,7 +89,7 @@ def test_a_removed_key_is_listed_no_more_and_its_history_stays(
     write(Asset.objects.get(name="models"), "AA", gateway, edith)
     assert post(editor, REMOVE, "AA").json() == {"keys": ["AA"]}
     assert listed(editor) == ["UA"]
-    judge_outbox(at(2024, 8, 1))
+    process_outbox(at(2024, 8, 1))
     assert waiting(after) == []
     assert Materialization.objects.count() == 1
     assert "AA" not in editor.get("/assets/models/").content.decode()
@@ -145,7 +145,7 @@ def test_too_many_are_refused_by_the_name_of_the_setting(editor: APIClient, sett
 
 
 def test_other_assets_have_no_keys_to_add(editor: APIClient) -> None:
-    cast.asset("days", cast.DAILY_2013)
+    factories.asset("days", factories.DAILY_2013)
     answer = post(editor, "/api/v1/assets/days/runtime-partitions/", "2013-01-01")
     assert "PartitionAtRuntime" in answer.json()["errors"]["asset"][0]
 
@@ -161,7 +161,7 @@ def test_operators_and_viewers_may_not(
 
 
 def test_commands_add_and_remove(db: None) -> None:
-    cast.person("ada", is_superuser=True)
+    factories.person("ada", is_superuser=True)
     out = StringIO()
     call_command("assets", "add-partitions", "models", "AA", "UA", "--json", stdout=out)
     assert sorted(json.loads(out.getvalue())["keys"]) == ["AA", "UA"]

@@ -11,11 +11,11 @@ from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
-from tests import cast
+from tests import factories
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled
 
 BEGAN = at(2024, 7, 1)
-DAILY = cast.DAILY_2013
+DAILY = factories.DAILY_2013
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def daily(db: None) -> Asset:
 @pytest.fixture
 def editor_api(db: None) -> APIClient:
     client = APIClient(raise_request_exception=False)
-    client.force_login(cast.person("edith", Role.EDITOR))
+    client.force_login(factories.person("edith", Role.EDITOR))
     return client
 
 

@@ -12,7 +12,7 @@ from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.models import Asset
 from slicewise.runner.client import WarmParent
-from tests import cast
+from tests import factories
 from tests.attacks.users import open_folder, parent_of_others
 from tests.runtime.runs import Runs
 
@@ -20,7 +20,7 @@ from tests.runtime.runs import Runs
 @pytest.fixture
 def vera(db: None) -> User:
     """A viewer."""
-    return cast.person("vera", Role.VIEWER)
+    return factories.person("vera", Role.VIEWER)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def stranger() -> Client:
 @pytest.fixture
 def raw_flights(db: None) -> Asset:
     """Daily, all of 2013."""
-    return cast.asset("raw_flights", cast.DAILY_2013)
+    return factories.asset("raw_flights", factories.DAILY_2013)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from accounts_app import forms
 from accounts_app.api import tokens
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from tests import cast
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 TOKENS = "/api/v1/tokens/"
@@ -38,7 +38,7 @@ def cheap_hashes(settings: Any) -> None:
 
 @pytest.fixture
 def vera() -> User:
-    return cast.person("vera", Role.VIEWER, password=OLD)
+    return factories.person("vera", Role.VIEWER, password=OLD)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def change_form(old: str = OLD, new: str = NEW, again: str | None = None) -> dic
 def test_an_admin_who_sets_a_password_ends_sessions_and_tokens(
     vera: User, token: str, browser: Client
 ) -> None:
-    cast.person("ada", password=OLD, is_superuser=True, is_staff=True)
+    factories.person("ada", password=OLD, is_superuser=True, is_staff=True)
     address = f"/admin/accounts_app/user/{vera.pk}/password/"
     form = {"usable_password": "true", "password1": NEW, "password2": NEW, "set-password": "1"}
     assert signed_in("ada", OLD).post(address, form).status_code == 302
@@ -335,7 +335,7 @@ def test_the_page_lists_and_revokes_own_tokens_alone(
 ) -> None:
     kept = AuthToken.objects.create(user=vera)[1]
     AuthToken.objects.create(user=vera, expiry=-timedelta(days=1))
-    olga = cast.person("olga", Role.OPERATOR)
+    olga = factories.person("olga", Role.OPERATOR)
     of_olga, text_of_olga = AuthToken.objects.create(user=olga)
     text = browser.get("/account/").content.decode()
     assert text.count("/revoke/") == 2

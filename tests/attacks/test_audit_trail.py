@@ -15,7 +15,7 @@ from knox.models import AuthToken
 from accounts_app import audit
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from tests import cast
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts_app/user/"
@@ -29,13 +29,13 @@ def cheap_hashes(settings: Any) -> None:
 
 @pytest.fixture
 def vera() -> User:
-    return cast.person("vera", Role.VIEWER, password=PASSWORD)
+    return factories.person("vera", Role.VIEWER, password=PASSWORD)
 
 
 @pytest.fixture
 def admin(db: None) -> Client:
     client = Client()
-    ada = cast.person("ada", Role.ADMIN, is_staff=True)
+    ada = factories.person("ada", Role.ADMIN, is_staff=True)
     client.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
     return client
 
@@ -61,7 +61,7 @@ def test_sign_ins_and_sign_outs_are_in_it(vera: User) -> None:
 
 
 def test_a_sign_in_on_the_admin_site_is_in_it() -> None:
-    cast.person("ada", password=PASSWORD, is_staff=True)
+    factories.person("ada", password=PASSWORD, is_staff=True)
     sign_in("ada", PASSWORD, "/admin/login/").post("/admin/logout/")
     assert [action for _, action, _, _ in trail()] == ["sign in", "sign out"]
 
@@ -228,7 +228,7 @@ def _is_validated() -> bool:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_owner_of_the_table_prunes_it_in_the_documented_way() -> None:
-    audit.record(cast.person("vera"), "cancel", "run", "7")
+    audit.record(factories.person("vera"), "cancel", "run", "7")
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("ALTER TABLE accounts_app_auditentry DISABLE TRIGGER audit_entry_stays")
         cursor.execute("DELETE FROM accounts_app_auditentry WHERE at < now()")

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from accounts_app.api.pages import encode_cursor
 from assets_app.models import Asset
-from tests import cast
+from tests import factories
 
 LISTS = (
     "assets/", "runs/", "backfills/", "gateways/", "assets/raw_flights/partitions/",
@@ -34,9 +34,9 @@ TEXTS = (
 @pytest.fixture(autouse=True)
 def lists(raw_flights: Asset) -> None:
     """Assets of each kind, one of them with a schedule that has no ticks."""
-    cast.asset("weather", cast.DAY_BY_AIRPORT)
-    cast.asset("carriers")
-    cast.asset("followed", cast.DAILY_2013)
+    factories.asset("weather", factories.DAY_BY_AIRPORT)
+    factories.asset("carriers")
+    factories.asset("followed", factories.DAILY_2013)
 
 
 def _address(path: str, cursor: str) -> str:

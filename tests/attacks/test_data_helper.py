@@ -25,13 +25,13 @@ from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
 from slicewise.io.base import WriteMode
 from slicewise.plugins import PluginError
-from slicewise.runner.user_environment import held_back, take_environment
+from slicewise.runner.user_environment import take_environment, with_held_back_names
 from slicewise.storage import (
     StagingLostError,
     StorageError,
     TryAgainError,
     UnfitFileSystemError,
-    UnfitPlaceError,
+    UnfitLocationError,
     UnfitStoreError,
     marker_name,
 )
@@ -363,7 +363,9 @@ def test_nothing_in_its_environment_runs_code_before_it_has_its_user(lake: Path)
 def test_it_has_the_environment_of_user_code_when_it_has_its_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(os, "environ", held_back({"PYTHONPATH": "/code", "LANG": "C.UTF-8"}))
+    monkeypatch.setattr(
+        os, "environ", with_held_back_names({"PYTHONPATH": "/code", "LANG": "C.UTF-8"})
+    )
     assert "PYTHONPATH" not in os.environ
     take_environment()
     assert os.environ == {"PYTHONPATH": "/code", "LANG": "C.UTF-8"}
@@ -407,7 +409,7 @@ ERRORS: list[tuple[Exception, type[Exception], str]] = [
         "the file system of /x",
     ),
     (UnfitStoreError("s3://x", "501"), UnfitStoreError, "the store of s3://x"),
-    (UnfitPlaceError("no"), UnfitPlaceError, "no"),
+    (UnfitLocationError("no"), UnfitLocationError, "no"),
     (TryAgainError("busy"), TryAgainError, r"\[Errno 11\] busy"),
     (OSError(28, "No space left", "/x"), OSError, r"\[Errno 28\] No space left: '/x'"),
     (FileNotFoundError(2, "No such file", "/x"), FileNotFoundError, r"\[Errno 2\]"),

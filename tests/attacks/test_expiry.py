@@ -17,7 +17,7 @@ from accounts_app.policy import Role
 from accounts_app.services import expiry
 from accounts_app.services.sign_in_limits import KNOWN_FOR
 from accounts_app.tasks import delete_expired
-from tests import cast
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -25,7 +25,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def vera() -> User:
-    return cast.person("vera", Role.VIEWER)
+    return factories.person("vera", Role.VIEWER)
 
 
 def session(key: str, left: timedelta) -> None:

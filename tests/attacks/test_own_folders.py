@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.execution import runner_user
-from slicewise.process.own_folders import ForeignFolderError, own_folder
+from slicewise.process.own_folders import ForeignFolderError, ensure_folder
 
 NOBODY = pwd.getpwnam("nobody")
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
@@ -111,7 +111,7 @@ def test_what_the_runners_user_may_write_to_is_its_own_and_nobody_else_s(data: P
 def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "archives").write_text("")
     with pytest.raises(ForeignFolderError, match="is a link or a file"):
-        own_folder(tmp_path / "archives")
+        ensure_folder(tmp_path / "archives")
 
 
 def test_no_process_of_the_runners_user_owns_the_data_folder_of_the_image() -> None:

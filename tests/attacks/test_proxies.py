@@ -12,7 +12,7 @@ from accounts_app.addresses import Network, client_address
 from accounts_app.models import AuditEntry
 from accounts_app.policy import Role
 from slicewise_server.networks import networks as networks_of
-from tests import cast
+from tests import factories
 
 
 def networks(texts: list[str]) -> tuple[Network, ...]:
@@ -93,7 +93,7 @@ def behind_proxies(db: None, settings: Any) -> None:
     settings.TRUSTED_PROXIES = networks(PROXIES)
     settings.AXES_FAILURE_LIMIT = 3
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    cast.person("vera", Role.VIEWER, password="right")
+    factories.person("vera", Role.VIEWER, password="right")
 
 
 def sign_in(password: str, client_at: str, path: str = "/sign-in/") -> Any:

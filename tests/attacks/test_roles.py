@@ -11,7 +11,7 @@ from django.test import Client
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from tests import cast
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts_app/user/"
@@ -28,12 +28,12 @@ def cheap_hashes(settings: Any) -> None:
 @pytest.fixture
 def ada() -> User:
     """An admin by role alone."""
-    return cast.person("ada", Role.ADMIN, password=PASSWORD)
+    return factories.person("ada", Role.ADMIN, password=PASSWORD)
 
 
 @pytest.fixture
 def root() -> User:
-    return cast.person("root", password=PASSWORD, is_superuser=True, is_staff=True)
+    return factories.person("root", password=PASSWORD, is_superuser=True, is_staff=True)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_an_admin_by_role_opens_the_admin_site_until_the_role_is_taken_away(
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.EDITOR])
 def test_other_roles_do_not_open_it(role: Role) -> None:
-    client = browser_of(cast.person("vera", role))
+    client = browser_of(factories.person("vera", role))
     assert client.get("/admin/").status_code == 302
     assert 'href="/admin/"' not in client.get("/assets/").content.decode()
 
@@ -83,7 +83,7 @@ def test_an_admin_by_role_signs_in_on_the_admin_site(ada: User) -> None:
     form = {"username": "ada", "password": PASSWORD, "next": "/admin/"}
     assert client.post("/admin/login/", form).status_code == 302
     assert client.get("/admin/").status_code == 200
-    cast.person("vera", Role.VIEWER, password=PASSWORD)
+    factories.person("vera", Role.VIEWER, password=PASSWORD)
     refused = Client().post("/admin/login/", form | {"username": "vera"})
     assert refused.status_code == 200
     assert "staff" in refused.content.decode()
@@ -106,7 +106,7 @@ def locked_out(name: str) -> Client:
 
 
 def test_an_admin_by_role_unlocks_a_locked_account(browser: Client) -> None:
-    vera = cast.person("vera", Role.VIEWER, password=PASSWORD)
+    vera = factories.person("vera", Role.VIEWER, password=PASSWORD)
     client = locked_out("vera")
     right = {"username": "vera", "password": PASSWORD}
     assert client.post("/sign-in/", right).status_code == 429
@@ -118,7 +118,7 @@ def test_an_admin_by_role_unlocks_a_locked_account(browser: Client) -> None:
 
 
 def test_an_admin_by_role_sees_and_deletes_attempts(browser: Client) -> None:
-    cast.person("vera", Role.VIEWER, password=PASSWORD)
+    factories.person("vera", Role.VIEWER, password=PASSWORD)
     locked_out("vera")
     attempt = AccessAttempt.objects.get()
     assert "vera" in browser.get(ATTEMPTS).content.decode()
@@ -134,7 +134,7 @@ def test_an_admin_by_role_sees_and_deletes_attempts(browser: Client) -> None:
 
 def test_attempts_have_no_action_that_leaves_no_trail(browser: Client) -> None:
     """axes' own action deletes attempts without an entry, and needs what axes adds to a request."""
-    cast.person("vera", Role.VIEWER, password=PASSWORD)
+    factories.person("vera", Role.VIEWER, password=PASSWORD)
     locked_out("vera")
     attempt = AccessAttempt.objects.get()
     assert "cleanup_expired_attempts" not in browser.get(ATTEMPTS).content.decode()
@@ -149,14 +149,14 @@ def test_attempts_have_no_action_that_leaves_no_trail(browser: Client) -> None:
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.EDITOR])
 def test_nobody_else_unlocks(role: Role) -> None:
-    client = browser_of(cast.person("vera", role, is_staff=True))
+    client = browser_of(factories.person("vera", role, is_staff=True))
     assert client.get(ATTEMPTS).status_code == 403
     assert client.get("/admin/axes/accesslog/").status_code == 403
     assert client.get(USERS).status_code == 403
 
 
 def test_an_admin_by_role_makes_nobody_a_superuser(ada: User, browser: Client) -> None:
-    vera = cast.person("vera", Role.VIEWER)
+    vera = factories.person("vera", Role.VIEWER)
     raised = {"is_superuser": "on", "user_permissions": ["1"], "first_name": "Changed"}
     for user in (ada, vera):
         answer = browser.post(f"{USERS}{user.pk}/change/", form_of(user, **raised))
@@ -180,7 +180,7 @@ def test_an_admin_by_role_does_not_touch_a_superuser(root: User, browser: Client
 
 
 def test_an_admin_by_role_gives_and_takes_roles(browser: Client) -> None:
-    vera = cast.person("vera", Role.VIEWER)
+    vera = factories.person("vera", Role.VIEWER)
     roles = {group.name: group.pk for group in Group.objects.all()}
     given = form_of(vera, groups=[roles["editor"]])
     assert browser.post(f"{USERS}{vera.pk}/change/", given).status_code == 302

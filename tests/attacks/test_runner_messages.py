@@ -16,7 +16,7 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, RunAttempt
 from slicewise.runner.messages import FAILURE_KINDS, refuse_malformed
 from slicewise.runner.wire import WireError
-from tests import cast
+from tests import factories
 from tests.runtime.conftest import runs, warm_parent
 from tests.runtime.runs import Runs
 
@@ -111,7 +111,7 @@ def test_a_forger_s_run_ends_at_once_by_its_own_fault(
 @pytest.fixture
 def attempt(raw_flights: Asset, settings: object) -> RunAttempt:
     """An attempt of which a runner has said something of Spark."""
-    ada = cast.person("ada", is_superuser=True)
+    ada = factories.person("ada", is_superuser=True)
     materialize(MaterializeRequest(asset=raw_flights, selection="2013-01-01"), user=ada)
     return RunAttempt.objects.create(
         run=Run.objects.get(), number=1, token=uuid4(), started_at=timezone.now(), engine="submit",

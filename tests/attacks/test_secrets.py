@@ -33,7 +33,7 @@ from assets_app.models import (
 from backfills_app.models import Backfill
 from slicewise_server.logging import EventFormatter
 from slicewise_server.stack import definitions
-from tests import cast
+from tests import factories
 from tests.scheduling.scenes import at, cron, scheduled
 
 SECRET = "hunter2"
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ada() -> User:
-    return cast.person("ada", Role.ADMIN, is_superuser=True, is_staff=True)
+    return factories.person("ada", Role.ADMIN, is_superuser=True, is_staff=True)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def browser(ada: User) -> Client:
 @pytest.fixture
 def run(ada: User, browser: Client) -> Run:
     """A failed run of a backfill; whatever can hold words of user code holds the secret."""
-    asset = scheduled("raw_flights", cron("@daily"), cast.DAILY_2013, since=at(2014, 1, 1))
+    asset = scheduled("raw_flights", cron("@daily"), factories.DAILY_2013, since=at(2014, 1, 1))
     form = {"asset": "raw_flights", "start": "2013-01-01", "end": "2013-01-01"}
     browser.post("/backfills/new/", form | {"max_active_runs": "1", "existing": "all"})
     materialize(MaterializeRequest(asset=asset, selection="2013-01-02"), user=ada)

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
-from tests import cast
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 PAGE, ADMIN, API = "/sign-in/", "/admin/login/", "/api/v1/tokens/"
@@ -41,7 +41,7 @@ def low_limits(settings: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def vera() -> User:
-    return cast.person("vera", Role.ADMIN, password=RIGHT)
+    return factories.person("vera", Role.ADMIN, password=RIGHT)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_an_address_that_tries_many_names_is_slowed(door: str, checks: Callable[
 
 
 def test_names_that_are_right_now_and_then_do_not_reset_the_limit_of_an_address() -> None:
-    cast.person("mallory", Role.VIEWER, password=RIGHT)
+    factories.person("mallory", Role.VIEWER, password=RIGHT)
     for n in range(NAMES - 1):
         attempt(f"nobody{n}", at=ELSEWHERE)
         assert is_in(attempt("mallory", RIGHT, at=ELSEWHERE))

@@ -14,7 +14,7 @@ from accounts_app.management.command import Refused
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Run, RunAttempt, RunLog, RunState
 from slicewise_server.stack import definitions
-from tests import cast
+from tests import factories
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 LINK = "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\"
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def run(raw_flights: Asset) -> Run:
     """A failed run whose code has printed sequences for terminals."""
-    ada = cast.person("ada", is_superuser=True)
+    ada = factories.person("ada", is_superuser=True)
     materialize(MaterializeRequest(asset=raw_flights, selection="2013-01-01"), user=ada)
     Run.objects.update(
         state=RunState.FAILED, error=HOSTILE, error_kind="code", ended_at=timezone.now()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slicewise.process.own_folders import own_folder
+from slicewise.process.own_folders import ensure_folder
 from slicewise.runner.client import WarmParent
 from slicewise.runner.slot_users import SlotUsers
 
@@ -39,7 +39,7 @@ def environment() -> dict[str, str]:
 
 def slot_users(folder: Path, count: int = 2) -> SlotUsers:
     """Users of which each run has one by itself."""
-    slots = own_folder(folder / "slots", mode=0o711)
+    slots = ensure_folder(folder / "slots", mode=0o711)
     return SlotUsers(range(FIRST_USER + 1, FIRST_USER + 1 + count), GROUP, slots)
 
 

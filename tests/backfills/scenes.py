@@ -19,7 +19,7 @@ from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from partitions_app.models import PartitionDefinition
-from tests.cast import asset, outlet_of, together
+from tests.factories import asset, outlet_of, together
 
 Mappings = Mapping[str, slicewise.PartitionMapping | None]
 

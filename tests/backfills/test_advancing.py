@@ -19,9 +19,9 @@ from backfills_app.services import advancing, expansion
 from backfills_app.services.advancing import advance
 from backfills_app.services.estimates import runs_at_once
 from tests.backfills.test_life import start
-from tests.cast import DAILY_2013, asset, person
 from tests.execution.conftest import make_gateway
 from tests.execution.test_at_once import elsewhere
+from tests.factories import DAILY_2013, asset, person
 
 
 @pytest.fixture

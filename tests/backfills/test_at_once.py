@@ -12,11 +12,11 @@ from assets_app.models import AssetPartition, Run
 from backfills_app.models import Backfill, BackfillPartition
 from backfills_app.services import admission, pause_backfill
 from backfills_app.services.admission import admit
+from backfills_app.services.decisions import BatchDecision, decide
 from backfills_app.services.expansion import expand
-from backfills_app.services.judging import Verdict, judge
 from tests.backfills.test_life import start
-from tests.cast import DAILY_2013, asset
 from tests.execution.test_at_once import elsewhere
+from tests.factories import DAILY_2013, asset
 
 
 def written(alice: User, **more: Any) -> Backfill:
@@ -33,15 +33,15 @@ def test_what_is_withdrawn_between_verdict_and_record_is_left_to_nobody(
     asset("raw_flights", DAILY_2013)
     other, backfill = written(alice), written(alice, strategy=strategy)
     admit(other.pk)
-    verdicts: list[Verdict] = []
+    verdicts: list[BatchDecision] = []
 
-    def judged(*terms: Any) -> Verdict:
-        verdicts.append(judge(*terms))
+    def judged(*terms: Any) -> BatchDecision:
+        verdicts.append(decide(*terms))
         if len(verdicts) == 1:
             pause_backfill(other, user=alice)
         return verdicts[-1]
 
-    monkeypatch.setattr(admission, "judge", judged)
+    monkeypatch.setattr(admission, "decide", judged)
     admit(backfill.pk)
     assert not BackfillPartition.objects.filter(state="skipped").exists()
     admit(backfill.pk)

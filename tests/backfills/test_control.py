@@ -38,8 +38,8 @@ from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from tests.backfills.scenes import following, state_of
 from tests.backfills.test_life import counts_of, run_all, start
-from tests.cast import DAILY_2013, asset, person, together
 from tests.execution.test_attempts import counts_agree_with_slices, publish
+from tests.factories import DAILY_2013, asset, person, together
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,

@@ -3,7 +3,7 @@
 import pytest
 
 import slicewise
-from backfills_app.services.cuts import by_definition, still_there
+from backfills_app.services.cuts import by_definition, in_present_definition
 from slicewise import PartitionAtRuntime, PartitionByInterval, PartitionByProduct
 from slicewise import PartitionBySequence as Sequence
 from slicewise.keys.partition_key import WHOLE
@@ -46,8 +46,8 @@ def test_partitions_of_both_are_those_of_equal_keys(
     assert len(translated) == len(both) > 0
     # Numbered as the other one numbers them.
     assert translated & slicewise.PartitionSet.of(other, _keys(other)) == translated
-    assert [str(key) for key in still_there(other, chosen)] == both
-    assert still_there(own, chosen) == chosen
+    assert [str(key) for key in in_present_definition(other, chosen)] == both
+    assert in_present_definition(own, chosen) == chosen
 
 
 def test_nothing_is_of_both_where_they_cut_otherwise() -> None:
@@ -55,7 +55,7 @@ def test_nothing_is_of_both_where_they_cut_otherwise() -> None:
         chosen = slicewise.PartitionSet.of(own, _keys(own))
         assert not by_definition(other, chosen)
         assert by_definition(other, chosen).definition == other
-        assert not still_there(other, chosen)
+        assert not in_present_definition(other, chosen)
 
 
 def _keys(definition: slicewise.PartitionDefinition | None) -> list[object]:

@@ -20,8 +20,8 @@ from tests.backfills.scenes import (
     plan_of,
     state_of,
 )
-from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 
 WEEKLY = slicewise.PartitionByInterval("@weekly", start="2013-01-01", end="2014-01-01")
 MONTHLY = slicewise.PartitionByInterval("@monthly", start="2013-01-01", end="2014-01-01")

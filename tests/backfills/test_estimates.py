@@ -12,7 +12,7 @@ from backfills_app.services import check_backfill, request_from_text
 from backfills_app.services.estimates import Estimate
 from tests.backfills.scenes import ask
 from tests.backfills.test_life import run_all
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

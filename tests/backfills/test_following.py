@@ -8,7 +8,7 @@ from assets_app.models import Run, RunPartition
 from backfills_app.services.advancing import advance
 from backfills_app.services.following import _FOLLOW
 from tests.backfills.scenes import ask
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 from tests.plans import nodes_of
 
 pytestmark = pytest.mark.django_db

@@ -21,8 +21,8 @@ from backfills_app.services.admission import AHEAD, admit
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from tests.backfills.scenes import state_of
-from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset
 
 
 def start(alice: User, start: str = "2013-01-01", end: str = "2013-01-31", **more: Any) -> Backfill:

@@ -10,8 +10,8 @@ from assets_app.models import Asset, Gateway, Run
 from assets_app.queries.staleness import newer_inputs
 from slicewise import All, Keys, Latest, PartitionByInterval, PartitionDefinition, PartitionMapping
 from tests.backfills.scenes import ask, drive, failing_keys, following, outcomes, plan_of
-from tests.cast import DAILY_2013, asset
 from tests.execution.test_attempts import begun, publish
+from tests.factories import DAILY_2013, asset
 
 BOUNDED = PartitionByInterval("@daily", start="2013-01-01", end="2013-01-05")
 OPEN = PartitionByInterval("@daily", end="2013-01-05")

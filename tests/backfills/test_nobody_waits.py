@@ -35,11 +35,11 @@ from backfills_app.services.admission import admit
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from backfills_app.services.locks import lock
-from backfills_app.services.stored import stored_parts
-from backfills_app.services.waiting import let_go_all
+from backfills_app.services.stored import stored_scopes
+from backfills_app.services.waiting import mark_all_ready
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, state_of
-from tests.cast import DAILY_2013, asset
 from tests.execution.test_at_once import elsewhere, locked_slices
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -192,7 +192,7 @@ def test_a_retried_run_is_waited_for_whoever_had_the_lock(alice: User, worker: G
     assert attempt is not None
     ending.fail(attempt.row, Failure(error="ValueError: no"))
     # Its downstream partition may be admitted by now, and has not been.
-    let_go_all(stored_parts(backfill))
+    mark_all_ready(stored_scopes(backfill))
     downstream = BackfillPartition.objects.filter(backfill_asset__asset__name="delays")
     assert downstream.filter(ready=True).exists()
     admitting = threading.Event(), threading.Event()

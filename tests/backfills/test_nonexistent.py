@@ -11,15 +11,15 @@ import slicewise
 from accounts_app.models import User
 from assets_app.execution.inputs import read_inputs
 from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run
-from assets_app.scheduling.readiness import judge
+from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed
 from backfills_app.services.skipping import skips_of
 from slicewise import Offset, Overlap, PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import partition_rows
 from tests.backfills.scenes import ask, drive, following, outcomes, plan_of
-from tests.cast import asset
 from tests.execution.test_attempts import begun, publish
 from tests.execution.test_past import made
+from tests.factories import asset
 from tests.scheduling.scenes import at, by
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +42,7 @@ def _ready(found: Asset, selection: str) -> set[str]:
     )
     assert found.definition is not None
     rows = list(partition_rows(found.definition, found.definition.select(selection)))
-    verdicts = judge(found, edges, rows, made=None, now=NOW)
+    verdicts = evaluate(found, edges, rows, made=None, now=NOW)
     return {verdict.row.key for verdict in verdicts if verdict.is_ready}
 
 

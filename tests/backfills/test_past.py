@@ -35,8 +35,8 @@ from backfills_app.services import (
 )
 from backfills_app.services.advancing import advance
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
-from tests.cast import AIRPORTS, DAILY_2013, asset
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.factories import AIRPORTS, DAILY_2013, asset
 
 BY_AIRPORT = slicewise.PartitionByProduct({"date": DAILY_2013, "airport": AIRPORTS})
 

@@ -41,9 +41,9 @@ from tests.backfills.scenes import (
     redefine,
     state_of,
 )
-from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_attempts import publish
 from tests.execution.test_past import made
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 
 HOURLY = slicewise.PartitionByInterval("@hourly", start="2013-01-01", end="2014-01-01")
 IN_BERLIN = slicewise.PartitionByInterval(

@@ -29,8 +29,8 @@ from tests.backfills.scenes import (
     state_of,
 )
 from tests.backfills.test_redefined import find_keys, lacking_input
-from tests.cast import asset
 from tests.execution.test_past import made
+from tests.factories import asset
 
 # Two whole weeks, which begin on Sundays.
 DAYS, SECOND_WEEK = "2024-03-24..2024-04-06", "2024-03-31..2024-04-06"

@@ -42,8 +42,8 @@ from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
 from tests.backfills.scenes import drive, failing_keys, following, outcomes, state_of
 from tests.backfills.test_promises import undone
-from tests.cast import AIRPORTS, DAILY_2013, asset, external, person
 from tests.execution.test_attempts import counts_agree_with_slices
+from tests.factories import AIRPORTS, DAILY_2013, asset, external, person
 from tests.pages.shelf import record
 
 # Two whole weeks, which begin on Sundays.

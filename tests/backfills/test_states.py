@@ -45,9 +45,9 @@ from backfills_app.services import (
 )
 from backfills_app.services.advancing import advance
 from tests.backfills.scenes import ask, drive, following
-from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import counts_agree_with_slices, staged
+from tests.factories import DAILY_2013, asset, outlet_of
 
 pytestmark = pytest.mark.django_db
 

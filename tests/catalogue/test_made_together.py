@@ -7,8 +7,8 @@ import pytest
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused, sync_bundle
 from assets_app.models import Asset, Schedule
-from tests.cast import person
 from tests.catalogue.conftest import Bundle
+from tests.factories import person
 
 pytestmark = pytest.mark.django_db
 

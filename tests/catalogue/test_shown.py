@@ -5,8 +5,8 @@ from django.test import Client
 
 from assets_app.catalogue.services import sync_bundle
 from assets_app.models import Asset
-from tests.cast import person
 from tests.catalogue.conftest import Bundle
+from tests.factories import person
 
 pytestmark = pytest.mark.django_db
 

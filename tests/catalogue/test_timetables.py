@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.models import GroupKind, Producer, Queue, RunGroup, Schedule
-from tests.cast import asset
+from tests.factories import asset
 from tests.scheduling.scenes import at, by, cron
 
 pytestmark = pytest.mark.django_db

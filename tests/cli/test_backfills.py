@@ -11,9 +11,9 @@ from backfills_app.services.advancing import advance
 from tests.backfills.conftest import worker
 from tests.backfills.scenes import following
 from tests.backfills.test_life import run_all
-from tests.cast import DAILY_2013
 from tests.cli.test_commands import refusal, said, told
 from tests.execution.conftest import sent
+from tests.factories import DAILY_2013
 
 __all__ = ["sent", "worker"]
 

@@ -23,8 +23,8 @@ from assets_app.execution.verifying import Verification
 from assets_app.models import Asset, AssetPartition, Gateway, Run, RunAttempt, RunGroup, RunLog
 from assets_app.queries.orphans import OrphanRow
 from backfills_app.models import Backfill
-from slicewise.io.recorded import Difference, Recorded
-from tests import cast
+from slicewise.io.recorded import Difference, PartitionRecord
+from tests import factories
 from tests.execution.conftest import make_gateway, sent
 from tests.execution.test_found_partitions import found
 
@@ -241,7 +241,7 @@ def worker(db: None) -> Gateway:
 
 @pytest.fixture
 def customers(db: None) -> Asset:
-    return cast.asset("customers", slicewise.PartitionAtRuntime(name="active_customers"))
+    return factories.asset("customers", slicewise.PartitionAtRuntime(name="active_customers"))
 
 
 def test_waiting_for_a_run_that_finds_partitions_says_how_many_it_found(
@@ -285,7 +285,7 @@ def test_what_is_not_partitioned_is_named_as_a_whole(capsys: pytest.CaptureFixtu
     assert "the whole asset  queued" in said("partitions", "list", "carriers")
     assert "the whole asset pending" in said("runs", "show", str(Run.objects.get().pk))
     with patch("assets_app.management.commands.partitions.verify_partitions") as verified:
-        lost = Difference(key="", path="", recorded=Recorded(bytes=3), actual=None)
+        lost = Difference(key="", path="", recorded=PartitionRecord(bytes=3), actual=None)
         verified.return_value = Verification(1, [lost])
         said_of = StringIO()
         with pytest.raises(

@@ -12,8 +12,8 @@ from assets_app.catalogue.services import set_paused
 from assets_app.models import Run
 from assets_app.scheduling.failures import record_failures
 from assets_app.scheduling.ticking import handle_ticks
-from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import make_gateway
+from tests.factories import DAILY_2013, asset
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.usefixtures("ada")

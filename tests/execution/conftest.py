@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.execution import messages, recovery
 from assets_app.models import Gateway, Lease, RunAttempt
-from tests.cast import person
+from tests.factories import person
 
 
 @pytest.fixture

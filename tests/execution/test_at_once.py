@@ -29,9 +29,9 @@ from assets_app.models import (
     RunGroup,
     RunState,
 )
-from tests.cast import DAILY_2013, asset, person
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun
+from tests.factories import DAILY_2013, asset, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

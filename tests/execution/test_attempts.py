@@ -29,7 +29,7 @@ from assets_app.models import (
     RunState,
 )
 from partitions_app.models import PartitionDefinition
-from tests.cast import AIRPORTS, DAILY_2013, asset, outlet_of
+from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
 
 
 def begun(
@@ -248,7 +248,7 @@ def test_who_has_lost_the_token_changes_nothing(alice: User, gateway: Gateway) -
     RunAttempt.objects.update(token=uuid4())
     assert not attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged(attempt))])
     assert not ending.fail(attempt.row, Failure(error="late"))
-    assert not ending.hand_back(attempt.row, "late")
+    assert not ending.requeue_lost(attempt.row, "late")
     assert Run.objects.get().state == RunState.RUNNING
 
 

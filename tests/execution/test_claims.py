@@ -5,20 +5,20 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import claims
-from assets_app.execution.claims import PlannedRun, RunTerms, claim_all
+from assets_app.execution.claims import PlannedRun, RunSpec, claim_all
 from assets_app.models import Asset, AssetPartition, Queue, Run, RunGroup, RunState, Trigger
 from slicewise.partitions.rows import partition_rows
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
 
 
-def terms(of: Asset, group: RunGroup, **more: object) -> RunTerms:
+def terms(of: Asset, group: RunGroup, **more: object) -> RunSpec:
     """What a request asks of the runs of an asset."""
     assert of.producer is not None
     assert of.producer.current_version is not None
     asked = {"params": {}, "requested_by": None, **more}
-    return RunTerms(
+    return RunSpec(
         asset=of, producer_version=of.producer.current_version, group=group,
         trigger=Trigger.MANUAL, **asked,  # type: ignore[arg-type]
     )  # fmt: skip

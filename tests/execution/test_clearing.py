@@ -15,14 +15,14 @@ from assets_app.execution import clearing, ending, messages, publishing, recover
 from assets_app.execution.attempts import begin
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
-from assets_app.execution.engines import MayGoOn
+from assets_app.execution.engines import WorkMayContinueError
 from assets_app.models import AssetPartition, Gateway, ProducerVersion, Run, RunAttempt, RunState
 from slicewise.io import find_storage
 from slicewise.plugins import PluginError
-from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import lose_the_worker
 from tests.execution.test_attempts import begun, counts_agree_with_slices
 from tests.execution.test_publishing import Ready, ready
+from tests.factories import DAILY_2013, asset
 
 __all__ = ["ready"]
 
@@ -38,7 +38,7 @@ class Spark:
 
     def stop(self, parent: Any, attempt: RunAttempt) -> None:
         if self.is_silent:
-            raise MayGoOn("silent")
+            raise WorkMayContinueError("silent")
         self.stopped.append(attempt.number)
 
 

@@ -13,14 +13,14 @@ from django.utils import timezone
 from accounts_app.models import User
 from assets_app.execution import attempts, supervision
 from assets_app.execution.company import Answer, Company
-from assets_app.execution.dispatch import dispatch, resend_unheard
+from assets_app.execution.dispatch import dispatch, resend_dispatched
 from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Asset, Gateway, Run, RunAttempt, RunState
-from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import lose_the_worker
 from tests.execution.test_attempts import begun
+from tests.factories import DAILY_2013, asset
 
 JOINED, WAITS, REFUSED, KNOWN = Answer.JOINED, Answer.WAITS, Answer.REFUSED, Answer.KNOWN
 
@@ -164,7 +164,7 @@ def test_a_run_that_waits_is_not_taken_from_its_worker(
     run = dispatched(flights, alice)
     Run.objects.update(dispatched_at=timezone.now() - timedelta(minutes=1))
     Gateway.objects.update(closed_slots=2)
-    resend_unheard()
+    resend_dispatched()
     run.refresh_from_db()
     assert run.state == RunState.DISPATCHED
 
@@ -176,10 +176,10 @@ def test_a_run_that_waits_at_a_worker_is_not_sent_to_another_one(
     sent.clear()
     Run.objects.update(dispatched_at=timezone.now() - timedelta(minutes=1))
     attempts.note_waiting(run.pk)
-    resend_unheard()
+    resend_dispatched()
     assert sent == []
     Run.objects.update(dispatched_at=timezone.now() - timedelta(minutes=1))
-    resend_unheard()
+    resend_dispatched()
     assert len(sent) == 1
 
 

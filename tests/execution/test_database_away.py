@@ -30,7 +30,7 @@ from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunLog,
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.storage.layout import marker_name
-from tests.cast import DAILY_2013, asset, person
+from tests.factories import DAILY_2013, asset, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -265,7 +265,7 @@ def test_what_a_run_has_made_waits_for_a_database_that_is_away_for_long(
 def test_who_lost_the_run_meanwhile_concludes_nothing(run: Run, played: Worker, lake: Path) -> None:
     def lose() -> None:
         attempt = RunAttempt.objects.get()
-        assert ending.hand_back(attempt, "lost", counts=True)
+        assert ending.requeue_lost(attempt, "lost", counts=True)
         cut_all_connections()
 
     make(run, played, lake, IDLE, lose)

@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import attempts, messages
-from assets_app.execution.dispatch import dispatch, resend_unheard
+from assets_app.execution.dispatch import dispatch, resend_dispatched
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Asset, Gateway, Run, RunGroup, RunState
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 Sent = list[tuple[str, tuple[Any, ...], str]]
 
@@ -95,8 +95,8 @@ def test_a_message_that_was_lost_is_sent_again(alice: User, gateway: Gateway, se
     dispatch()
     Run.objects.update(dispatched_at=timezone.now() - timedelta(seconds=11))
     sent.clear()
-    resend_unheard()
-    resend_unheard()
+    resend_dispatched()
+    resend_dispatched()
     assert sent == [(messages.EXECUTE, (run.pk,), "scheduled")]
 
 
@@ -111,13 +111,13 @@ def test_runs_that_wait_behind_long_ones_are_not_sent_again(
     sent.clear()
     for _ in range(3):
         Run.objects.update(dispatched_at=timezone.now() - timedelta(seconds=11))
-        resend_unheard()
+        resend_dispatched()
     assert sent == []
     # A slot comes free, and one of the messages may have been lost.
     Run.objects.filter(pk=at_work[0].pk).update(state=RunState.CANCELING)
     Run.objects.filter(pk=at_work[0].pk).update(state=RunState.CANCELED, ended_at=timezone.now())
-    resend_unheard()
-    resend_unheard()
+    resend_dispatched()
+    resend_dispatched()
     assert [args for _, args, _ in sent] == [(at_work[-1].pk + 1,), (at_work[-1].pk + 2,)]
 
 
@@ -128,5 +128,5 @@ def test_what_was_sent_to_a_gateway_that_is_gone_is_queued_again(
     dispatch()
     Gateway.objects.all().delete()
     Run.objects.update(dispatched_at=timezone.now() - timedelta(seconds=11))
-    resend_unheard()
+    resend_dispatched()
     assert Run.objects.get().state == RunState.QUEUED

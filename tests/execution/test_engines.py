@@ -18,10 +18,10 @@ from assets_app.execution import attempts, engines, supervision
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.company import Company
 from assets_app.execution.dispatch import dispatch
-from assets_app.execution.engines import MayGoOn, engine_of
+from assets_app.execution.engines import WorkMayContinueError, engine_of
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 STOPS = '#!/bin/sh\necho "$@" >> {said}\necho {answer} >&2\nexit {status}\n'
 
@@ -171,7 +171,7 @@ def test_a_cluster_that_does_not_end_an_application_leaves_it_open_whether_it_go
 ) -> None:
     command(bin_folder, "yarn", answer="Connection refused", status=1)
     RunAttempt.objects.update(application_id="application_1_0001")
-    with pytest.raises(MayGoOn, match="Connection refused"):
+    with pytest.raises(WorkMayContinueError, match="Connection refused"):
         stop(attempt.row)
 
 
@@ -248,5 +248,5 @@ def test_a_command_that_the_user_of_runs_cannot_start_leaves_the_end_open(
     command(open_folder, "yarn")
     (open_folder / "yarn").chmod(0o700)
     RunAttempt.objects.filter(pk=attempt.row.pk).update(application_id="application_1_0001")
-    with pytest.raises(MayGoOn, match="yarn cannot be started by the user of runs"):
+    with pytest.raises(WorkMayContinueError, match="yarn cannot be started by the user of runs"):
         engine_of(attempt.row).stop(Mock(), attempt.row)

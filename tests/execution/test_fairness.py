@@ -22,8 +22,8 @@ from assets_app.models import (
     RunState,
     Trigger,
 )
-from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import make_gateway
+from tests.factories import DAILY_2013, asset
 
 
 def queue(of: Asset, runs: int, queue: Queue = Queue.SCHEDULED, **group: Any) -> RunGroup:

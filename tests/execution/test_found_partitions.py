@@ -14,16 +14,16 @@ from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
-from assets_app.execution.intending import FoundKeysHeld
+from assets_app.execution.intending import DiscoveredKeysHeld
 from assets_app.execution.keys import sent_keys
 from assets_app.execution.outputs import Output
-from assets_app.execution.past import PastPartitions
+from assets_app.execution.past_partitions import PastPartitions
 from assets_app.execution.requests import MaterializeRequest, materialize, selected_rows
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise.keys.key_json import key_to_json
-from tests.cast import asset, outlet_of, together
 from tests.execution.test_attempts import counts_agree_with_slices
+from tests.factories import asset, outlet_of, together
 
 CUSTOMERS = slicewise.PartitionAtRuntime(name="active_customers")
 pytestmark = pytest.mark.django_db
@@ -205,7 +205,7 @@ def test_what_another_run_is_making_is_not_written_by_a_run_that_finds_it(
     materialize(MaterializeRequest(asset=models, selection="acme"), user=alice)
     attempt = discovering(models, alice, gateway)
     staged = [{"key": "acme", "path": "acme", "rows": 1, "bytes": 1}]
-    with pytest.raises(FoundKeysHeld, match="acme"):
+    with pytest.raises(DiscoveredKeysHeld, match="acme"):
         attempts.intend_to_publish(attempt.row, [outlet_of(attempt, staged)], found("acme", "apex"))
     assert Run.objects.get(pk=attempt.run.pk).state == "running"
     # Without data it is left to the run that makes it.

@@ -18,13 +18,13 @@ from assets_app.execution.attempts import Attempt
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
-from assets_app.execution.intending import Partly
+from assets_app.execution.intending import PartialFailure
 from assets_app.execution.retrying import retry_run
 from assets_app.models import Gateway, Run, RunAttempt, RunHook, RunLog, RunState
 from slicewise.runner.client import WarmParentError
-from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.execution.test_attempts import begun, publish, staged
+from tests.factories import DAILY_2013, asset, outlet_of
 
 Message = dict[str, Any]
 Sent = list[tuple[str, tuple[Any, ...], str]]
@@ -147,7 +147,7 @@ def test_nothing_is_called_after_a_cancellation(attempt: Attempt, alice: User) -
 
 
 def test_a_run_that_keeps_a_part_of_what_it_made_has_failed(attempt: Attempt) -> None:
-    partly = Partly(error="ValueError: no", traceback="…", reasons={"2013-01-02": "fog"})
+    partly = PartialFailure(error="ValueError: no", traceback="…", reasons={"2013-01-02": "fog"})
     made = [one for one in staged(attempt) if one["key"] != "2013-01-02"]
     assert attempts.intend_to_publish(attempt.row, [outlet_of(attempt, made)], partly=partly)
     published = {attempt.run.asset_id: [one["path"] for one in made]}

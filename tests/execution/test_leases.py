@@ -10,9 +10,9 @@ from accounts_app.models import User
 from assets_app.execution import attempts, ending, leases
 from assets_app.execution.ending import Failure
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
-from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.conftest import lose_the_worker
 from tests.execution.test_attempts import begun, publish, staged
+from tests.factories import DAILY_2013, asset, outlet_of
 
 _WRITTEN = """
 SELECT relname, n_tup_ins + n_tup_upd + n_tup_del, n_tup_upd - n_tup_hot_upd
@@ -65,7 +65,7 @@ def test_what_has_ended_has_no_lease(alice: User, gateway: Gateway) -> None:
     flights = asset("raw_flights", DAILY_2013)
     publish(begun(flights, alice, gateway, "2013-01-01"))
     ending.fail(begun(flights, alice, gateway, "2013-01-02").row, Failure(error="no"))
-    ending.hand_back(begun(flights, alice, gateway, "2013-01-03").row, "the worker goes")
+    ending.requeue_lost(begun(flights, alice, gateway, "2013-01-03").row, "the worker goes")
     assert RunAttempt.objects.count() == 3
     assert not Lease.objects.exists()
     Run.objects.update(not_before=None)

@@ -8,7 +8,7 @@ import pytest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
-from assets_app.execution.outputs import Output, kept_outlets
+from assets_app.execution.outputs import Output, stored_outlets
 from assets_app.execution.retrying import rerun, retry_run
 from assets_app.models import (
     AssetPartition,
@@ -21,7 +21,6 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
-from tests.cast import DAILY_2013, asset
 from tests.execution.test_attempts import counts_agree_with_slices
 from tests.execution.test_publishing import Ready
 from tests.execution.test_supervision import (  # fmt: skip
@@ -35,6 +34,7 @@ from tests.execution.test_supervision import (  # fmt: skip
     spark,
     worker,
 )
+from tests.factories import DAILY_2013, asset
 
 __all__ = ["root", "run", "spark", "worker"]
 WHY = "It does not pass row_count: There are 0 rows."
@@ -212,13 +212,13 @@ def test_connections_that_cannot_be_read_when_data_is_staged_fail_no_run(
 def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
     alice: User, gateway: Gateway, tmp_path: Path
 ) -> None:
-    from assets_app.execution.intending import Partly
+    from assets_app.execution.intending import PartialFailure
     from tests.execution.test_attempts import begun
 
     flights = asset("raw_flights", DAILY_2013)
     attempt = begun(flights, alice, gateway, "2013-01-01..2013-01-03", strategy="range")
     (tmp_path / "lake").mkdir()
-    partly = Partly(error="ValueError: no", traceback="…", reasons={"2013-01-02": WHY})
+    partly = PartialFailure(error="ValueError: no", traceback="…", reasons={"2013-01-02": WHY})
     ready = Ready(attempt, tmp_path / "lake", without=["2013-01-02"], partly=partly)
     ready.finish(gateway)
     run = Run.objects.get()
@@ -228,4 +228,4 @@ def test_whoever_takes_over_publishes_the_part_and_fails_the_run(
     }  # fmt: skip
     assert run.attempts.get().traceback == "…"
     assert run.code_failures == 1
-    assert kept_outlets(run.attempts.get())[0].partitions == []
+    assert stored_outlets(run.attempts.get())[0].partitions == []

@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 import slicewise
 from accounts_app.models import User
-from assets_app.execution import attempts, past, supervision
+from assets_app.execution import attempts, past_partitions, supervision
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
-from assets_app.execution.past import PastPartitions
+from assets_app.execution.past_partitions import PastPartitions
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import (
     Asset,
@@ -24,8 +24,8 @@ from assets_app.models import (
     RunState,
 )
 from slicewise.partitions.rows import partition_rows
-from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 from tests.execution.test_supervision import ENDED, Worker
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
 
 ASK = {"type": "ask", "question": "past_partitions", "after": None}
 
@@ -140,7 +140,7 @@ def test_pages_join_without_gap_or_overlap(
     selection: str,
     own: str,
 ) -> None:
-    monkeypatch.setattr(past, "PAGE", 7)
+    monkeypatch.setattr(past_partitions, "PAGE", 7)
     of = asset("paged", partition)
     made(of, selection)
     pages = everything(begun(of, own, alice, gateway))
@@ -227,7 +227,7 @@ def test_a_worker_answers_its_runner_and_takes_what_it_found(
     worker, runner = Worker(gateway), AskingRunner()
     monkeypatch.setattr(supervision, "current", lambda: worker)
     monkeypatch.setattr(worker, "launch", lambda request: runner)
-    monkeypatch.setattr(past, "PAGE", 2)
+    monkeypatch.setattr(past_partitions, "PAGE", 2)
     days = asset("days", DAILY_2013)
     made(days, "2013-01-01..2013-01-03")
     run = run_of(days, "2013-01-08", alice)

@@ -14,14 +14,14 @@ from django.db import OperationalError, connection
 from accounts_app.models import User
 from assets_app.execution import publishing
 from assets_app.execution.attempts import Attempt, intend_to_publish
-from assets_app.execution.intending import Partly
+from assets_app.execution.intending import PartialFailure
 from assets_app.execution.outputs import StagedOutlet
 from assets_app.execution.recovery import recover
 from assets_app.models import AssetPartition, Gateway, Run, RunAttempt, RunState
 from slicewise import storage
-from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.conftest import at_work, lose_the_worker
 from tests.execution.test_attempts import begun, counts_agree_with_slices, staged
+from tests.factories import DAILY_2013, asset, outlet_of
 
 
 class Ready:
@@ -33,7 +33,7 @@ class Ready:
         root: Path,
         *,
         without: Sequence[str] = (),
-        partly: Partly | None = None,
+        partly: PartialFailure | None = None,
     ) -> None:
         self.attempt = attempt.row
         self.root = root

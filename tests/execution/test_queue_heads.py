@@ -29,11 +29,11 @@ from assets_app.models import (
     RunState,
     Trigger,
 )
-from tests.cast import asset
 from tests.execution.conftest import make_gateway
 from tests.execution.dispatch_order import expected_order
 from tests.execution.test_at_once import elsewhere
 from tests.execution.test_fairness import add, queue
+from tests.factories import asset
 from tests.plans import rows_read
 
 NOW = datetime(2024, 7, 1, 12, tzinfo=timezone.get_default_timezone())

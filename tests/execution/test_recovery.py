@@ -19,9 +19,9 @@ from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.recovery import recover
 from assets_app.models import Gateway, Lease, Run, RunAttempt, RunState
-from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.conftest import lose_the_worker
 from tests.execution.test_attempts import begun, staged
+from tests.factories import DAILY_2013, asset, outlet_of
 
 Sent = list[tuple[str, tuple[Any, ...], str]]
 
@@ -78,14 +78,14 @@ def test_an_attempt_that_cannot_be_seen_to_keeps_no_other_waiting(
     odd = begun(flights, alice, gateway, "2013-01-01")
     other = begun(flights, alice, gateway, "2013-01-02")
     lose_the_worker()
-    real = ending.hand_back
+    real = ending.requeue_lost
 
     def hand_back(attempt: RunAttempt, reason: str, *, counts: bool = False) -> bool:
         if attempt.pk == odd.row.pk:
             raise ValueError("no")
         return real(attempt, reason, counts=counts)
 
-    with patch.object(ending, "hand_back", hand_back):
+    with patch.object(ending, "requeue_lost", hand_back):
         assert recover() == 2
     assert Run.objects.get(pk=odd.run.pk).state == RunState.RUNNING
     assert Run.objects.get(pk=other.run.pk).state == RunState.QUEUED

@@ -12,7 +12,7 @@ from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import AssetPartition, Run, RunGroup
-from tests.cast import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 
 
 def test_each_partition_gets_a_run_and_its_claim(alice: User) -> None:

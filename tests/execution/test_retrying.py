@@ -32,10 +32,10 @@ from assets_app.models import (
     RunAttempt,
     RunState,
 )
-from assets_app.signals import retry_asked, runs_retried
+from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
-from tests.cast import DAILY_2013, asset, person
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
+from tests.factories import DAILY_2013, asset, person
 
 THREE_DAYS = "2013-01-01..2013-01-03"
 
@@ -193,7 +193,7 @@ def test_whoever_counts_a_run_may_object_to_its_retry_and_hears_of_one(
     def hear(run_ids: list[int], **_: Any) -> None:
         heard.append((run_ids, Run.objects.get(pk=run_ids[0]).state))
 
-    retry_asked.connect(object_to)
+    retry_requested.connect(object_to)
     runs_retried.connect(hear)
     said[run.pk] = "It is counted elsewhere."
     with pytest.raises(ConflictingRequest, match="It is counted elsewhere"):

@@ -6,8 +6,8 @@ from django.db import IntegrityError, connection, transaction
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.models import Gateway, Materialization, RunPartition
-from tests.cast import DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import begun, staged
+from tests.factories import DAILY_2013, asset, outlet_of
 
 
 def test_each_slice_is_recorded_with_what_was_staged_of_it(alice: User, gateway: Gateway) -> None:

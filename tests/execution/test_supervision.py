@@ -22,7 +22,7 @@ from assets_app.execution.company import Company
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.inputs import UpstreamInput
-from assets_app.execution.intending import FoundKeysHeld
+from assets_app.execution.intending import DiscoveredKeysHeld
 from assets_app.execution.recovery import recover
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.worker import Watched
@@ -40,8 +40,8 @@ from slicewise import storage
 from slicewise.plugins import PluginError
 from slicewise.runner.client import RequestTooLargeError, WarmParentError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
-from tests.cast import DAILY_2013, asset
 from tests.execution.conftest import lose_the_worker, make_gateway
+from tests.factories import DAILY_2013, asset
 
 Message = dict[str, Any]
 SPARK = [
@@ -411,7 +411,7 @@ def test_a_run_whose_found_partition_another_one_makes_is_tried_until_that_has_e
     run: Run, worker: Worker
 ) -> None:
     worker.said = [{"type": "finished"}, ENDED]
-    held = FoundKeysHeld("Another run is making raw_flights acme.")
+    held = DiscoveredKeysHeld("Another run is making raw_flights acme.")
     with patch.object(attempts, "intend_to_publish", side_effect=held):
         for _ in range(9):
             assert execute(run).state == RunState.QUEUED

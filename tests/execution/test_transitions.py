@@ -11,7 +11,7 @@ from accounts_app.models import User
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import UnknownTransition, move, move_all
 from assets_app.models import TERMINAL_STATES, TRANSITIONS, Run, RunState
-from tests.cast import asset
+from tests.factories import asset
 
 
 @pytest.fixture

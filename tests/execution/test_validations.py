@@ -15,7 +15,7 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.validations import MOST_RESULTS, ResultKeeper
 from assets_app.models import Asset, AssetPartition, Gateway, Run, ValidationResult
 from slicewise.runner.wire import WireError, decode
-from tests.cast import asset
+from tests.factories import asset
 
 pytestmark = pytest.mark.django_db
 RESULT = {

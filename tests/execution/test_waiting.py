@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts_app.models import User
 from assets_app.execution import attempts, ending, needs
-from assets_app.execution.claims import RunTerms, claim
+from assets_app.execution.claims import RunSpec, claim
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
 from assets_app.execution.ending import Failure
@@ -28,8 +28,8 @@ from assets_app.models import (
 )
 from slicewise import PartitionByProduct
 from slicewise.partitions.rows import PartitionRow, partition_rows
-from tests.cast import AIRPORTS, DAILY_2013, asset, outlet_of
 from tests.execution.test_attempts import counts_agree_with_slices, staged
+from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
 from tests.plans import rows_read
 
 
@@ -51,7 +51,7 @@ def ask_for(
     group = RunGroup.objects.create(kind="schedule")
     assert of.producer
     assert of.producer.current_version
-    terms = RunTerms(
+    terms = RunSpec(
         asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
         params={}, requested_by=None,
     )  # fmt: skip
@@ -244,7 +244,7 @@ def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gatewa
     group = RunGroup.objects.create(kind="schedule")
     assert other.producer
     assert other.producer.current_version
-    terms = RunTerms(
+    terms = RunSpec(
         asset=other, producer_version=other.producer.current_version, group=group,
         trigger=Trigger.SCHEDULE, params={}, requested_by=None,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from slicewise_server.stack import Stack
 from tests.e2e.conftest import api, database, lake
-from tests.faults.crew import Crew
+from tests.faults.stack_processes import Crew
 
 __all__ = ["api", "database", "lake"]
 

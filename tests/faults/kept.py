@@ -12,7 +12,7 @@ import pyarrow
 from pyarrow import parquet
 
 from tests.faults.bucket import BucketServer
-from tests.faults.crew import Crew
+from tests.faults.stack_processes import Crew
 from tests.runtime.bucket_server import serving
 
 _HEADER = """

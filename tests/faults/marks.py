@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tests.faults.crew import until
+from tests.faults.stack_processes import until
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
 from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_peer import at_work
 from tests.processes import is_alive
 

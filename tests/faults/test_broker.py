@@ -14,7 +14,7 @@ import redis
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, until
+from tests.faults.stack_processes import Crew, until
 from tests.faults.ticking import Metronome
 
 pytestmark = pytest.mark.fault(5)

@@ -19,7 +19,7 @@ from slicewise import PartitionByInterval
 from slicewise_server.stack.commands import COMMANDS
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
+from tests.faults.stack_processes import Crew, until
 from tests.faults.ticking import Metronome
 from tests.scheduling.scenes import cron, scheduled
 

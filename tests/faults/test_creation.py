@@ -13,7 +13,7 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
+from tests.faults.stack_processes import Crew, until
 from tests.faults.ticking import Metronome
 
 pytestmark = pytest.mark.fault(8)

@@ -17,8 +17,8 @@ from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
 from tests.faults.marks import Mark, await_attempts, marks_of
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(6)

@@ -8,8 +8,8 @@ import pytest
 from slicewise_server.stack.commands import worker
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import run_of
-from tests.faults.crew import Crew, until
 from tests.faults.marks import number_of
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_named_moments import asked
 from tests.processes import is_alive
 

@@ -18,9 +18,9 @@ from slicewise_server.stack import machine
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import Recovered
-from tests.faults.crew import PROJECT, Crew, until
-from tests.faults.fall import arm, has_fallen
+from tests.faults.crash_points import arm, has_fallen
 from tests.faults.pages import Pages
+from tests.faults.stack_processes import PROJECT, Crew, until
 from tests.faults.test_named_moments import BRIEF, asked
 from tests.processes import is_alive
 

@@ -15,9 +15,9 @@ from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import runnable
 from tests.e2e.conftest import log_of
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import PROJECT, Crew
 from tests.faults.listing import listing
 from tests.faults.pages import Pages
+from tests.faults.stack_processes import PROJECT, Crew
 from tests.faults.test_curious_code import NOBODY
 from tests.faults.test_named_moments import asked
 from tests.reachable_python import reaching_python

@@ -18,9 +18,9 @@ from slicewise_server.stack.commands import COMMANDS, WEB
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, until
 from tests.faults.firewall import Firewall, Manner, may_drop_packets
 from tests.faults.marks import await_attempts
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_named_moments import asked
 
 pytestmark = pytest.mark.fault(15)

@@ -10,8 +10,8 @@ from pyarrow import parquet
 
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
 from tests.faults.marks import assert_never_twice_at_once, marks_of
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_killed_worker import jobs_of
 from tests.faults.test_named_moments import asked
 

@@ -12,8 +12,8 @@ from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import run_of
 from tests.e2e.test_workers import Spark
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, until
 from tests.faults.marks import Mark, assert_never_twice_at_once, marks_of, number_of
+from tests.faults.stack_processes import Crew, until
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.fault(1)

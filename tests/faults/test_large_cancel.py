@@ -17,7 +17,7 @@ import pytest
 
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
+from tests.faults.stack_processes import Crew, until
 
 pytestmark = pytest.mark.fault(17)
 

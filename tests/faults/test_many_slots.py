@@ -6,8 +6,8 @@ import pytest
 
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew
 from tests.faults.marks import await_attempts, marks_of
+from tests.faults.stack_processes import Crew
 from tests.faults.test_named_moments import BRIEF
 from tests.faults.test_stopped_worker import lies_there
 

@@ -21,9 +21,9 @@ from slicewise_server.stack.commands import COMMANDS
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import ADMIN
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import PROJECT, Crew, frail, until
-from tests.faults.fall import ANY, arm, has_fallen
+from tests.faults.crash_points import ANY, arm, has_fallen
 from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
+from tests.faults.stack_processes import PROJECT, Crew, frail, until
 
 pytestmark = pytest.mark.fault(2)
 
@@ -218,7 +218,7 @@ class Commands:
 
     def __init__(self, crew: Crew, folder: Path) -> None:
         self._process = subprocess.Popen(
-            [machine.python(), "-m", "tests.faults.fall", str(folder)],
+            [machine.python(), "-m", "tests.faults.crash_points", str(folder)],
             env={**crew.env(), "SLICEWISE_USER": ADMIN},
             cwd=PROJECT,
             stdin=subprocess.PIPE,

@@ -11,7 +11,7 @@ import pytest
 
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
-from tests.faults.crew import Crew
+from tests.faults.stack_processes import Crew
 
 pytestmark = pytest.mark.fault(9)
 

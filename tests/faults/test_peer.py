@@ -13,8 +13,8 @@ import pytest
 from slicewise_server.stack.demo.client import Client
 from tests.e2e.conftest import ended
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, until
 from tests.faults.marks import marks_of
+from tests.faults.stack_processes import Crew, until
 
 pytestmark = pytest.mark.fault(14)
 

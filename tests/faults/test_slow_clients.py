@@ -4,7 +4,7 @@ import pytest
 
 from tests.attacks.slow_clients import crowd, times
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew
+from tests.faults.stack_processes import Crew
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.rounds]
 

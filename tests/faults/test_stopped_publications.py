@@ -12,9 +12,9 @@ import pytest
 
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, until
-from tests.faults.fall import arm, has_fallen, let_go
+from tests.faults.crash_points import arm, has_fallen, let_go
 from tests.faults.kept import Kept, kept
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_named_moments import BRIEF, asked
 from tests.processes import is_alive
 

@@ -11,9 +11,9 @@ from pyarrow import parquet
 
 from slicewise_server.stack.demo.client import Client
 from tests.faults.conftest import Recovered
-from tests.faults.crew import Crew, until
-from tests.faults.fall import arm, has_fallen
+from tests.faults.crash_points import arm, has_fallen
 from tests.faults.marks import assert_never_twice_at_once, await_attempts, marks_of
+from tests.faults.stack_processes import Crew, until
 from tests.faults.test_named_moments import BRIEF, asked
 from tests.processes import is_alive
 

@@ -11,7 +11,7 @@ from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.stack import ADMIN
 from tests.e2e.conftest import ended
 from tests.faults.conftest import ROUNDS, Recovered
-from tests.faults.crew import Crew, until
+from tests.faults.stack_processes import Crew, until
 
 pytestmark = pytest.mark.fault(10)
 

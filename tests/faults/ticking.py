@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 
 from slicewise_server.stack.demo.client import Client
-from tests.faults.crew import Crew, until
+from tests.faults.stack_processes import Crew, until
 
 ASSETS = ("tick", "tock")
 

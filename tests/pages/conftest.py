@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts_app.models import User
 from accounts_app.policy import Role
-from tests.cast import person
+from tests.factories import person
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from assets_app.models import Asset, AssetDependency
 from backfills_app.forms.presets import preset_ends
 from backfills_app.models import Backfill
 from slicewise import PartitionByInterval, PartitionDefinition
-from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.asked import asked
 from tests.pages.shelf import record
 

@@ -13,7 +13,7 @@ from accounts_app.policy import Role
 from assets_app.models import Asset
 from backfills_app.models import Backfill
 from backfills_app.services import create_backfill, pause_backfill, request_from_text
-from tests.cast import DAILY_2013, asset, person
+from tests.factories import DAILY_2013, asset, person
 from tests.pages.asked import asked, runs_of
 from tests.pages.test_live import polled
 

@@ -17,7 +17,7 @@ from backfills_app.queries.pace import ended_by_time, paces_of
 from backfills_app.queries.skips import skipped_by_reason
 from backfills_app.views.timeline import PIECES, timeline_of
 from slicewise import PartitionByInterval
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 from tests.pages.asked import asked, held, runs_of, skip
 from tests.pages.test_live import polled
 

@@ -5,7 +5,7 @@ from django.test import Client
 
 from assets_app.models import Asset, Run
 from backfills_app.models import Backfill
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
 BACKFILL = {

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 import slicewise
 from assets_app.models import Asset, AssetPartition
 from assets_app.queries.counts import StateCounts
-from assets_app.queries.overview import standings
+from assets_app.queries.overview import asset_statuses
 from partitions_app.models import PartitionDefinition
-from tests.cast import asset
+from tests.factories import asset
 from tests.pages.shelf import record
 
 pytestmark = pytest.mark.django_db
@@ -97,7 +97,7 @@ def test_only_what_the_present_definition_has_is_counted(
     counts = counted_one_by_one(cut)
     assert counts
     assert StateCounts([cut]).settled(cut) == counts
-    assert standings([cut])[0].missing == len(list(now.keys())) - sum(counts.values())
+    assert asset_statuses([cut])[0].missing == len(list(now.keys())) - sum(counts.values())
 
 
 def test_an_older_definition_back_in_force_has_its_history_again() -> None:

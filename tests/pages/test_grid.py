@@ -6,7 +6,7 @@ import pytest
 
 import slicewise
 from partitions_app.grid import GridRequest, draw, layout
-from partitions_app.grid_cells import MAX_CELLS, Cell, Grid, ShareCell, SliceFact
+from partitions_app.grid_cells import MAX_CELLS, AggregateCell, Cell, Grid, PartitionFact
 from partitions_app.grid_time import Clock
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 
@@ -17,14 +17,14 @@ DAILY = PartitionByInterval("@daily", start=date(2013, 1, 1), end=date(2014, 1, 
 
 def grid(
     rule: slicewise.PartitionDefinition | None,
-    facts: dict[str, SliceFact] | None = None,
+    facts: dict[str, PartitionFact] | None = None,
     **asked: str,
 ) -> Grid:
     """A page of the rule's grid, with nothing counted."""
     return draw(layout(rule, GridRequest(**asked), CLOCK), facts or {}, {})  # type: ignore[arg-type]
 
 
-def cells(page: Grid) -> list[Cell | ShareCell]:
+def cells(page: Grid) -> list[Cell | AggregateCell]:
     """All cells of a page."""
     return [cell for block in page.blocks for row in block.rows for cell in row.cells if cell]
 
@@ -53,7 +53,8 @@ def test_a_year_of_days_is_twelve_calendars_with_weekdays_in_their_columns() -> 
 
 def test_a_cell_says_its_key_and_state_and_leads_to_its_page() -> None:
     page = grid(
-        DAILY, {"2013-01-02": SliceFact("failed"), "2013-01-03": SliceFact("missing", "running")}
+        DAILY,
+        {"2013-01-02": PartitionFact("failed"), "2013-01-03": PartitionFact("missing", "running")},
     )
     by_key = {cell.key: cell for cell in cells(page) if isinstance(cell, Cell)}
     assert by_key["2013-01-02"].title == "2013-01-02: failed"
@@ -120,7 +121,7 @@ def test_zoomed_out_a_cell_has_the_share_of_each_state() -> None:
     assert page.counts_unit == "day"
     counts = {(date(2026, 1, 5), ""): {"materialized": 20, "failed": 3}}
     found = {
-        cell.name: cell for cell in cells(draw(page, {}, counts)) if isinstance(cell, ShareCell)
+        cell.name: cell for cell in cells(draw(page, {}, counts)) if isinstance(cell, AggregateCell)
     }
     cell = found["2026-01-05"]
     assert cell.title == "2026-01-05: 20 materialized, 3 failed, 1 missing"

@@ -22,7 +22,7 @@ from partitions_app.grid_cells import Cell
 from partitions_app.grid_time import Clock
 from partitions_app.labels import example_selection, label_of, selection_label
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.cast import AIRPORTS, DAILY_2013, asset
+from tests.factories import AIRPORTS, DAILY_2013, asset
 from tests.pages.shelf import record
 
 WEEKLY = PartitionByInterval("0 0 * * 1", start=date(2026, 1, 1), end=date(2026, 7, 1))

@@ -13,8 +13,8 @@ from pytest_django.live_server_helper import LiveServer
 from accounts_app.models import User
 from assets_app.models import Asset, Run, RunGroup, RunState
 from slicewise_server.stack.machine import find_chromium
-from tests.cast import DAILY_2013, asset
 from tests.e2e.test_browser import PATIENCE_MILLISECONDS, QUIET
+from tests.factories import DAILY_2013, asset
 
 # How many requests begin with the event itself.
 _SHOW_AGAIN = """() => {

@@ -17,7 +17,7 @@ from assets_app.models import Asset, PartitionCount, Run, RunAttempt, RunGroup, 
 from backfills_app.models import Backfill
 from partitions_app.models import PartitionDefinition
 from slicewise import PartitionByInterval, PartitionBySequence
-from tests.cast import DAILY_2013, DAY_BY_AIRPORT, asset, person
+from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset, person
 from tests.pages.shelf import record
 
 pytestmark = pytest.mark.django_db

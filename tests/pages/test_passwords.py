@@ -7,7 +7,7 @@ from accounts_app.models import User
 from assets_app.models import ProducerVersion
 from backfills_app.models import Backfill
 from slicewise import normalize_uri
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
 

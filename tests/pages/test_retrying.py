@@ -16,7 +16,7 @@ from assets_app.models import Asset, Gateway, Run, RunState
 from backfills_app.services import cancel_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from tests.api.test_retrying import put_on, worker
-from tests.cast import DAILY_2013, asset, person
+from tests.factories import DAILY_2013, asset, person
 from tests.pages.test_live import polled
 
 pytestmark = pytest.mark.django_db

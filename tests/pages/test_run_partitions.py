@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Run, RunPartition
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
 ROW = re.compile(r'href="/assets/raw_flights/partitions/([^/"]+)/"')

@@ -15,12 +15,12 @@ from assets_app.catalogue.services import set_paused
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.models import Asset, Gateway, LeftOut, Run, Schedule, ScheduleTick, TickReason
 from assets_app.scheduling.failures import record_failures
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
-from tests.cast import asset, external, person
 from tests.execution.conftest import make_gateway
+from tests.factories import asset, external, person
 from tests.scheduling.scenes import all_of, any_of, at, by, cron, scheduled, write
 
 pytestmark = pytest.mark.django_db
@@ -197,7 +197,7 @@ def test_what_was_left_out_is_shown_with_how_to_have_it_made(
     settings.MAX_PARTITIONS_PER_TICK = 5
     scheduled("months", by(external("years", YEARLY).name), MONTHLY, since=BEGAN)
     report_write(ReportedWrite(asset=Asset.objects.get(name="years"), selection="2023"), user=vera)
-    judge_outbox(at(2024, 8, 1))
+    process_outbox(at(2024, 8, 1))
     text = shown(browser, "months")
     assert "7 not queued" in text
     assert "?asset=months&amp;start=2023-01-01&amp;end=2023-07-01" in text

@@ -10,8 +10,8 @@ from accounts_app.models import User
 from assets_app.models import Asset, Gateway
 from assets_app.queries.staleness import newer_inputs
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.cast import asset, person
 from tests.execution.conftest import make_gateway
+from tests.factories import asset, person
 from tests.scheduling.scenes import at, by, scheduled, write
 
 pytestmark = pytest.mark.django_db

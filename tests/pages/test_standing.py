@@ -8,10 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, Run
-from assets_app.queries.overview import standings
-from tests.cast import DAILY_2013, asset, outlet_of, together
+from assets_app.queries.overview import asset_statuses
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun, publish
+from tests.factories import DAILY_2013, asset, outlet_of, together
 
 pytestmark = pytest.mark.django_db
 
@@ -38,10 +38,10 @@ def test_every_outlet_of_a_function_has_the_success_of_the_run_that_made_it(
     run = make_both(first, second, vera, worker)
     assert set(AssetPartition.objects.values_list("version", flat=True)) == {1}
     with CaptureQueriesContext(connection) as of_one:
-        (standing,) = standings([second])
+        (standing,) = asset_statuses([second])
     assert standing.last_success == run.ended_at
     with CaptureQueriesContext(connection) as of_both:
-        assert [one.last_success for one in standings([first, second])] == [run.ended_at] * 2
+        assert [one.last_success for one in asset_statuses([first, second])] == [run.ended_at] * 2
     assert len(of_one) == len(of_both)
 
 
@@ -52,7 +52,7 @@ def test_an_outlet_that_was_added_later_has_no_success_yet(vera: User, worker: G
         name="later", bundle=first.bundle, producer=first.producer,
         partition_definition=first.partition_definition,
     )  # fmt: skip
-    of_first, of_later = standings([first, later])
+    of_first, of_later = asset_statuses([first, later])
     assert of_first.last_success is not None
     assert of_later.last_success is None
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from assets_app.models import Asset, AssetPartition, Run, RunAttempt, RunGroup, ValidationResult
-from tests.cast import DAILY_2013, asset
+from tests.factories import DAILY_2013, asset
 
 pytestmark = pytest.mark.django_db
 CHECK = {

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from slicewise.io import Place, Writer, storage_at
-from slicewise.io.publishing_sql import staged_apart
+from slicewise.io.publishing_sql import single_partition_table
 
 PATHS = {"mon": "day=mon", "tue": "day=tue"}
 
@@ -41,7 +41,7 @@ class Shop:
         writer = Writer(run_id=run_id, attempt=attempt)
         name = self.storage().staging(writer, partitioned=True)
         if apart:
-            name = staged_apart(name, PATHS[apart])
+            name = single_partition_table(name, PATHS[apart])
         self.database.execute(f'CREATE TABLE shop."{name}" ({columns})')
         for row in rows:
             values = ", ".join(["%s"] * len(row))

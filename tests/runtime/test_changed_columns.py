@@ -4,7 +4,7 @@ import pyarrow
 import pytest
 from pyarrow import orc, parquet
 
-from slicewise.io.columns import merged
+from slicewise.io.columns import merge_types
 from tests.runtime.runs import Runs
 
 FORMATS = ("parquet", "csv", "json", "orc")
@@ -162,4 +162,4 @@ def array(kind: object) -> dict[str, object]:
 def test_columns_are_put_together_where_none_has_two_types(
     one: object, other: object, both: object
 ) -> None:
-    assert merged(one, other) == both
+    assert merge_types(one, other) == both

@@ -19,7 +19,7 @@ from slicewise import (
     get_current_context,
 )
 from slicewise.keys.partition_key import WHOLE
-from slicewise.running.context import PartitionContext, entered
+from slicewise.running.context import PartitionContext, current_context
 from slicewise.running.handles import AssetHandle
 
 DAYS = PartitionByInterval("@daily", start="2013-01-01", timezone="Europe/Berlin")
@@ -120,7 +120,7 @@ def test_outside_of_a_run_there_is_no_context_and_nothing_is_found() -> None:
 
 def test_threads_of_a_run_have_its_context() -> None:
     seen: list[RunContext] = []
-    with entered(context()) as own:
+    with current_context(context()) as own:
         thread = threading.Thread(target=lambda: seen.append(get_current_context()))
         thread.start()
         thread.join()
@@ -133,7 +133,7 @@ def test_runs_of_several_threads_have_a_context_each() -> None:
     right: list[bool] = []
 
     def make() -> None:
-        with entered(context()) as own:
+        with current_context(context()) as own:
             both_are_in.wait()
             right.append(get_current_context() is own)
             both_are_in.wait()
@@ -152,7 +152,7 @@ def test_runs_of_several_threads_have_a_context_each() -> None:
 
 def test_adding_a_key_twice_is_adding_it_once() -> None:
     orders = PartitionAtRuntime("orders")
-    with entered(context()) as own:
+    with current_context(context()) as own:
         for key in ("b", 1, "a", "b", 1.0, Position(1.0, 2.0), date(2024, 1, 1)):
             CUSTOMERS.add_partition(key=key)
         orders.add_partition(key="b")
@@ -168,7 +168,7 @@ def test_threads_may_add_keys_side_by_side() -> None:
         for number in range(200):
             CUSTOMERS.add_partition(key=number)
 
-    with entered(context()) as own:
+    with current_context(context()) as own:
         threads = [threading.Thread(target=add) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -189,7 +189,7 @@ def test_threads_may_add_keys_side_by_side() -> None:
     ],
 )
 def test_what_can_be_no_key_or_no_folder_is_refused_when_it_is_added(key: Any, said: str) -> None:
-    with entered(context()) as own:
+    with current_context(context()) as own:
         with pytest.raises(PartitionKeyError, match=said):
             CUSTOMERS.add_partition(key=key)
         CUSTOMERS.add_partition(key="ü" * 122)
@@ -197,7 +197,7 @@ def test_what_can_be_no_key_or_no_folder_is_refused_when_it_is_added(key: Any, s
 
 
 def test_two_keys_of_one_text_are_refused() -> None:
-    with entered(context()) as own:
+    with current_context(context()) as own:
         CUSTOMERS.add_partition(key=1)
         with pytest.raises(PartitionKeyError, match="1 and '1' would be one partition"):
             CUSTOMERS.add_partition(key="1")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from slicewise.io import Place, storage_at
-from slicewise.storage import UnfitFileSystemError, UnfitPlaceError, exchange, fitness
+from slicewise.storage import UnfitFileSystemError, UnfitLocationError, exchange, fitness
 from slicewise.storage.layout import TRIAL_PREFIX
 from tests.runtime.test_write_modes import Lake
 
@@ -122,7 +122,7 @@ def test_a_place_for_which_rights_lack_is_refused(
 ) -> None:
     (tmp_path / kept).mkdir(parents=True)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / denied)
-    with pytest.raises(UnfitPlaceError, match=said):
+    with pytest.raises(UnfitLocationError, match=said):
         storage_at(Place(uri=str(tmp_path / "lake/a"))).refuse_place()
 
 
@@ -134,7 +134,7 @@ def test_a_place_that_is_a_link_of_another_user_is_refused(
         os.lchown(tmp_path / "a", 4711, 4711)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    with pytest.raises(UnfitPlaceError, match="is a link that user"):
+    with pytest.raises(UnfitLocationError, match="is a link that user"):
         storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from slicewise import Asset, AssetValidation, DefinitionError, Offset, PartitionByInterval, asset
 from slicewise.loading.archives import load_bundle
-from slicewise.running.invoke import inlet_checks
+from slicewise.running.invoke import all_inlet_validations
 from slicewise.testing import materialize
 
 DAILY = PartitionByInterval("@daily", start="2024-01-01")
@@ -41,7 +41,7 @@ def test_mappings_and_validations_go_by_the_name_of_the_asset() -> None:
     found = counted.to_json()
     assert found["inlets"] == ["raw bus trips", "weather"]
     assert list(found["mappings"]) == ["raw bus trips"]
-    assert inlet_checks(counted, {}) == {"raw bus trips": [check]}
+    assert all_inlet_validations(counted, {}) == {"raw bus trips": [check]}
 
 
 @pytest.mark.parametrize(

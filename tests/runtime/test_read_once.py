@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from slicewise import Asset, AssetValidation, asset, validation
-from slicewise.running.invoke import inlet_checks
+from slicewise.running.invoke import all_inlet_validations
 from slicewise.testing import materialize
 from slicewise.validations import ValidationFailedError
 
@@ -56,9 +56,11 @@ def test_inlet_validations_of_a_map_are_asked() -> None:
     @asset(inlet_validations=checks())
     def others(raw: Any) -> None: ...
 
-    assert names(inlet_checks(sales, {})["raw"]) == NAMES
-    assert names(inlet_checks(sales, {})["raw"]) == NAMES  # a second run of the same process
-    assert names(inlet_checks(others, {})["raw"]) == NAMES
+    assert names(all_inlet_validations(sales, {})["raw"]) == NAMES
+    assert (
+        names(all_inlet_validations(sales, {})["raw"]) == NAMES
+    )  # a second run of the same process
+    assert names(all_inlet_validations(others, {})["raw"]) == NAMES
 
 
 def test_owners_tags_columns_and_outlets_are_read_once() -> None:

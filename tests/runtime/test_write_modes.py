@@ -264,11 +264,11 @@ def test_every_version_stays_and_the_latest_is_the_partition(
     assert told == [{path: {"version": number} for path in paths} for number in (1, 2, 3)]
     assert lake.content() == {path: ["v3"] for path in paths}
     for number in (1, 2, 3):
-        root, places = storage.places_to_read(lake.root, paths, version=number)
+        root, places = storage.folders_to_read(lake.root, paths, version=number)
         files = [next((root / place).glob("part-*")) for place in places]
         assert {file.read_text() for file in files} == {f"v{number}"}
     with pytest.raises(MissingVersionError, match="there are: 1, 2, 3"):
-        storage.places_to_read(lake.root, paths, version=4)
+        storage.folders_to_read(lake.root, paths, version=4)
     # The whole lake can be moved: the links are relative.
     (tmp_path / "lake").rename(tmp_path / "moved")
     lake.root = tmp_path / "moved" / "a"
@@ -278,7 +278,7 @@ def test_every_version_stays_and_the_latest_is_the_partition(
 def test_a_version_that_is_read_is_not_touched_by_the_next(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "a", "version")
     lake.write(1, "v1")
-    root, places = storage.places_to_read(lake.root, DAYS)
+    root, places = storage.folders_to_read(lake.root, DAYS)
     planned = [next((root / place).glob("part-*")) for place in places]
     lake.write(2, "v2")
     assert [file.read_text() for file in planned] == ["v1", "v1"]

@@ -14,7 +14,7 @@ from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
-from tests.cast import asset, outlet_of
+from tests.factories import asset, outlet_of
 
 
 def at(*parts: int) -> datetime:

@@ -11,14 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.models import Asset, AssetDependency, Gateway, Outbox, Run, Schedule
-from assets_app.scheduling import judging
-from assets_app.scheduling.affected import Made
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
-from assets_app.scheduling.queueing import Touched, queue_due
+from assets_app.scheduling import outbox
+from assets_app.scheduling.affected import NewPartition
+from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.queueing import TouchedPartitions, queue_due
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import Offset, PartitionByInterval
-from tests.cast import asset
+from tests.factories import asset
 from tests.plans import rows_read
 from tests.scheduling.scenes import at, by, cron, scheduled, waiting, write
 
@@ -59,16 +59,16 @@ def test_the_others_are_judged_and_it_is_judged_once_it_can_be(
     mapping = mappings.get().mapping
     unreadable(lagging[1])
     write(one, "2024-07-01", gateway, alice)
-    assert judge_outbox(NOW) == 1
+    assert process_outbox(NOW) == 1
     assert [waiting(each) for each in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
     assert schedule_of(lagging[1]).error
     assert [schedule_of(lagging[place]).error for place in (0, 2)] == ["", ""]
-    assert judge_outbox(NOW) == 0, "it is left alone for a while"
-    assert judge_outbox(NOW + MINUTE) == 1
+    assert process_outbox(NOW) == 0, "it is left alone for a while"
+    assert process_outbox(NOW + MINUTE) == 1
     assert schedule_of(lagging[1]).failures == 2
-    assert judge_outbox(NOW + 2 * MINUTE) == 0, "each time for longer"
+    assert process_outbox(NOW + 2 * MINUTE) == 0, "each time for longer"
     mappings.update(mapping=mapping)
-    assert judge_outbox(NOW + 3 * MINUTE) == 1
+    assert process_outbox(NOW + 3 * MINUTE) == 1
     assert [waiting(each) for each in lagging] == [["2024-07-02"]] * 3
     assert not Outbox.objects.exists()
     assert (schedule_of(lagging[1]).error, schedule_of(lagging[1]).failures) == ("", 0)
@@ -82,10 +82,10 @@ def test_what_is_written_while_it_is_put_off_is_kept_for_it(
     unreadable(lagging[1])
     for day in ("2024-07-01", "2024-07-02"):
         write(one, day, gateway, alice)
-        judge_outbox(NOW)
+        process_outbox(NOW)
     assert schedule_of(lagging[1]).failures == 1, "it is not tried with each write"
     mappings.update(mapping=mapping)
-    assert judge_outbox(NOW + MINUTE) == 2
+    assert process_outbox(NOW + MINUTE) == 2
     assert [waiting(each) for each in lagging] == [["2024-07-02", "2024-07-03"]] * 3
 
 
@@ -96,7 +96,7 @@ def test_what_failed_before_has_its_turn_however_much_is_new(
     mapping = mappings.get().mapping
     unreadable(lagging[1])
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     mappings.update(mapping=mapping)
     run = Run.objects.filter(asset=one).get()
     fields = {
@@ -106,10 +106,10 @@ def test_what_failed_before_has_its_turn_however_much_is_new(
     }
     runs = Run.objects.bulk_create(Run(**fields) for _ in range(500))
     Outbox.objects.bulk_create(Outbox(run=run) for run in runs)
-    assert judge_outbox(NOW + MINUTE) <= 200
+    assert process_outbox(NOW + MINUTE) <= 200
     assert waiting(lagging[1]) == ["2024-07-02"]
-    judge_outbox(NOW + MINUTE)
-    judge_outbox(NOW + MINUTE)
+    process_outbox(NOW + MINUTE)
+    process_outbox(NOW + MINUTE)
     assert not Outbox.objects.exists()
 
 
@@ -126,16 +126,16 @@ def test_a_failure_costs_the_same_however_much_is_kept_for_the_schedule(
     days = [f"2024-07-{day:02}" for day in range(1, 8)]
     for day in days:
         write(one, day, gateway, alice)
-        judge_outbox(NOW)
+        process_outbox(NOW)
     kept = list(Outbox.objects.order_by("id").values())
     assert len(kept) == len(days)
-    monkeypatch.setattr(judging, "_RETRIED_AT_ONCE", 2)
-    assert judge_outbox(NOW + MINUTE) == 2
+    monkeypatch.setattr(outbox, "_RETRIED_AT_ONCE", 2)
+    assert process_outbox(NOW + MINUTE) == 2
     assert schedule_of(lagging[1]).failures == 2
-    assert judge_outbox(NOW + MINUTE) == 0, "the others wait for the same schedule"
+    assert process_outbox(NOW + MINUTE) == 0, "the others wait for the same schedule"
     assert list(Outbox.objects.order_by("id").values()) == kept, "none of them is written again"
     mappings.update(mapping=mapping)
-    assert [judge_outbox(NOW + 3 * MINUTE) for _ in range(5)] == [2, 2, 2, 1, 0]
+    assert [process_outbox(NOW + 3 * MINUTE) for _ in range(5)] == [2, 2, 2, 1, 0]
     assert len(waiting(lagging[1])) == len(days)
     assert not Outbox.objects.exists()
 
@@ -145,7 +145,7 @@ def test_what_is_kept_for_schedules_that_pause_is_not_even_read(
 ) -> None:
     unreadable(lagging[1])
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     run, schedule = Run.objects.filter(asset=one).get(), schedule_of(lagging[1])
     fields = {
         field.attname: getattr(run, field.attname)
@@ -155,7 +155,7 @@ def test_what_is_kept_for_schedules_that_pause_is_not_even_read(
     runs = Run.objects.bulk_create(Run(**fields) for _ in range(2_000))
     Outbox.objects.bulk_create(Outbox(run=run, schedule=schedule, not_before=NOW) for run in runs)
     with CaptureQueriesContext(connection) as seen:
-        assert judge_outbox(NOW + MINUTE / 2) == 0
+        assert process_outbox(NOW + MINUTE / 2) == 0
     assert sum(rows_read(query["sql"]) for query in seen) < 20
 
 
@@ -166,11 +166,11 @@ def test_new_code_is_tried_at_once(
     mapping = mappings.get().mapping
     unreadable(lagging[1])
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     mappings.update(mapping=mapping)
     assert lagging[1].producer
     store_schedules([lagging[1].producer], now=NOW)
-    assert judge_outbox(NOW) == 1
+    assert process_outbox(NOW) == 1
     assert waiting(lagging[1]) == ["2024-07-02"]
 
 
@@ -181,14 +181,14 @@ def test_new_code_is_tried_at_once_for_windows_that_are_over(
     mapping = mappings.get().mapping
     for day in ("2024-07-01", "2024-07-02"):
         write(one, day, gateway, alice)
-    judge_outbox(at(2024, 7, 2, 12))
+    process_outbox(at(2024, 7, 2, 12))
     unreadable(lagging[1])
-    queue_again(at(2024, 7, 3))
+    requeue_due(at(2024, 7, 3))
     assert waiting(lagging[1]) == []
     mappings.update(mapping=mapping)
     assert lagging[1].producer
     store_schedules([lagging[1].producer], now=at(2024, 7, 3))
-    assert queue_again(at(2024, 7, 3)) == 1, "the other window is not over yet"
+    assert requeue_due(at(2024, 7, 3)) == 1, "the other window is not over yet"
     assert waiting(lagging[1]) == ["2024-07-02"]
 
 
@@ -199,7 +199,7 @@ def test_what_asks_too_much_of_the_database_blocks_nothing_behind_it(
     gateway: Gateway,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask_too_much(touched: Touched, *more: Any) -> int:
+    def ask_too_much(touched: TouchedPartitions, *more: Any) -> int:
         if touched.asset == lagging[1]:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT repeat('x', 2000000000)")
@@ -207,11 +207,11 @@ def test_what_asks_too_much_of_the_database_blocks_nothing_behind_it(
 
     write(one, "2024-07-01", gateway, alice)
     with monkeypatch.context() as patched:
-        patched.setattr(judging, "queue_due", ask_too_much)
-        assert judge_outbox(NOW) == 1
+        patched.setattr(outbox, "queue_due", ask_too_much)
+        assert process_outbox(NOW) == 1
     assert [waiting(each) for each in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
     assert "OperationalError" in schedule_of(lagging[1]).error
-    assert judge_outbox(NOW + MINUTE) == 1
+    assert process_outbox(NOW + MINUTE) == 1
     assert waiting(lagging[1]) == ["2024-07-02"]
 
 
@@ -225,20 +225,20 @@ def test_an_entry_that_cannot_be_read_keeps_no_other_from_being_judged(
     for day in ("2024-07-01", "2024-07-02", "2024-07-03"):
         write(one, day, gateway, alice)
     unread = Outbox.objects.order_by("id")[1]
-    made_by = judging._made_by
+    made_by = outbox._made_by
 
-    def fail(entries: Sequence[Outbox]) -> list[Made]:
+    def fail(entries: Sequence[Outbox]) -> list[NewPartition]:
         if unread in entries:
             raise MemoryError
         return made_by(entries)
 
     with monkeypatch.context() as patched:
-        patched.setattr(judging, "_made_by", fail)
-        assert judge_outbox(NOW) == 3
+        patched.setattr(outbox, "_made_by", fail)
+        assert process_outbox(NOW) == 3
     assert waiting(lagging[0]) == ["2024-07-02", "2024-07-04"]
     assert [entry.pk for entry in Outbox.objects.all()] == [unread.pk]
-    assert judge_outbox(NOW) == 0
-    assert judge_outbox(NOW + MINUTE) == 1
+    assert process_outbox(NOW) == 0
+    assert process_outbox(NOW + MINUTE) == 1
     assert waiting(lagging[0]) == ["2024-07-02", "2024-07-04", "2024-07-03"]
 
 
@@ -248,15 +248,15 @@ def test_the_others_are_seen_to_when_their_windows_are_over(
     mappings = AssetDependency.objects.filter(downstream=lagging[1])
     mapping = mappings.get().mapping
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(at(2024, 7, 2, 12))
+    process_outbox(at(2024, 7, 2, 12))
     assert [waiting(each) for each in lagging] == [[], [], []]
     unreadable(lagging[1])
-    assert queue_again(at(2024, 7, 3)) == 3
+    assert requeue_due(at(2024, 7, 3)) == 3
     assert [waiting(each) for each in lagging] == [["2024-07-02"], [], ["2024-07-02"]]
-    assert queue_again(at(2024, 7, 3)) == 0, "it is left alone for a while"
+    assert requeue_due(at(2024, 7, 3)) == 0, "it is left alone for a while"
     assert schedule_of(lagging[1]).error
     mappings.update(mapping=mapping)
-    assert queue_again(at(2024, 7, 3) + MINUTE) == 1
+    assert requeue_due(at(2024, 7, 3) + MINUTE) == 1
     assert waiting(lagging[1]) == ["2024-07-02"]
     assert schedule_of(lagging[1]).error == ""
 
@@ -273,10 +273,10 @@ def test_what_is_wrong_with_the_database_passes_and_all_is_tried_again(
 
     write(one, "2024-07-01", gateway, alice)
     with monkeypatch.context() as patched:
-        patched.setattr(judging, "queue_due", fail)
+        patched.setattr(outbox, "queue_due", fail)
         with pytest.raises(OperationalError):
-            judge_outbox(NOW)
-    assert judge_outbox(NOW) == 1
+            process_outbox(NOW)
+    assert process_outbox(NOW) == 1
     assert [waiting(each) for each in lagging] == [["2024-07-02"]] * 3
 
 

@@ -18,14 +18,14 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.settling import _tell_downstream
 from assets_app.models import Asset, AssetPartition, Outbox, Run, Schedule, ScheduleTick
 from assets_app.queries.clock import database_now
-from assets_app.scheduling import judging
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling import outbox
+from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval
-from tests.cast import asset, person
 from tests.catalogue.conftest import Bundle, bundle
 from tests.execution.conftest import make_gateway
 from tests.execution.test_at_once import elsewhere
+from tests.factories import asset, person
 from tests.scheduling.scenes import any_of, at, by, cron, scheduled, waiting, write
 
 __all__ = ["bundle"]
@@ -74,7 +74,7 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
     alice = person("alice", is_superuser=True)
     write(asset("daily", DAILY), "2024-07-01", make_gateway("scheduled"), alice)
     run = Run.objects.get()
-    read, has_read, may_end = judging._made_by, threading.Event(), threading.Event()
+    read, has_read, may_end = outbox._made_by, threading.Event(), threading.Event()
 
     def read_and_wait(entries: Any) -> Any:
         found = read(entries)
@@ -82,8 +82,8 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
         assert may_end.wait(120)
         return found
 
-    with patch.object(judging, "_made_by", read_and_wait):
-        judge = elsewhere(lambda: judge_outbox(at(2024, 7, 2)))
+    with patch.object(outbox, "_made_by", read_and_wait):
+        judge = elsewhere(lambda: process_outbox(at(2024, 7, 2)))
         assert has_read.wait(120)
         # The rest of its partitions, by a later attempt.
         record = elsewhere(lambda: _tell_downstream(run.pk))
@@ -92,7 +92,7 @@ def test_what_a_run_records_while_its_first_part_is_judged_is_judged_too() -> No
         judge.join(120)
         record.join(120)
     assert Outbox.objects.filter(run=run).count() == 1
-    assert judge_outbox(at(2024, 7, 2)) == 1
+    assert process_outbox(at(2024, 7, 2)) == 1
 
 
 @contextmanager
@@ -144,11 +144,11 @@ def test_a_slice_that_is_locked_keeps_nothing_else_from_being_judged() -> None:
     materialize(MaterializeRequest(asset=busy, selection="2024-07-01"), user=alice)
     write(daily, "2024-07-01", make_gateway("scheduled"), alice)
     with locked(busy):
-        assert judge_outbox(now) == 1
+        assert process_outbox(now) == 1
         assert waiting(free) == ["2024-07-01"]
     assert not Schedule.objects.exclude(error="").exists()
-    assert judge_outbox(now) == 0
-    assert judge_outbox(now + timedelta(seconds=5)) == 1
+    assert process_outbox(now) == 0
+    assert process_outbox(now + timedelta(seconds=5)) == 1
     assert AssetPartition.objects.get(asset=busy).due_again
     assert not Outbox.objects.exists()
 

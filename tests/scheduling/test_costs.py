@@ -20,13 +20,13 @@ from assets_app.models import (
     TickReason,
 )
 from assets_app.scheduling import recording
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval
 from slicewise.partitions.due import ended_between
 from slicewise.partitions.rows import partition_rows
-from tests.cast import asset
 from tests.execution.test_waiting import ask_for
+from tests.factories import asset
 from tests.plans import rows_read
 from tests.scheduling.scenes import at, by, cron, make, make_all, scheduled, waiting, write
 
@@ -49,7 +49,7 @@ def test_a_look_at_what_came_due_again_reads_nothing_that_is_not_due_yet() -> No
         for number in range(5_000)
     )
     with CaptureQueriesContext(connection) as seen:
-        assert queue_again(BEGAN) == 0
+        assert requeue_due(BEGAN) == 0
     assert len(seen) == 2
     assert [rows_read(query["sql"]) for query in seen.captured_queries] == [0, 0]
 
@@ -103,7 +103,7 @@ def test_an_asset_that_reads_all_of_another_names_none_of_it(alice: User, gatewa
         Outbox.objects.all().delete()
         AssetPartition.objects.filter(asset=whole).update(due_again=True)
         with CaptureQueriesContext(connection) as seen:
-            assert queue_again(at(2024, 8, 1)) == 1
+            assert requeue_due(at(2024, 8, 1)) == 1
         assert not [query["sql"] for query in seen if "2024-07-0" in query["sql"]]
         return waiting(whole)
 
@@ -125,5 +125,5 @@ def test_no_more_is_judged_at_once_than_a_transaction_has_room_for(
     days = [f"2024-07-0{day}" for day in (1, 2, 3)]
     for day in days:
         write(daily, day, gateway, alice)
-    assert [judge_outbox(at(2024, 8, 1)) for _ in range(3)] == [2, 1, 0]
+    assert [process_outbox(at(2024, 8, 1)) for _ in range(3)] == [2, 1, 0]
     assert waiting(follows) == days

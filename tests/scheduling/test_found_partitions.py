@@ -15,12 +15,12 @@ from assets_app.models import (
     ScheduleTick,
     Trigger,
 )
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionAtRuntime, PartitionByInterval
-from tests.cast import asset
 from tests.execution.test_found_partitions import CUSTOMERS, discover, discovering, found, known
+from tests.factories import asset
 from tests.scheduling.scenes import at, begin, by, cron, make_all, scheduled, waiting, write
 
 BEGAN = at(2024, 7, 1)
@@ -49,8 +49,8 @@ def finish(of: Asset, gateway: Gateway, *keys: object) -> None:
 
 def tick(now: datetime) -> None:
     handle_ticks(now)
-    judge_outbox(now)
-    queue_again(now)
+    process_outbox(now)
+    requeue_due(now)
 
 
 def test_the_example_of_the_source_document(

@@ -15,8 +15,8 @@ from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Run, Schedule
 from assets_app.queries.clock import database_now
 from slicewise import PartitionByInterval
-from tests.cast import asset, external
 from tests.catalogue.conftest import Bundle, bundle
+from tests.factories import asset, external
 from tests.scheduling.scenes import at, cron, scheduled
 
 __all__ = ["bundle"]

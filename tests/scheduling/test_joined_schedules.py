@@ -26,11 +26,11 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.scheduling import joined_ticks, queueing
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.missed import Missed, missed_by
+from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.partition_marks import SlicesLocked
 from assets_app.scheduling.progress import progress_of
-from assets_app.scheduling.slices import SlicesLocked
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import (
     PartitionAtRuntime,
@@ -38,7 +38,7 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
 )
-from tests.cast import asset, outlet_of, together
+from tests.factories import asset, outlet_of, together
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -66,9 +66,9 @@ pytestmark = pytest.mark.django_db
 def look(now: datetime) -> None:
     """What a beat does at one moment."""
     handle_ticks(now)
-    while judge_outbox(now):
+    while process_outbox(now):
         pass
-    while queue_again(now):
+    while requeue_due(now):
         pass
 
 
@@ -216,7 +216,7 @@ def test_a_write_that_was_recorded_before_a_tick_and_judged_after_it_is_in_time(
     write(up, "2024-07-01", gateway, alice)
     Materialization.objects.update(created_at=at(2024, 7, 3, 5, 59, 59))
     handle_ticks(at(2024, 7, 3, 6))
-    judge_outbox(at(2024, 7, 3, 6, 0, 1))
+    process_outbox(at(2024, 7, 3, 6, 0, 1))
     assert waiting(both) == ["2024-07-01"]
 
 
@@ -567,7 +567,7 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
     asset("up", DAILY)
     bad = scheduled("bad", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     good = scheduled("good", any_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
-    judge_rows = queueing.judge_rows
+    judge_rows = queueing.evaluate_rows
 
     def failing(of: Asset, *others: object) -> object:
         if of == bad:
@@ -575,7 +575,7 @@ def test_a_schedule_that_fails_holds_up_no_other_and_is_tried_again(
         return judge_rows(of, *others)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(joined_ticks, "judge_rows", failing)
+        patched.setattr(joined_ticks, "evaluate_rows", failing)
         look(at(2024, 7, 2))
     assert (waiting(bad), waiting(good)) == ([], ["2024-07-01"])
     row = Schedule.objects.get(producer=bad.producer)
@@ -597,8 +597,8 @@ def test_what_waited_for_a_tick_that_failed_is_made_by_the_next_attempt(
         raise RuntimeError("no")
 
     with monkeypatch.context() as patched:
-        patched.setattr(joined_ticks, "judge_rows", failing)
-        patched.setattr(queueing, "judge_rows", failing)
+        patched.setattr(joined_ticks, "evaluate_rows", failing)
+        patched.setattr(queueing, "evaluate_rows", failing)
         look(at(2024, 7, 3))
     assert waiting(both) == []
     look(at(2024, 7, 3, 0, 5))
@@ -648,9 +648,9 @@ def test_what_is_judged_before_its_tick_is_handled_is_made_by_that_tick(
     write(up, "2024-07-01", gateway, alice)
     Materialization.objects.update(created_at=at(2024, 7, 2, 23, 59, 59))
     moment = at(2024, 7, 3) + timedelta(milliseconds=50)
-    while judge_outbox(moment):
+    while process_outbox(moment):
         pass
-    while queue_again(moment):
+    while requeue_due(moment):
         pass
     assert waiting(both) == []
     look(moment)
@@ -669,9 +669,9 @@ def test_what_is_put_off_until_a_tick_that_fails_waits_for_its_next_attempt(
     both = scheduled("both", all_of(by("up"), cron("@daily")), DAILY, since=BEGAN)
     written(up, "2024-07-01", at(2024, 7, 2, 1), gateway, alice)
     with monkeypatch.context() as patched:
-        patched.setattr(joined_ticks, "judge_rows", Mock(side_effect=RuntimeError("no")))
+        patched.setattr(joined_ticks, "evaluate_rows", Mock(side_effect=RuntimeError("no")))
         handle_ticks(at(2024, 7, 3))
-    assert queue_again(at(2024, 7, 3, 0, 0, 30)) == 0
+    assert requeue_due(at(2024, 7, 3, 0, 0, 30)) == 0
     assert waiting(both) == []
     look(at(2024, 7, 3, 0, 5))
     (run,) = Run.objects.filter(asset=both)
@@ -689,9 +689,9 @@ def test_a_slice_that_is_locked_at_its_tick_is_looked_at_by_the_next_beat(
     with monkeypatch.context() as patched:
         patched.setattr(joined_ticks, "refuse_locked", Mock(side_effect=SlicesLocked("locked")))
         handle_ticks(at(2024, 7, 3))
-        while judge_outbox(at(2024, 7, 3, 0, 0, 1)):
+        while process_outbox(at(2024, 7, 3, 0, 0, 1)):
             pass
-        while queue_again(at(2024, 7, 3, 0, 0, 1)):
+        while requeue_due(at(2024, 7, 3, 0, 0, 1)):
             pass
     assert waiting(both) == []
     look(at(2024, 7, 3, 0, 0, 1))

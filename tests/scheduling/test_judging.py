@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.models import Asset, AssetPartition, Gateway, LeftOut, Outbox, Run, Trigger
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.recording import forget_ticks
+from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.cast import asset, outlet_of
+from tests.factories import asset, outlet_of
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -43,10 +43,10 @@ def test_a_day_is_due_when_its_24_hours_are_there(alice: User, gateway: Gateway)
     hourly = asset("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == []
     write(hourly, "2024-07-01T23:00Z", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01"]
     assert Run.objects.get(asset=daily).trigger == Trigger.UPSTREAM
 
@@ -55,10 +55,10 @@ def test_a_shifted_hour_needs_two(alice: User, gateway: Gateway) -> None:
     hourly = asset("hourly", HOURLY)
     shifted = scheduled("shifted", by("hourly"), SHIFTED, since=BEGAN)
     write(hourly, "2024-07-01T14:00Z", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(shifted) == []
     write(hourly, "2024-07-01T15:00Z", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(shifted) == ["2024-07-01T14:30Z"]
 
 
@@ -66,7 +66,7 @@ def test_a_year_makes_its_12_months_due(alice: User, gateway: Gateway) -> None:
     yearly = asset("yearly", YEARLY)
     monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
     write(yearly, "2023", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(monthly) == [f"2023-{month:02}-01" for month in range(1, 13)]
 
 
@@ -78,12 +78,12 @@ def test_segments_upstream_make_the_hours_due_that_ended_since_they_were_made_be
     analysis = scheduled("analysis", by("spend"), both, since=at(2024, 7, 1))
     write(spend, "*", gateway, alice)
     _made_at(spend, at(2024, 7, 2))
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert len(waiting(analysis)) == 48
     make_all(analysis, gateway)
     write(spend, "marketing-dwh", gateway, alice)
     _made_at(spend, at(2024, 7, 2, 3), version=2)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(analysis) == [f"2024-07-02T0{hour}:00Z|marketing-dwh" for hour in range(3)]
 
 
@@ -94,7 +94,7 @@ def test_what_is_not_partitioned_upstream_makes_no_history_due(
     daily = scheduled("daily", by("whole"), DAILY, since=at(2024, 7, 1))
     write(whole, "", gateway, alice)
     _made_at(whole, at(2024, 7, 3, 12))
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02"]
 
 
@@ -105,10 +105,10 @@ def test_excluded_windows_are_not_waited_for_where_all_of_a_time_is_needed(
     spend = asset("spend", PartitionByProduct([weekdays, SEGMENTS]))
     totals = scheduled("totals", by("spend"), SEGMENTS, since=BEGAN)
     write(spend, "2024-07-05|marketing-dwh", gateway, alice)
-    judge_outbox(at(2024, 7, 9))
+    process_outbox(at(2024, 7, 9))
     assert waiting(totals) == []
     write(spend, "2024-07-08|marketing-dwh", gateway, alice)
-    judge_outbox(at(2024, 7, 9))
+    process_outbox(at(2024, 7, 9))
     assert waiting(totals) == ["marketing-dwh"]
 
 
@@ -116,13 +116,13 @@ def test_either_of_two_suffices_where_they_are_joined_by_or(alice: User, gateway
     one, two = asset("one", DAILY), asset("two", DAILY)
     either = scheduled("either", any_of(by("one"), by("two")), DAILY, since=BEGAN)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(either) == ["2024-07-01"]
     make_all(either, gateway)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(either) == []
     write(two, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(either) == ["2024-07-01"]
 
 
@@ -130,10 +130,10 @@ def test_both_are_needed_where_they_are_joined_by_and(alice: User, gateway: Gate
     one, two = asset("one", DAILY), asset("two", DAILY)
     both = scheduled("both", all_of(by("one"), by("two")), DAILY, since=BEGAN)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(both) == []
     write(two, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(both) == ["2024-07-01"]
 
 
@@ -143,14 +143,14 @@ def test_expressions_may_be_nested(alice: User, gateway: Gateway) -> None:
         "nested", any_of(all_of(by("one"), by("two")), by("three")), DAILY, since=BEGAN
     )
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(nested) == []
     write(three, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(nested) == ["2024-07-01"]
     make_all(nested, gateway)
     write(two, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(nested) == ["2024-07-01"]
 
 
@@ -161,10 +161,10 @@ def test_what_is_not_partitioned_is_due_after_each_upstream_run(
     report = scheduled("report", by("daily"), since=BEGAN)
     for day in ("2024-07-01", "2024-07-02"):
         write(daily, day, gateway, alice)
-        judge_outbox(NOW)
+        process_outbox(NOW)
         assert waiting(report) == [""]
         make_all(report, gateway)
-    assert judge_outbox(NOW) == 1  # of the report itself: nothing depends on it
+    assert process_outbox(NOW) == 1  # of the report itself: nothing depends on it
     assert waiting(report) == []
 
 
@@ -174,10 +174,10 @@ def test_a_re_made_partition_makes_what_follows_due_again_and_nothing_else(
     one = asset("one", DAILY)
     two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     write(one, "2024-07-01..2024-07-02", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     make_all(two, gateway)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(two) == ["2024-07-01"]
 
 
@@ -188,7 +188,7 @@ def test_what_has_been_made_from_the_newest_is_not_made_again(
     two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     write(one, "2024-07-01", gateway, alice)
     write(two, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(two) == []
 
 
@@ -198,10 +198,10 @@ def test_an_asset_that_only_schedules_is_compared_by_its_version_too(
     one = asset("one", DAILY)
     two = scheduled("two", by("one"), DAILY, since=BEGAN)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     make_all(two, gateway)
     Outbox.objects.create(run=Run.objects.filter(asset=one).get())
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(two) == []
 
 
@@ -211,16 +211,16 @@ def test_an_upstream_partition_re_made_while_the_downstream_runs_is_not_missed(
     one = asset("one", DAILY)
     two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     running = begin(Run.objects.get(asset=two), gateway)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(two) == []
     _finish(running)
-    queue_again(NOW)
+    requeue_due(NOW)
     assert waiting(two) == ["2024-07-01"]
     make_all(two, gateway)
-    queue_again(NOW)
+    requeue_due(NOW)
     assert waiting(two) == []
 
 
@@ -230,11 +230,11 @@ def test_a_run_that_began_after_the_upstream_was_re_made_is_enough(
     one = asset("one", DAILY)
     two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)  # the run of two waits in the queue: it will read the newest
+    process_outbox(NOW)  # the run of two waits in the queue: it will read the newest
     make_all(two, gateway)
-    queue_again(NOW)
+    requeue_due(NOW)
     assert waiting(two) == []
 
 
@@ -245,7 +245,7 @@ def test_two_recorded_at_once_make_due_what_needs_both(alice: User, gateway: Gat
     assert Outbox.objects.count() == 24
     first = Outbox.objects.order_by("id").first()
     assert first is not None
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(Asset.objects.get(name="daily")) == ["2024-07-01"]
     assert not Outbox.objects.exists()
 
@@ -259,7 +259,7 @@ def test_a_backfill_makes_nothing_due(alice: User, gateway: Gateway) -> None:
     from assets_app.execution.settling import _tell_downstream
 
     _tell_downstream(Run.objects.get().pk)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(two) == []
 
 
@@ -270,7 +270,7 @@ def test_a_failed_run_makes_nothing_due(alice: User, gateway: Gateway) -> None:
     two = scheduled("two", by("one"), DAILY, since=BEGAN)
     group = materialize(MaterializeRequest(asset=one, selection="2024-07-01"), user=alice)
     fail(group.runs.get(), gateway)
-    assert judge_outbox(NOW) == 0
+    assert process_outbox(NOW) == 0
     assert waiting(two) == []
 
 
@@ -278,10 +278,10 @@ def test_a_lagging_window_is_due_once_it_is_over(alice: User, gateway: Gateway) 
     one = asset("one", DAILY)
     lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-1)})
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(at(2024, 7, 2, 0, 5))
+    process_outbox(at(2024, 7, 2, 0, 5))
     assert waiting(lag) == []
-    assert queue_again(at(2024, 7, 2, 12)) == 0
-    queue_again(at(2024, 7, 3))
+    assert requeue_due(at(2024, 7, 2, 12)) == 0
+    requeue_due(at(2024, 7, 3))
     assert waiting(lag) == ["2024-07-02"]
 
 
@@ -290,7 +290,7 @@ def test_a_paused_asset_is_not_made(alice: User, gateway: Gateway) -> None:
     two = scheduled("two", by("one"), DAILY, since=BEGAN)
     Asset.objects.filter(name="two").update(paused=True)
     write(one, "2024-07-01", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(two) == []
 
 
@@ -299,10 +299,10 @@ def test_layers_follow_one_another(alice: User, gateway: Gateway) -> None:
     two = scheduled("two", by("one"), DAILY, since=BEGAN, upstream={"one": None})
     three = scheduled("three", by("two"), MONTHLY, since=BEGAN, upstream={"two": None})
     write(one, "2024-06", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert len(waiting(two)) == 30
     make_all(two, gateway)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(three) == ["2024-06-01"]
 
 
@@ -313,7 +313,7 @@ def test_what_one_write_may_queue_has_a_limit(
     yearly = asset("yearly", YEARLY)
     monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
     write(yearly, "2023", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(monthly) == [f"2023-{month:02}-01" for month in range(8, 13)]
     left_out = LeftOut.objects.get()
     assert (left_out.asset, left_out.count, left_out.queued) == (monthly, 7, 5)
@@ -329,7 +329,7 @@ def test_the_same_left_out_again_is_one_row_and_is_forgotten_with_the_ticks(
     scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
     for hours in (0, 1):
         write(yearly, "2023", gateway, alice)
-        judge_outbox(NOW + timedelta(hours=hours))
+        process_outbox(NOW + timedelta(hours=hours))
     assert LeftOut.objects.get().at == NOW + timedelta(hours=1)
     forget_ticks(NOW + timedelta(days=settings.SCHEDULE_TICK_DAYS))
     assert LeftOut.objects.exists()
@@ -345,7 +345,7 @@ def test_a_write_is_not_cut_for_what_others_have_made_due(
     monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN)
     for year in ("2021", "2023", "2022"):
         write(yearly, year, gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     months = [f"{year}-{month:02}-01" for year in (2021, 2023, 2022) for month in range(1, 13)]
     assert waiting(monthly) == months
     assert not LeftOut.objects.exists()
@@ -359,12 +359,12 @@ def test_of_several_writes_each_has_its_own_limit(
     monthly = scheduled("monthly", by("yearly"), MONTHLY, since=BEGAN, upstream={"yearly": None})
     for year in ("2022", "2023", "2023"):
         write(yearly, year, gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     due = [f"{year}-{month:02}-01" for year in (2022, 2023) for month in range(8, 13)]
     assert waiting(monthly) == due
     assert [left_out.count for left_out in LeftOut.objects.all()] == [7, 7]
     make_all(monthly, gateway)
-    assert queue_again(NOW) == 0
+    assert requeue_due(NOW) == 0
 
 
 def test_what_comes_due_again_is_not_cut_like_a_write(
@@ -373,9 +373,9 @@ def test_what_comes_due_again_is_not_cut_like_a_write(
     one = asset("one", DAILY)
     lag = scheduled("lag", by("one"), DAILY, since=BEGAN, upstream={"one": Offset(-2, -1)})
     write(one, "2024-06-30..2024-07-01", gateway, alice)
-    judge_outbox(at(2024, 7, 1))
+    process_outbox(at(2024, 7, 1))
     settings.MAX_PARTITIONS_PER_TICK = 0
-    queue_again(NOW)
+    requeue_due(NOW)
     assert waiting(lag) == ["2024-07-02"]
     assert not LeftOut.objects.exists()
 
@@ -387,7 +387,7 @@ def test_a_backfill_upstream_is_no_tick_for_what_alone_has_time(
     hourly = scheduled("report", by("totals"), HOURLY, since=at(2024, 6, 30, 23))
     write(totals, "", gateway, alice)
     _made_at(totals, at(2024, 7, 1))
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(hourly) == ["2024-06-30T23:00Z"]
     make_all(hourly, gateway)
     write(totals, "", gateway, alice)
@@ -396,7 +396,7 @@ def test_a_backfill_upstream_is_no_tick_for_what_alone_has_time(
     _made_at(totals, at(2024, 7, 1, 12), version=2)
     write(totals, "", gateway, alice)
     _made_at(totals, at(2024, 7, 2), version=3)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert len(waiting(hourly)) == 24
 
 
@@ -407,7 +407,7 @@ def test_statements_do_not_grow_with_what_was_made(alice: User, gateway: Gateway
     def statements(selection: str) -> int:
         write(one, selection, gateway, alice)
         with CaptureQueriesContext(connection) as seen:
-            judge_outbox(NOW)
+            process_outbox(NOW)
         return len(seen)
 
     assert statements("2024-01-01..2024-01-02") == statements("2024-02")
@@ -415,7 +415,7 @@ def test_statements_do_not_grow_with_what_was_made(alice: User, gateway: Gateway
 
 def test_an_empty_outbox_is_one_statement() -> None:
     with CaptureQueriesContext(connection) as seen:
-        judge_outbox(NOW)
+        process_outbox(NOW)
     assert len(seen) == 1
 
 

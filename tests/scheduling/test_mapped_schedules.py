@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts_app.models import User
 from assets_app.models import Gateway
 from assets_app.scheduling import readiness
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
 from assets_app.scheduling.progress import progress_of
 from slicewise import (
     All,
@@ -18,7 +18,7 @@ from slicewise import (
     PartitionDefinition,
     PartitionMapping,
 )
-from tests.cast import asset
+from tests.factories import asset
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
 
 OPEN = PartitionByInterval("@daily")
@@ -44,10 +44,10 @@ def test_the_windows_that_ended_since_the_schedule_began_are_due(
     rates = asset("rates", upstream)
     daily = scheduled("daily", by("rates"), downstream, since=BEGAN, upstream={"rates": mapping})
     write(rates, "2024-07-03", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
     make_all(daily, gateway)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == []
 
 
@@ -57,7 +57,7 @@ def test_the_last_upstream_window_may_begin_before_the_schedule(
     rates = asset("rates", MONTHLY)
     daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": Latest()})
     write(rates, "2024-06", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
 
 
@@ -65,7 +65,7 @@ def test_what_is_not_the_latest_makes_nothing_due(alice: User, gateway: Gateway)
     rates = asset("rates", OPEN)
     daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": Latest()})
     write(rates, "2024-07-02", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == []
 
 
@@ -74,10 +74,10 @@ def test_all_is_from_the_first_that_was_ever_made(alice: User, gateway: Gateway)
     daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": All()})
     write(rates, "2024-07-01", gateway, alice)
     write(rates, "2024-07-03", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == []
     write(rates, "2024-07-02", gateway, alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
 
 
@@ -97,7 +97,7 @@ def test_from_when_on_all_is_needed_is_looked_up_once(alice: User, gateway: Gate
     write(spend, "2024-07-02", gateway, alice)
     write(spend, "2024-07-03", gateway, alice)
     with CaptureQueriesContext(connection) as seen:
-        judge_outbox(NOW)
+        process_outbox(NOW)
     assert waiting(totals) == ["a", "b", "c"]
     assert len([query for query in seen if "MIN(" in query["sql"]]) == 1
 
@@ -110,6 +110,6 @@ def test_of_many_that_need_many_some_are_looked_up_at_once(
     daily = scheduled("daily", by("rates"), OPEN, since=BEGAN, upstream={"rates": All()})
     write(rates, "2024-07-01..2024-07-03", gateway, alice)
     with CaptureQueriesContext(connection) as seen:
-        judge_outbox(NOW)
+        process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01", "2024-07-02", "2024-07-03"]
     assert len([query for query in seen if "AS pair(" in query["sql"]]) == 2

@@ -10,11 +10,11 @@ from accounts_app.models import User
 from assets_app.catalogue.services import set_paused
 from assets_app.models import Asset, Gateway, Run, Schedule, Trigger
 from assets_app.queries.clock import database_now
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
 from assets_app.scheduling.missed import missed_by
+from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.requeue_due import requeue_due
 from slicewise import PartitionByInterval, PartitionBySequence
-from tests.cast import asset
+from tests.factories import asset
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting, write
 
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
@@ -41,7 +41,7 @@ def daily(gateway: Gateway, alice: User) -> Asset:
     hourly = asset("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     write(hourly, "2024-07-01T00:00Z..2024-07-01T23:00Z", gateway, alice)
-    judge_outbox(database_now())
+    process_outbox(database_now())
     make_all(daily, gateway)
     set_paused(daily, True, user=alice)
     return daily
@@ -49,7 +49,7 @@ def daily(gateway: Gateway, alice: User) -> Asset:
 
 def write_hours(selection: str, gateway: Gateway, user: User) -> None:
     write(Asset.objects.get(name="hourly"), selection, gateway, user)
-    judge_outbox(database_now())
+    process_outbox(database_now())
 
 
 def test_whole_days_written_during_the_pause_are_missed_until_they_are_made(
@@ -61,8 +61,8 @@ def test_whole_days_written_during_the_pause_are_missed_until_they_are_made(
     assert waiting(daily) == []
     assert missed(daily) == "2024-07-02..2024-07-03"
     set_paused(daily, False, user=alice)
-    judge_outbox(database_now())
-    queue_again(database_now())
+    process_outbox(database_now())
+    requeue_due(database_now())
     assert waiting(daily) == []
     assert missed(daily) == "2024-07-02..2024-07-03"
     write(daily, "2024-07-02", gateway, alice)
@@ -131,7 +131,7 @@ def test_windows_that_ended_before_a_segment_was_written_are_missed(
     Schedule.objects.update(handled_until=began)
     set_paused(by_region, True, user=alice)
     write(regions, "*", gateway, alice)
-    judge_outbox(database_now())
+    process_outbox(database_now())
     found = missed_by(Asset.objects.get(pk=by_region.pk), database_now())
     set_paused(by_region, False, user=alice)
     assert found is not None

@@ -20,11 +20,11 @@ from assets_app.models import (
     PartitionCount,
     WriteReport,
 )
-from assets_app.queries.overview import standings
+from assets_app.queries.overview import asset_statuses
 from assets_app.queries.staleness import newer_inputs
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
 from slicewise import PartitionAtRuntime, PartitionByInterval
-from tests.cast import asset, external, person
+from tests.factories import asset, external, person
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting
 
 HOURLY = PartitionByInterval("@hourly", start="2024-01-01")
@@ -62,10 +62,10 @@ def test_what_depends_on_it_is_due_when_all_of_it_has_been_told_of(alice: User) 
     hourly = external("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN)
     tell(hourly, "2024-07-01T00:00Z..2024-07-01T22:00Z", user=alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == []
     tell(hourly, "2024-07-01T23:00Z", user=alice)
-    assert judge_outbox(NOW) == 1
+    assert process_outbox(NOW) == 1
     assert waiting(daily) == ["2024-07-01"]
     assert not Outbox.objects.exists()
 
@@ -74,12 +74,12 @@ def test_told_again_it_is_newer_than_what_was_made_from_it(alice: User, gateway:
     hourly = external("hourly", HOURLY)
     daily = scheduled("daily", by("hourly"), DAILY, since=BEGAN, upstream={"hourly": None})
     tell(hourly, ALL_HOURS, user=alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     make_all(daily, gateway)
     assert newer_inputs(daily, ["2024-07-01"]) == {}
     tell(hourly, "2024-07-01T03:00Z", user=alice)
     assert newer_inputs(daily, ["2024-07-01"])["2024-07-01"].key == "2024-07-01T03:00Z"
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(daily) == ["2024-07-01"]
 
 
@@ -87,9 +87,9 @@ def test_the_whole_of_what_is_not_partitioned_is_written(alice: User) -> None:
     rates = external("rates")
     after = scheduled("after", by("rates"), since=BEGAN)
     tell(rates, user=alice)
-    judge_outbox(NOW)
+    process_outbox(NOW)
     assert waiting(after) == [""]
-    assert standings([rates])[0].last_success is not None
+    assert asset_statuses([rates])[0].last_success is not None
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from assets_app.models import (
     ScheduleTick,
 )
 from assets_app.scheduling import recording
+from assets_app.scheduling.descriptions import cron_in_words, describe_schedule
 from assets_app.scheduling.missed import missed_by
 from assets_app.scheduling.progress import progress_of
 from assets_app.scheduling.recording import forget_ticks
-from assets_app.scheduling.words import cron_in_words, words_of
 from slicewise import Offset, PartitionByInterval, PartitionByProduct, PartitionBySequence
-from tests.cast import asset
+from tests.factories import asset
 from tests.scheduling.scenes import (
     all_of,
     any_of,
@@ -75,7 +75,7 @@ def test_common_crons_are_said_in_words(expression: str, words: str) -> None:
 )
 def test_a_timedelta_is_said_in_its_largest_whole_unit(seconds: int, words: str) -> None:
     made = scheduled("a", {"kind": "timedelta", "seconds": seconds}, since=BEGAN)
-    schedule = words_of(made)
+    schedule = describe_schedule(made)
     assert schedule is not None
     assert schedule.meaning == f"{words}, counted from 1970-01-01T00:00Z"
 

@@ -29,11 +29,11 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.scheduling import ended
-from assets_app.scheduling.again import queue_again
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence
 from slicewise.partitions.rows import PartitionRow, partition_rows
-from tests.cast import together
+from tests.factories import together
 from tests.scheduling.scenes import (
     at,
     begin,
@@ -160,7 +160,7 @@ def test_what_began_by_hand_before_the_tick_and_was_recorded_after_it_is_not_lef
     assert ticks(whole) == [(TickReason.IN_FLIGHT, 1, 0)]
     make_all(whole, gateway)
     began(whole, "", at(2024, 7, 1, 0, 50))
-    queue_again(at(2024, 7, 1, 1))
+    requeue_due(at(2024, 7, 1, 1))
     fail(Run.objects.get(state="queued"), gateway)
     handle_ticks(at(2024, 7, 1, 2))
     assert waiting(whole) == [""]
@@ -301,9 +301,9 @@ def test_what_comes_due_while_a_run_holds_it_is_made_when_that_run_fails(
     handle_ticks(at(2024, 7, 2))
     assert waiting(daily) == []
     assert ticks(daily) == [(TickReason.IN_FLIGHT, 1, 0)]
-    assert queue_again(at(2024, 7, 2)) == 0
+    assert requeue_due(at(2024, 7, 2)) == 0
     assert ending.fail(begun.row, Failure(error="ValueError: no"))
-    assert queue_again(at(2024, 7, 2)) == 1
+    assert requeue_due(at(2024, 7, 2)) == 1
     assert waiting(daily) == ["2024-07-01"]
 
 
@@ -314,7 +314,7 @@ def test_what_comes_due_while_a_run_holds_it_is_not_made_twice(
     group = materialize(MaterializeRequest(asset=daily, selection="2024-07-01"), user=alice)
     handle_ticks(at(2024, 7, 2))
     make(group.runs.get(), gateway)
-    assert queue_again(at(2024, 7, 2)) == 1
+    assert requeue_due(at(2024, 7, 2)) == 1
     assert waiting(daily) == []
 
 
@@ -328,7 +328,7 @@ def test_what_is_to_be_refreshed_and_was_held_is_made_when_that_run_is_canceled(
     handle_ticks(at(2024, 7, 3))
     make(Run.objects.get(selection="2024-07-02"), gateway)
     cancel_run(group.runs.get(), user=alice)
-    queue_again(at(2024, 7, 3))
+    requeue_due(at(2024, 7, 3))
     assert waiting(daily) == ["2024-07-01"]
 
 
@@ -344,10 +344,10 @@ def test_what_is_held_of_one_outlet_when_it_is_looked_at_again_stays_due(gateway
     handle_ticks(at(2024, 7, 2))
     holder = Run.objects.get(asset=other)
     AssetPartition.objects.filter(asset=both[1]).update(held_by=holder)
-    assert queue_again(at(2024, 7, 2)) == 1
+    assert requeue_due(at(2024, 7, 2)) == 1
     assert waiting(both[0]) == []
     AssetPartition.objects.filter(asset=both[1]).update(held_by=None)
-    assert queue_again(at(2024, 7, 2)) == 1
+    assert requeue_due(at(2024, 7, 2)) == 1
     assert Run.objects.filter(state="queued", asset__in=both).count() == 1
 
 
@@ -357,7 +357,7 @@ def test_the_whole_that_came_due_while_it_was_made_is_made_once_more(gateway: Ga
     first = Run.objects.get()
     handle_ticks(at(2024, 7, 1, 2))
     make(first, gateway)
-    queue_again(at(2024, 7, 1, 2))
+    requeue_due(at(2024, 7, 1, 2))
     assert waiting(whole) == [""]
     assert Run.objects.count() == 2
 

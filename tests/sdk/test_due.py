@@ -11,8 +11,12 @@ from slicewise import (
     PartitionByProduct,
     PartitionBySequence,
 )
-from slicewise.calendar.time_rules import TimeRule
-from slicewise.partitions.due import before, ended_between, latest
+from slicewise.calendar.time_schedules import TimeSchedule
+from slicewise.partitions.due import (
+    ended_between,
+    partitions_of_last_window,
+    partitions_of_last_windows,
+)
 
 HOURLY = PartitionByInterval("@hourly", timezone="America/New_York")
 DAILY = PartitionByInterval("@daily", start=date(2024, 1, 1), exclude="0 0 * * 6,0")
@@ -22,8 +26,8 @@ def at(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
-def rule(expression: str, **more: str) -> TimeRule:
-    return TimeRule.from_json({"kind": "cron", "expression": expression}, **more)
+def rule(expression: str, **more: str) -> TimeSchedule:
+    return TimeSchedule.from_json({"kind": "cron", "expression": expression}, **more)
 
 
 def test_a_daily_schedule_ticks_at_local_midnight() -> None:
@@ -45,14 +49,14 @@ def test_a_schedule_ticks_between_its_dates_only() -> None:
 
 def test_a_timedelta_aligns_to_the_start_date() -> None:
     every = {"kind": "timedelta", "seconds": 480.0}
-    aligned = TimeRule.from_json(every, start="2021-12-10T10:35:00+00:00")
+    aligned = TimeSchedule.from_json(every, start="2021-12-10T10:35:00+00:00")
     assert aligned.next_after(at(2021, 12, 10, 10, 35)) == at(2021, 12, 10, 10, 43)
-    assert TimeRule.from_json(every).next_after(at(1970, 1, 1)) == at(1970, 1, 1, 0, 8)
+    assert TimeSchedule.from_json(every).next_after(at(1970, 1, 1)) == at(1970, 1, 1, 0, 8)
 
 
 def test_a_schedule_by_assets_has_no_ticks() -> None:
     with pytest.raises(DefinitionError, match="has no ticks of its own"):
-        TimeRule.from_json({"kind": "asset", "name": "raw"})
+        TimeSchedule.from_json({"kind": "asset", "name": "raw"})
 
 
 def test_a_daily_tick_makes_the_24_hours_that_ended_since_the_last_one() -> None:
@@ -87,7 +91,7 @@ def test_a_product_makes_every_segment_of_the_windows_that_ended() -> None:
     both = PartitionByProduct([HOURLY, PartitionBySequence(["marketing-dwh", "engineering-dwh"])])
     due = ended_between(both, at(2024, 7, 1, 4), at(2024, 7, 2, 4))
     assert len(due) == 48
-    assert [key.text for key in latest(due)] == [
+    assert [key.text for key in partitions_of_last_window(due)] == [
         "2024-07-01T23:00-04:00|marketing-dwh",
         "2024-07-01T23:00-04:00|engineering-dwh",
     ]
@@ -100,7 +104,7 @@ def test_nothing_before_the_start_is_due() -> None:
 
 def test_the_last_windows_do_not_count_excluded_ones() -> None:
     monday_morning = at(2024, 1, 15)
-    assert [str(day) for day in before(DAILY, monday_morning, 3)] == [
+    assert [str(day) for day in partitions_of_last_windows(DAILY, monday_morning, 3)] == [
         "2024-01-10",
         "2024-01-11",
         "2024-01-12",
@@ -108,6 +112,6 @@ def test_the_last_windows_do_not_count_excluded_ones() -> None:
 
 
 def test_the_last_windows_end_with_the_first_one() -> None:
-    assert len(before(DAILY, at(2024, 1, 3), 10)) == 2
-    assert not before(DAILY, at(2024, 1, 3), 0)
-    assert not before(PartitionBySequence(["a"]), at(2024, 1, 3), 2)
+    assert len(partitions_of_last_windows(DAILY, at(2024, 1, 3), 10)) == 2
+    assert not partitions_of_last_windows(DAILY, at(2024, 1, 3), 0)
+    assert not partitions_of_last_windows(PartitionBySequence(["a"]), at(2024, 1, 3), 2)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise import PartitionByInterval, PartitionByProduct, PartitionBySequence, PartitionKey
-from slicewise.keys.plain_values import readable, written
+from slicewise.keys.plain_values import key_text_of_readable, readable
 
 REGIONS = PartitionBySequence(["nord", "süd", "a b", "ü|ö"], name="region")
 
@@ -28,5 +28,5 @@ def test_what_is_shown_is_the_same_key(value: str) -> None:
         text = PartitionKey.of(value).text
     except ValueError:
         return
-    assert written(readable(text)) == text
+    assert key_text_of_readable(readable(text)) == text
     assert "|" not in readable(text)

@@ -15,7 +15,7 @@ from slicewise import (
     PartitionSet,
     SelectionError,
 )
-from slicewise.partitions.selection import select_terms
+from slicewise.partitions.selection import select_ranges
 from tests.sdk.strategies import definitions
 
 DAILY = PartitionByInterval("@daily", start="2023-01-01", end="2025-01-01")
@@ -253,7 +253,7 @@ def test_order_is_by_start_also_where_texts_do_not_sort() -> None:
 
 
 def test_terms_come_in_the_order_in_which_they_are_listed() -> None:
-    terms = select_terms(DAILY, "2024-02-03..2024-02-04, 2024-02; 2024-01-01")
+    terms = select_ranges(DAILY, "2024-02-03..2024-02-04, 2024-02; 2024-01-01")
     assert [term.text for term in terms] == [
         "2024-02-03..2024-02-04",
         "2024-02-01..2024-02-02,2024-02-05..2024-02-29",
@@ -266,7 +266,7 @@ def test_a_text_that_nobody_typed_may_be_longer() -> None:
     text = f"{text},{text}"
     with pytest.raises(SelectionError, match="at most 10,000 characters"):
         DAILY.select(text)
-    assert len(select_terms(DAILY, text, longest=None)) == 731
+    assert len(select_ranges(DAILY, text, longest=None)) == 731
 
 
 def test_with_nothing_a_set_stays_as_it_is() -> None:

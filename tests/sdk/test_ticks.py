@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from slicewise import DefinitionError, Interval, PartitionByInterval
 from slicewise.calendar.cadence import CronCadence, read_cadence, read_cron
-from slicewise.calendar.ticks import place
+from slicewise.calendar.ticks import ticks_of
 from slicewise.calendar.zones import to_instant, zone
 from tests.sdk.strategies import cadences, crons, instants, spans, zones
 
@@ -22,7 +22,7 @@ from tests.sdk.strategies import cadences, crons, instants, spans, zones
 def test_many_ticks_are_the_ticks_one_by_one(
     cron: str, name: str, span: tuple[datetime, datetime], step: int
 ) -> None:
-    ticks = place(read_cadence(cron), zone(name), 0)
+    ticks = ticks_of(read_cadence(cron), zone(name), 0)
     start, end = (to_instant(moment) for moment in span)
     numbers = range(ticks.rank(start), ticks.rank(end), step)
     one_by_one = [ticks.tick(number) for number in numbers]
@@ -37,7 +37,7 @@ def test_many_ticks_are_the_ticks_one_by_one(
 def test_the_number_of_a_tick_is_its_rank(
     cadence: str | timedelta, name: str, instant: datetime
 ) -> None:
-    ticks = place(read_cadence(cadence), zone(name), 0)
+    ticks = ticks_of(read_cadence(cadence), zone(name), 0)
     second = to_instant(instant)
     number = ticks.rank(second)
     assert ticks.rank(ticks.tick(number)) == number

@@ -26,12 +26,12 @@ from assets_app.execution.transitions import move_all
 from assets_app.execution.waiting import wake_waiting
 from assets_app.models import DISCOVERY as DISCOVERY_IDENTITY
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run, RunState
-from assets_app.scheduling.again import queue_again
-from assets_app.scheduling.judging import judge_outbox
+from assets_app.scheduling.outbox import process_outbox
+from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionKey
 from slicewise.keys.key_json import key_to_json
-from tests.cast import outlet_of
+from tests.factories import outlet_of
 from tests.simulation.chance import Action, Partition, draw, fate_of
 from tests.simulation.declarations import DeclaredAsset, definition_file, instant_text
 from tests.simulation.reference import DISCOVERY, RETRIED, Record
@@ -101,9 +101,9 @@ class Servers:
         for action in actions:
             self._act(action, now)
         handle_ticks(now)
-        while judge_outbox(now):
+        while process_outbox(now):
             pass
-        while queue_again(now):
+        while requeue_due(now):
             pass
         wake_waiting(now)
         self._begin(now)

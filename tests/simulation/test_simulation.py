@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cast import person
 from tests.execution.conftest import make_gateway, sent
+from tests.factories import person
 from tests.simulation.comparing import Plan, differences, simulate
 from tests.simulation.servers import Servers, simulated_clock
 

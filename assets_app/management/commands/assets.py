@@ -15,12 +15,12 @@ from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
     at_least_zero,
-    counted,
+    count_text,
     error_lines,
+    failed_count_text,
     json_object,
-    not_made,
 )
-from accounts_app.management.standing import Standing
+from accounts_app.management.work_progress import WorkProgress
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
@@ -153,9 +153,9 @@ class Command(SlicewiseCommand):
         detail = request_detail(group)
         partitions = detail["partition_count"]
         if not self.json:
-            runs = counted(detail["run_count"], "run")
+            runs = count_text(detail["run_count"], "run")
             purpose = (
-                f"for {counted(partitions, 'partition')}" if partitions else "to find partitions"
+                f"for {count_text(partitions, 'partition')}" if partitions else "to find partitions"
             )
             self.note(f"{runs} {purpose}.")
             if detail["in_flight"]:
@@ -169,15 +169,17 @@ class Command(SlicewiseCommand):
         if progress:
             self._tell_end(group, progress, is_search=not partitions)
 
-    def _tell_end(self, group: RunGroup, progress: Standing, *, is_search: bool) -> None:
+    def _tell_end(self, group: RunGroup, progress: WorkProgress, *, is_search: bool) -> None:
         errors = run_errors(group)
         for line in error_lines(errors):
             self.note(line)
         if errors and is_search:
             raise Failed("The run that was to find partitions has not succeeded.")
         if errors:
-            raise Failed(f"{not_made(progress.failed, progress.total)}.")
-        self.note(f"{counted(progress.done, 'partition')} {'found and ' if is_search else ''}made.")
+            raise Failed(f"{failed_count_text(progress.failed, progress.total)}.")
+        self.note(
+            f"{count_text(progress.done, 'partition')} {'found and ' if is_search else ''}made."
+        )
 
     def report_write(
         self,
@@ -189,9 +191,9 @@ class Command(SlicewiseCommand):
         metadata: dict[str, Any],
     ) -> None:
         from assets_app.execution.reporting import ReportedWrite, report_write
-        from assets_app.management.reported import listed_in
+        from assets_app.management.partition_file import read_partition_file
 
-        listed = listed_in(partitions) if partitions else ()
+        listed = read_partition_file(partitions) if partitions else ()
         write = ReportedWrite(
             asset=_asset(asset),
             selection=selection,
@@ -249,14 +251,14 @@ def run_errors(group: RunGroup) -> list[tuple[int, str]]:
     return [(run, error or state) for run, error, state in rows]
 
 
-def standing_of(group: RunGroup) -> Standing:
+def standing_of(group: RunGroup) -> WorkProgress:
     """Return the progress of a request's runs.
 
     A run that discovers partitions has no progress before the end of the run.
     """
     states = run_states(group)
     done_count = sum(count for state, count in states.items() if state in TERMINAL_STATES)
-    return Standing(
+    return WorkProgress(
         total=sum(states.values()),
         done=done_count,
         failed=done_count - states.get(RunState.SUCCEEDED, 0),

@@ -11,7 +11,7 @@ from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
     at_least_zero,
-    counted,
+    count_text,
     partition_text,
 )
 from assets_app.api.partition_pages import STATES, PartitionLine, PartitionQuery, partition_page
@@ -122,7 +122,7 @@ class Command(SlicewiseCommand):
                 ("partition", "found", "folder"),
                 ((partition_text(row.key), row.reason, row.path) for row in differing),
             )
-        compared = counted(verification.compared, "partition")
+        compared = count_text(verification.compared, "partition")
         if differing:
             words = (
                 "differs from its record. Make it again, or forget it"
@@ -137,7 +137,7 @@ class Command(SlicewiseCommand):
         if self.json:
             self.print_json({"keys": keys})
         else:
-            number = counted(len(keys), "partition")
+            number = count_text(len(keys), "partition")
             self.say(f"Made {number} of {asset} missing again. The data was not touched.")
 
     def orphans(self, asset: str, remove: bool, yes: bool) -> None:
@@ -148,13 +148,13 @@ class Command(SlicewiseCommand):
         removable = [orphan for orphan in orphans if not orphan.kept]
         if not self.json:
             self.print_orphans(orphans)
-            self.note(f"{counted(len(orphans), 'partition')} that {asset} no longer has.")
+            self.note(f"{count_text(len(orphans), 'partition')} that {asset} no longer has.")
         if not remove or not removable:
             if self.json:
                 self.print_json(orphan_list(orphans))
             return
         if not yes and not self.agrees(
-            f"Remove the data of {counted(len(removable), 'partition')}?"
+            f"Remove the data of {count_text(len(removable), 'partition')}?"
         ):
             raise Failed("Nothing was removed.")
         removable_ids = {orphan.row.slice_id for orphan in removable}
@@ -165,9 +165,9 @@ class Command(SlicewiseCommand):
             )
         else:
             self.print_orphans(removal.kept)
-            self.say(f"Removed the data of {counted(len(removal.removed), 'partition')}.")
+            self.say(f"Removed the data of {count_text(len(removal.removed), 'partition')}.")
         if removal.kept:
-            raise Failed(f"The data of {counted(len(removal.kept), 'partition')} was kept.")
+            raise Failed(f"The data of {count_text(len(removal.kept), 'partition')} was kept.")
 
     def print_orphans(self, orphans: Sequence[Orphan]) -> None:
         if orphans:

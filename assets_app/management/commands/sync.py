@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from accounts_app.management.command import Failed, Refused, SlicewiseCommand, counted
+from accounts_app.management.command import Failed, Refused, SlicewiseCommand, count_text
 from assets_app.catalogue.services import SyncReport, retire_bundles, sync_bundle
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.orphans import materialized_total, orphan_count
@@ -65,11 +65,11 @@ class Command(SlicewiseCommand):
     def _print_orphans(self, orphans: dict[str, int]) -> None:
         for asset, number in list(orphans.items())[:_MOST_NAMED]:
             self.note(
-                f"  {asset} has data of {counted(number, 'partition')} that its definition does not"
-                f" have: see slicewise partitions orphans {asset}"
+                f"  {asset} has data of {count_text(number, 'partition')} that its definition does"
+                f" not have: see slicewise partitions orphans {asset}"
             )
         if len(orphans) > _MOST_NAMED:
-            self.note(f"  So have {counted(len(orphans) - _MOST_NAMED, 'more asset')}.")
+            self.note(f"  So have {count_text(len(orphans) - _MOST_NAMED, 'more asset')}.")
 
 
 def _orphans(report: SyncReport) -> dict[str, int]:

@@ -12,10 +12,10 @@ from accounts_app.management.command import (
     SlicewiseCommand,
     at_least_zero,
     error_lines,
+    failed_count_text,
     json_object,
-    not_made,
 )
-from accounts_app.management.standing import Standing
+from accounts_app.management.work_progress import WorkProgress
 from assets_app.execution.retrying import Code
 from assets_app.models import NOTHING_LACKS, Asset
 from assets_app.queries.lookups import LARGEST_ID, asset_named
@@ -287,7 +287,7 @@ class Command(SlicewiseCommand):
                 self.note(line)
             raise Failed(
                 f"Backfill {backfill.pk} has ended, {end.state}:"
-                f" {not_made(end.failed + missing_count, end.total)}."
+                f" {failed_count_text(end.failed + missing_count, end.total)}."
             )
         succeeded = counts_of(assets).succeeded
         existing = (
@@ -337,11 +337,11 @@ def _detail(backfill: Backfill) -> Any:
     return BackfillDetailSerializer(backfill_numbered(backfill.pk)).data
 
 
-def standing_of(pk: int) -> Standing:
+def standing_of(pk: int) -> WorkProgress:
     """Return the progress of a backfill."""
     backfill = backfill_numbered(pk)
     counts = counts_of(backfill.assets.all())
-    return Standing(
+    return WorkProgress(
         total=counts.total,
         done=counts.ended,
         # Skipped partitions existed, or another run materialized them; the page of the backfill has

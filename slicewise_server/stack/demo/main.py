@@ -14,7 +14,7 @@ from rich.table import Table
 from slicewise_server.stack import up
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.demo.source import Expected, expected
-from slicewise_server.stack.demo.work import Made, make_everything
+from slicewise_server.stack.demo.work import AssetResult, make_everything
 from slicewise_server.stack.stack import ADMIN, Stack
 
 
@@ -58,7 +58,7 @@ def _work(console: Console, stack: Stack) -> bool:
     return not incomplete
 
 
-def _table(results: Sequence[Made], source: Mapping[str, Expected]) -> Table:
+def _table(results: Sequence[AssetResult], source: Mapping[str, Expected]) -> Table:
     table = Table(title="What was made, beside what the source holds")
     table.add_column("asset")
     for title in ("partitions", "of", "rows", "of", "seconds"):
@@ -77,7 +77,7 @@ def _table(results: Sequence[Made], source: Mapping[str, Expected]) -> Table:
     return table
 
 
-def _complete(result: Made, source: Mapping[str, Expected]) -> bool:
+def _complete(result: AssetResult, source: Mapping[str, Expected]) -> bool:
     counts = source[result.asset]
     return (result.partitions, result.rows) == (
         counts.partitions,

@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AssetResult:
     """The counts of an asset after the demo's work, and the seconds that the work took.
 
     `seconds` is None for an asset that was materialized before.
@@ -41,7 +41,7 @@ class Made:
     seconds: float | None
 
 
-def make_everything(client: Client) -> list[Made]:
+def make_everything(client: Client) -> list[AssetResult]:
     """Materialize the missing partitions of 2013; return the counts of each asset."""
     seconds: dict[str, float | None] = {}
     with Progress(
@@ -113,12 +113,12 @@ def _duration(progress_json: dict[str, Any]) -> float:
     return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
 
 
-def _count(client: Client, asset: str, seconds: float | None) -> Made:
+def _count(client: Client, asset: str, seconds: float | None) -> AssetResult:
     materialized = [
         partition
         for partition in client.every(f"/assets/{asset}/partitions/?page_size=1000")
         if partition["state"] == "materialized"
     ]
-    return Made(
+    return AssetResult(
         asset, len(materialized), sum(partition["rows"] or 0 for partition in materialized), seconds
     )

@@ -28,7 +28,7 @@ from backfills_app.models import Backfill
 from backfills_app.services import pause_backfill
 from backfills_app.services.advancing import advance
 from partitions_app.models import PartitionDefinition, RuntimePartition
-from tests import cast
+from tests import factories
 from tests.backfills.scenes import ask, drive
 from tests.execution.conftest import make_gateway
 
@@ -70,11 +70,11 @@ def make_world() -> World:
 
 
 def _make_people() -> dict[str, Person]:
-    users = [cast.person(name, Role.VIEWER) for name in ("viewer", "granted")]
-    users.append(cast.person("staff", Role.VIEWER, is_staff=True))
-    users += [cast.person(role.value, role) for role in Role if role is not Role.VIEWER]
+    users = [factories.person(name, Role.VIEWER) for name in ("viewer", "granted")]
+    users.append(factories.person("staff", Role.VIEWER, is_staff=True))
+    users += [factories.person(role.value, role) for role in Role if role is not Role.VIEWER]
     powerful = ("superuser", "deactivated")
-    users += [cast.person(name, is_superuser=True, is_staff=True) for name in powerful]
+    users += [factories.person(name, is_superuser=True, is_staff=True) for name in powerful]
     browsers = _browsers()
     people = {"anonymous": Person(next(browsers), next(browsers), "f" * 64)}
     for user in users:
@@ -98,11 +98,11 @@ def _browsers() -> Iterator[Client]:
 
 
 def _make_assets(place: str, boss: User) -> dict[str, Any]:
-    asset = cast.asset(place, cast.DAILY_2013, group=f"group-{place}")
-    found = cast.asset(f"{place}-found", slicewise.PartitionAtRuntime(name=f"set_{place}"))
-    cast.external(f"{place}-told", cast.DAILY_2013)
-    cast.asset(f"{place}-whole")
-    cast.asset(f"{place}-held", cast.DAILY_2013, paused=True)
+    asset = factories.asset(place, factories.DAILY_2013, group=f"group-{place}")
+    found = factories.asset(f"{place}-found", slicewise.PartitionAtRuntime(name=f"set_{place}"))
+    factories.external(f"{place}-told", factories.DAILY_2013)
+    factories.asset(f"{place}-whole")
+    factories.asset(f"{place}-held", factories.DAILY_2013, paused=True)
     add_partitions(found, ["AA"], user=boss)
     others = {name: f"{place}-{name}" for name in ("found", "told", "whole", "held")}
     return others | {"asset": place, "asset_id": asset.pk}

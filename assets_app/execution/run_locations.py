@@ -15,11 +15,11 @@ from slicewise.io import Storage, Writer, find_storage
 from slicewise.keys import WHOLE
 
 
-class PlacesUnknownError(RuntimeError):
+class UnknownLocationError(RuntimeError):
     """The locations of an outlet cannot be determined here. A failure of the platform."""
 
 
-class RunPlaces:
+class RunLocations:
     """The staging folders and the partitions' paths of one attempt."""
 
     def __init__(self, run: Run, attempt: RunAttempt, keys: Collection[str] | None) -> None:
@@ -97,7 +97,7 @@ class RunPlaces:
                 storage = storage_of(self._uris[outlet])
                 self._stagings[outlet] = storage.staging(writer, partitioned=is_partitioned)
             except Exception as error:
-                raise PlacesUnknownError(
+                raise UnknownLocationError(
                     f"it cannot be told where the data of {outlet} waits: {error}"
                 ) from error
         return self._stagings[outlet]

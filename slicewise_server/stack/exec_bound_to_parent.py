@@ -1,9 +1,9 @@
-"""Becomes another program, tied to the life of whoever started it.
+"""A program that becomes another program, which ends when its parent ends.
 
-Run as a file, `python -I -S tether.py DESCRIPTION.json`, before every process of the stack. Linux
-sends the death signal when the parent dies, even by SIGKILL: no process outlives its supervisor.
-The description also carries the whole environment: secrets stay off command lines, and a program
-finds nothing but what it was given.
+The supervisor starts every process of the stack through this file:
+`python -I -S exec_bound_to_parent.py DESCRIPTION.json`. Linux sends the death signal when the
+parent dies, even by SIGKILL: no process outlives its supervisor. The description also has the whole
+environment: secrets stay off command lines, and a program has no other variables.
 """
 
 from __future__ import annotations

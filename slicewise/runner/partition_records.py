@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from slicewise.io.recorded import Recorded, Records
+from slicewise.io.recorded import PartitionRecord, Records
 from slicewise.runner.channel import Channel
 
 RECORDED = "recorded"
@@ -14,12 +14,12 @@ _PAGE = 250
 def records_of(worker: Channel, asset: str) -> Records:
     """Return a function that asks the worker for the records of partitions of an asset."""
 
-    def ask(keys: Sequence[str]) -> Mapping[str, Recorded]:
-        records: dict[str, Recorded] = {}
+    def ask(keys: Sequence[str]) -> Mapping[str, PartitionRecord]:
+        records: dict[str, PartitionRecord] = {}
         for start in range(0, len(keys), _PAGE):
             page = list(keys[start : start + _PAGE])
             answer = worker.ask(RECORDED, asset=asset, keys=page)["recorded"]
-            records |= {key: Recorded.from_json(content) for key, content in answer.items()}
+            records |= {key: PartitionRecord.from_json(content) for key, content in answer.items()}
         return records
 
     return ask

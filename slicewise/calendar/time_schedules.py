@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from slicewise.calendar.cadence import StepCadence, read_cadence
-from slicewise.calendar.ticks import Ticks, place
+from slicewise.calendar.ticks import Ticks, ticks_of
 from slicewise.calendar.zones import to_datetime, to_instant, zone
 from slicewise.errors import DefinitionError
 
 
 @dataclass(frozen=True)
-class TimeRule:
+class TimeSchedule:
     """The ticks of a preset, a cron text or a timedelta, from one instant to another.
 
     A cron is read on the clock of a time zone, by the same rules as windows; a timedelta is elapsed
@@ -32,7 +32,7 @@ class TimeRule:
         timezone: str | None = None,
         start: str | None = None,
         end: str | None = None,
-    ) -> "TimeRule":
+    ) -> "TimeSchedule":
         """Return the time rule of an asset's declaration: a schedule, and aware bounds in ISO 8601.
 
         Raises DefinitionError for a schedule that is not by time.
@@ -46,7 +46,7 @@ class TimeRule:
             raise DefinitionError(f"a schedule of the kind {kind!r} has no ticks of its own")
         first, last = (None if text is None else _instant(text) for text in (start, end))
         anchor = first if isinstance(cadence, StepCadence) and first is not None else 0
-        return cls(place(cadence, zone(timezone or "UTC"), anchor), first, last)
+        return cls(ticks_of(cadence, zone(timezone or "UTC"), anchor), first, last)
 
     def next_after(self, moment: datetime) -> datetime | None:
         """Return the first tick after the moment, or None if there is none."""

@@ -300,4 +300,4 @@ class Crew:
 def frail(folder: Path, command: Sequence[str]) -> list[str]:
     """A command of Celery such that its process falls at the moments told in a folder."""
     python, _, *rest = command
-    return [python, "-m", "tests.faults.fall", str(folder), *rest]
+    return [python, "-m", "tests.faults.crash_points", str(folder), *rest]

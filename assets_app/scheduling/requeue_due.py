@@ -13,17 +13,17 @@ from assets_app.execution.claims import claim_all
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import Asset, AssetPartition, RunPartition, Schedule, Trigger
 from assets_app.scheduling.affected import existing_keys
-from assets_app.scheduling.apart import apart
 from assets_app.scheduling.failures import FIRST_PAUSE, forget_failures, record_failures
+from assets_app.scheduling.isolation import isolated
+from assets_app.scheduling.partition_marks import mark_due_again
 from assets_app.scheduling.planning import planned_runs, terms_of
-from assets_app.scheduling.queueing import Touched, queue_due
-from assets_app.scheduling.slices import mark_due_again
+from assets_app.scheduling.queueing import TouchedPartitions, queue_due
 from slicewise.partitions import PartitionRow
 
 _BATCH_SIZE = 1_000
 
 
-def queue_again(now: datetime) -> int:
+def requeue_due(now: datetime) -> int:
     """Queue the partitions that are still due; return the number of partitions examined.
 
     With a schedule by time, a window that was materialized meanwhile is not materialized twice. A
@@ -67,7 +67,7 @@ def _queue_released(queries: Iterable[QuerySet[AssetPartition]], now: datetime) 
         schedule = schedules.get(asset.producer_id or 0)
         if schedule is None or schedule.rule is None or not asset.active:
             continue
-        with apart(asset) as outcome:
+        with isolated(asset) as outcome:
             _queue_all(schedule, asset, partitions, now)
         if outcome.error is None:
             forget_failures([schedule])
@@ -136,7 +136,7 @@ def _queue(
         since = {
             partition.key: partition.due_at for partition in due_partitions if partition.due_at
         }
-        queue_due(Touched(schedule, asset, partitions), None, now, None, since)
+        queue_due(TouchedPartitions(schedule, asset, partitions), None, now, None, since)
 
 
 def _materialized_by_last_run(partitions: Sequence[AssetPartition]) -> set[int]:

@@ -11,9 +11,10 @@ An exchange is that of a partition's folder, or the entry in the log of a partit
 store. Of a table, in which all partitions are put in place by one transaction, the first is the
 move of the rows and the second the mark that says so, and after the second is after the commit.
 
-``python -m tests.faults.fall FOLDER celery -A slicewise_server worker …``: a killed process starts
-anew, forked from here, where everything is imported already. ``python -m tests.faults.fall FOLDER``
-reads commands of ``manage.py``, each a JSON list in a line, and answers each with its exit code.
+``python -m tests.faults.crash_points FOLDER celery -A slicewise_server worker …``: a killed process
+starts anew, forked from here, where everything is imported already.
+``python -m tests.faults.crash_points FOLDER`` reads commands of ``manage.py``, each a JSON list in
+a line, and answers each with its exit code.
 """
 
 import functools

@@ -14,7 +14,7 @@ from assets_app.execution.attempts import Attempt
 from assets_app.execution.keys import sent_keys
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import has_time, identity_of
-from slicewise.runner.past import PAST_PARTITIONS
+from slicewise.runner.past_partitions import PAST_PARTITIONS
 
 # Rows that one answer reads. Some may never have been materialized: the next question goes on after
 # the last row, so that an answer costs the same whatever comes behind and before.

@@ -25,17 +25,22 @@ from assets_app.models import (
     Trigger,
     WriteReport,
 )
-from assets_app.scheduling.affected import Made, Write, affected
-from assets_app.scheduling.apart import apart, in_halves
+from assets_app.scheduling.affected import NewPartition, Write, affected
 from assets_app.scheduling.failures import (
     FIRST_PAUSE,
     forget_failures,
     pause_after,
     record_failures,
 )
-from assets_app.scheduling.queueing import Touched, queue_due, scheduling_edges, taken_by_schedule
+from assets_app.scheduling.isolation import in_halves, isolated
+from assets_app.scheduling.partition_marks import LOOK_AGAIN, SlicesLocked
+from assets_app.scheduling.queueing import (
+    TouchedPartitions,
+    queue_due,
+    scheduling_edges,
+    taken_by_schedule,
+)
 from assets_app.scheduling.recording import record_left_out
-from assets_app.scheduling.slices import LOOK_AGAIN, SlicesLocked
 
 _RUNS_AT_ONCE = 200
 # The part of these entries that failed before.
@@ -90,7 +95,7 @@ class _Follower:
         return self.edges[0].downstream
 
 
-def judge_outbox(now: datetime) -> int:
+def process_outbox(now: datetime) -> int:
     """Queue the partitions that the runs and reports in the outbox have made due; return the number
     of entries examined.
 
@@ -164,7 +169,7 @@ def _judge_entries(entries: Sequence[Outbox], *, now: datetime) -> None:
         if not upstream_partitions:
             continue
         if schedule.retry_at is None or schedule.retry_at <= now:
-            with apart(follower.asset) as outcome:
+            with isolated(follower.asset) as outcome:
                 _judge(follower, upstream_partitions, now)
             if outcome.error is None:
                 forget_failures([schedule])
@@ -231,8 +236,8 @@ def _keep_entries(
 
 
 def _partitions_upstream_of(
-    follower: _Follower, entries: Sequence[Outbox], new_partitions: Sequence[Made]
-) -> list[Made]:
+    follower: _Follower, entries: Sequence[Outbox], new_partitions: Sequence[NewPartition]
+) -> list[NewPartition]:
     """Return the partitions upstream of the follower whose entries are to be evaluated for it."""
     writes = {
         (entry.run_id, entry.report_id)
@@ -257,14 +262,14 @@ def _postpone(entry: Outbox, error: Exception, now: datetime) -> None:
     entry.save(update_fields=["failures", "not_before"])
 
 
-def _made_by(entries: Iterable[Outbox]) -> list[Made]:
+def _made_by(entries: Iterable[Outbox]) -> list[NewPartition]:
     """Return the partitions that the runs and reports of the entries have materialized."""
     runs = [entry.run_id for entry in entries if entry.run_id is not None]
     reports = [entry.report_id for entry in entries if entry.report_id is not None]
     with connection.cursor() as cursor:
         cursor.execute(_MADE, [Trigger.BACKFILL, runs, reports, DISCOVERY])
         return [
-            Made(
+            NewPartition(
                 write=(run, report),
                 asset_id=asset_id,
                 identity=identity,
@@ -276,7 +281,7 @@ def _made_by(entries: Iterable[Outbox]) -> list[Made]:
         ]
 
 
-def _followers(new_partitions: Sequence[Made]) -> list[_Follower]:
+def _followers(new_partitions: Sequence[NewPartition]) -> list[_Follower]:
     """Return the assets that are scheduled by the assets of the new partitions."""
     # By producer: of the assets that one function makes, one is requested, and its run makes all.
     followers: dict[int, _Follower] = {}
@@ -297,44 +302,44 @@ def _followers(new_partitions: Sequence[Made]) -> list[_Follower]:
     return list(followers.values())
 
 
-def _judge(follower: _Follower, new_partitions: Sequence[Made], now: datetime) -> None:
+def _judge(follower: _Follower, new_partitions: Sequence[NewPartition], now: datetime) -> None:
     """Queue the partitions of the asset that the new upstream partitions make due: together, unless
     these are more than one write may queue, else write by write, each up to that limit.
     """
     asset = taken_by_schedule(follower.asset)
     unqueued = _touched(follower, asset, new_partitions, now)
     if len(unqueued) <= settings.MAX_PARTITIONS_PER_TICK:
-        touched = Touched(follower.schedule, asset, unqueued)
+        touched = TouchedPartitions(follower.schedule, asset, unqueued)
         queue_due(touched, _asset_keys(new_partitions), now, _first_recorded_at(new_partitions))
         return
     for write_partitions in _by_write(new_partitions):
         write_touched = _capped(asset, _touched(follower, asset, write_partitions, now), now)
         # Partitions that an earlier write has queued do not come due again.
-        touched = Touched(follower.schedule, asset, write_touched & unqueued)
+        touched = TouchedPartitions(follower.schedule, asset, write_touched & unqueued)
         queue_due(touched, _asset_keys(write_partitions), now, _first_recorded_at(write_partitions))
         unqueued -= write_touched
 
 
-def _by_write(new_partitions: Sequence[Made]) -> Iterable[list[Made]]:
-    writes: dict[object, list[Made]] = {}
+def _by_write(new_partitions: Sequence[NewPartition]) -> Iterable[list[NewPartition]]:
+    writes: dict[object, list[NewPartition]] = {}
     for partition in new_partitions:
         writes.setdefault(partition.write, []).append(partition)
     return writes.values()
 
 
-def _first_recorded_at(new_partitions: Sequence[Made]) -> datetime:
+def _first_recorded_at(new_partitions: Sequence[NewPartition]) -> datetime:
     """Return when the first of the writes was recorded: a tick between that time and the evaluation
     of the writes has found the new partitions materialized.
     """
     return min(partition.at for partition in new_partitions)
 
 
-def _asset_keys(new_partitions: Sequence[Made]) -> set[tuple[int, str]]:
+def _asset_keys(new_partitions: Sequence[NewPartition]) -> set[tuple[int, str]]:
     return {(partition.asset_id, partition.key) for partition in new_partitions}
 
 
 def _touched(
-    follower: _Follower, asset: Asset, new_partitions: Sequence[Made], now: datetime
+    follower: _Follower, asset: Asset, new_partitions: Sequence[NewPartition], now: datetime
 ) -> slicewise.PartitionSet:
     """Return the partitions of the asset that the new upstream partitions concern, due or not."""
     schedule = follower.schedule

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from slicewise.io.frames import RowsError
 from slicewise.platform_failures import is_platform_failure
 from slicewise.runner.channel import Channel
-from slicewise.runner.given import Given
-from slicewise.runner.validating import Validating
+from slicewise.runner.function_arguments import FunctionArguments
+from slicewise.runner.validating import RunValidations
 from slicewise.running.invoke import Producer
 from slicewise.texts.tracebacks import one_line
 from slicewise.validations import ValidationFailedError
@@ -17,7 +17,7 @@ _ERROR_LENGTH = 950
 
 
 @dataclass
-class Unmade:
+class UnpublishedPartitions:
     """The partitions that a run does not materialize, by key text, each with the reason."""
 
     reasons: dict[str, str] = field(default_factory=dict)
@@ -31,16 +31,19 @@ class Unmade:
             worker.say({"type": "unmade", "partitions": entries[start : start + _PER_MESSAGE]})
 
 
-def make(
-    producer: Producer, arguments: Given, validating: Validating, write: Callable[[], None]
-) -> Unmade:
+def write_and_validate(
+    producer: Producer,
+    arguments: FunctionArguments,
+    validating: RunValidations,
+    write: Callable[[], None],
+) -> UnpublishedPartitions:
     """Call the function and validate the data; return the partitions that are not to be published.
 
     A partition is complete once the `self.write` with its rows has returned, and the partition
     passes the outlet validations. Raises the error if nothing may be kept: that is always so
     without ``on_partial="publish"``.
     """
-    unmade = Unmade()
+    unmade = UnpublishedPartitions()
     try:
         write()
     except Exception as error:
@@ -59,7 +62,7 @@ def make(
     return unmade
 
 
-def _may_keep(producer: Producer, arguments: Given) -> bool:
+def _may_keep(producer: Producer, arguments: FunctionArguments) -> bool:
     """Return whether partitions may be published alone: several of one asset, some of them
     written.
     """
@@ -80,7 +83,7 @@ def _spoils_all(error: Exception) -> bool:
     return isinstance(error, RowsError) or is_platform_failure(error)
 
 
-def _not_written(arguments: Given, error: Exception) -> dict[str, str]:
+def _not_written(arguments: FunctionArguments, error: Exception) -> dict[str, str]:
     written = {partition.key for partition in arguments.outlets[0].staged}
     reason = f"It was not written: {one_line(error)}"[:_ERROR_LENGTH]
     return {key.text: reason for key in arguments.keys if key.text not in written}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from assets_app.execution.requests import batches, partitions_per_run
 from assets_app.execution.waiting import waits_for_past
 from backfills_app.models import BackfillOrder, BackfillPartition
-from backfills_app.services.stored import StoredPart
+from backfills_app.services.stored import StoredScope
 from slicewise.partitions import PartitionRow
 
 # Rows that are read at a time, however many runs there is room for.
@@ -29,7 +29,7 @@ class WaitingRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class WaitingBatch:
     """A batch of the next waiting partitions, in order; ``is_last`` says that no waiting partition
     is left, ``is_long`` that the batch has the most rows that are read at a time.
     """
@@ -44,7 +44,7 @@ class Turn:
         return [row for row in self.rows if row.is_ready]
 
 
-def next_turn(scope: StoredPart, order: str, *, runs: int) -> Turn:
+def next_batch(scope: StoredScope, order: str, *, runs: int) -> WaitingBatch:
     """Return a batch with the partitions of the next ``runs`` runs.
 
     Blocked partitions are in the batch only where runs have several partitions, or come one after
@@ -56,8 +56,8 @@ def next_turn(scope: StoredPart, order: str, *, runs: int) -> Turn:
     if size is None:
         # One run has all partitions, and waits until the last one is ready.
         if scope.upstream_parts and waiting.filter(ready=False).exists():
-            return Turn((), is_last=True, is_long=True)
-        return Turn(_read(waiting, order, None), is_last=True, is_long=True)
+            return WaitingBatch((), is_last=True, is_long=True)
+        return WaitingBatch(_read(waiting, order, None), is_last=True, is_long=True)
     # One row more shows that the last run is complete. Where partitions are blocked, ready
     # partitions may follow these.
     beyond = 0 if size == 1 else size if scope.upstream_parts else 1
@@ -66,7 +66,7 @@ def next_turn(scope: StoredPart, order: str, *, runs: int) -> Turn:
     ready = _read(waiting.filter(ready=True), order, most)
     is_free = size == 1 and not waits_for_past(scope.version)
     if is_free or not scope.upstream_parts or not ready:
-        return Turn(ready, is_last=len(ready) < most, is_long=is_long)
+        return WaitingBatch(ready, is_last=len(ready) < most, is_long=is_long)
     blocked = _read(waiting.filter(ready=False), order, most)
     sort_key = _sort_key(order)
     if size == 1:
@@ -76,11 +76,16 @@ def next_turn(scope: StoredPart, order: str, *, runs: int) -> Turn:
     ends = [sort_key(row_list[-1]) for row_list in (ready, blocked) if len(row_list) == most]
     if ends:
         rows = [row for row in rows if sort_key(row) <= min(ends)]
-    return Turn(rows, is_last=not ends, is_long=is_long)
+    return WaitingBatch(rows, is_last=not ends, is_long=is_long)
 
 
-def chunks(
-    scope: StoredPart, batch: Turn, left_out: Collection[int], *, order: str, allow_holes: bool
+def split_into_runs(
+    scope: StoredScope,
+    batch: WaitingBatch,
+    left_out: Collection[int],
+    *,
+    order: str,
+    allow_holes: bool,
 ) -> Iterator[list[WaitingRow]]:
     """Split a batch into runs, by time, without the positions that are left out.
 
@@ -113,7 +118,7 @@ def chunks(
 
 
 def _groups(
-    scope: StoredPart, rows: Sequence[WaitingRow], *, allow_holes: bool
+    scope: StoredScope, rows: Sequence[WaitingRow], *, allow_holes: bool
 ) -> Iterator[list[WaitingRow]]:
     holes = scope.places.holes()
     group: list[WaitingRow] = []

@@ -28,7 +28,7 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleWords:
+class ScheduleDescription:
     """A schedule as pages, commands and the API describe it."""
 
     row: Schedule
@@ -88,12 +88,12 @@ class ScheduleWords:
         return local_text(datetime.fromisoformat(text), self.timezone) if text else ""
 
 
-def words_of(asset: Asset) -> ScheduleWords | None:
+def describe_schedule(asset: Asset) -> ScheduleDescription | None:
     """Describe the schedule of the asset's producer; return None for an asset without a
     schedule.
     """
     row = None if asset.producer is None else getattr(asset.producer, "schedule", None)
-    return None if row is None or row.rule is None else ScheduleWords(row, asset)
+    return None if row is None or row.rule is None else ScheduleDescription(row, asset)
 
 
 def expression_in_words(spec: Mapping[str, Any], timezone: str) -> str:

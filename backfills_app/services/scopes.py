@@ -13,18 +13,18 @@ from assets_app.execution.frozen import Cut, as_frozen, upstream_names
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.models import AssetRole
-from backfills_app.services.cuts import by_definition, still_there
-from backfills_app.services.places import Places
-from partitions_app.rules import goes_by_windows, mapping_of, needs_all_of_time
+from backfills_app.services.cuts import by_definition, in_present_definition
+from backfills_app.services.positions import Positions
+from partitions_app.rules import depends_on_own_window, mapping_of, needs_all_of_time
 from slicewise.keys import WHOLE
 from slicewise.mapping import WindowMapping, matching_segments, overlapping
-from slicewise.partitions import Slab
+from slicewise.partitions import WindowRange
 
 Definition = slicewise.PartitionDefinition | None
 
 
 @dataclass(eq=False, kw_only=True)
-class Part:
+class AssetScope:
     """One asset of a backfill, with the partitions that the backfill covers.
 
     ``terms`` are these partitions in the order in which the request lists the partitions.
@@ -55,9 +55,9 @@ class Part:
         return partitions
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> Positions:
         """The positions of the partitions."""
-        return Places(self.whole)
+        return Positions(self.whole)
 
     @property
     def selection(self) -> str:
@@ -78,7 +78,7 @@ class Part:
                 self.__dict__.pop("places", None)
 
     @property
-    def upstream_parts(self) -> "list[Part]":
+    def upstream_parts(self) -> "list[AssetScope]":
         """The assets of this backfill that this asset needs partitions of."""
         return [edge.part for edge in self.edges if edge.part is not None]
 
@@ -100,7 +100,7 @@ class Edge:
     present: Definition
     downstream: Definition
     mapping: slicewise.PartitionMapping | None
-    part: Part | None = None
+    part: AssetScope | None = None
     since: datetime
     until: datetime
 
@@ -125,7 +125,7 @@ class Edge:
 
     def removed(self, upstream: slicewise.PartitionSet) -> slicewise.PartitionSet:
         """Return the upstream partitions that the upstream asset no longer has."""
-        remaining = still_there(self.present, upstream)
+        remaining = in_present_definition(self.present, upstream)
         no_partitions = slicewise.PartitionSet(self.definition, ())
         return no_partitions if remaining is upstream else upstream - remaining
 
@@ -158,7 +158,7 @@ class Edge:
         Where only the downstream asset has time, or all downstream windows need the same
         partitions, the result is bounded by ``since`` and ``until``.
         """
-        if goes_by_windows(self.mapping):
+        if depends_on_own_window(self.mapping):
             return slicewise.downstream_partitions(
                 self.definition, self.downstream, upstream, self.mapping, since=since, until=until
             )
@@ -180,7 +180,7 @@ class Edge:
         """
         if not lacks:
             return slicewise.PartitionSet(self.downstream, ())
-        if not goes_by_windows(self.mapping):
+        if not depends_on_own_window(self.mapping):
             # With such a mapping all downstream partitions need the same upstream partitions.
             return chosen
         blocked = slicewise.PartitionSet(self.downstream, ())
@@ -199,7 +199,8 @@ class Edge:
             number for number in used_segments if match(frozenset({number}))[1]
         )
         slabs = (
-            Slab(slab.first, slab.stop, slab.segments & lost_segments) for slab in chosen.slabs
+            WindowRange(slab.first, slab.stop, slab.segments & lost_segments)
+            for slab in chosen.slabs
         )
         return slicewise.PartitionSet(self.downstream, slabs)
 
@@ -231,7 +232,7 @@ class Edge:
 
     def _of_lost_windows(
         self, chosen: slicewise.PartitionSet, lost_windows: Sequence[slicewise.Interval]
-    ) -> Iterator[Slab]:
+    ) -> Iterator[WindowRange]:
         assert self.definition is not None  # noqa: S101  (windows belong to a definition)
         upstream, downstream = self.definition.space.time, chosen.space.time
         downstream_ranges = (
@@ -243,10 +244,10 @@ class Edge:
         firsts = [ticks.rank(span.first_second) for span in lost_windows]
         stops = [ticks.rank(span.stop_second) for span in lost_windows]
         for first, stop in downstream_ranges(upstream, (firsts, stops), downstream):
-            yield Slab(*downstream.clip(first, stop), chosen.space.segments.all)
+            yield WindowRange(*downstream.clip(first, stop), chosen.space.segments.all)
 
 
-def join(scopes: Sequence[Part], request_time: datetime) -> None:
+def join(scopes: Sequence[AssetScope], request_time: datetime) -> None:
     """Set the edges and the layer of each asset. The assets come upstream before downstream; an
     edge leads to an earlier asset of the backfill, or to an asset outside the backfill.
     """
@@ -256,8 +257,8 @@ def join(scopes: Sequence[Part], request_time: datetime) -> None:
 
 
 def edges_of(
-    scope: Part,
-    scopes: Collection[Part],
+    scope: AssetScope,
+    scopes: Collection[AssetScope],
     request_time: datetime,
     cuts: Mapping[int, Cut] | None = None,
     *,
@@ -284,7 +285,7 @@ def edges_of(
     outside = Asset.objects.select_related("partition_definition").filter(
         name__in=[name for name in names if name not in by_name and name not in outlet_names]
     )
-    upstream: dict[str, tuple[Asset, Part | None]] = {
+    upstream: dict[str, tuple[Asset, AssetScope | None]] = {
         asset.name: (asset, None) for asset in outside
     }
     upstream |= {name: by_name[name] for name in names if name in by_name}
@@ -297,9 +298,9 @@ def edges_of(
 
 
 def _edge(
-    scope: Part,
+    scope: AssetScope,
     asset: Asset,
-    upstream_scope: Part | None,
+    upstream_scope: AssetScope | None,
     cuts: Mapping[int, Cut],
     mapping: Mapping[str, Any] | None,
     request_time: datetime,
@@ -333,7 +334,10 @@ def _edge(
 
 
 def _beginning(
-    upstream: Asset, upstream_scope: Part | None, request_time: datetime, beginning: datetime | None
+    upstream: Asset,
+    upstream_scope: AssetScope | None,
+    request_time: datetime,
+    beginning: datetime | None,
 ) -> datetime:
     """Return the start of an upstream asset's time: the start of the first partition on record, or
     in the backfill.

@@ -11,7 +11,7 @@ from assets_app.execution.reporting import ReportedPartition
 from assets_app.serializers import ReportedWriteSerializer
 
 
-def listed_in(path: str) -> Sequence[ReportedPartition]:
+def read_partition_file(path: str) -> Sequence[ReportedPartition]:
     """Read a JSON list of objects with ``key``, ``rows`` and ``bytes``; ``-`` is standard input.
 
     Raise InvalidRequest if the file holds no such list, or objects that the API would refuse.

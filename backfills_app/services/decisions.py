@@ -8,10 +8,10 @@ from django.db import connection
 import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
-from backfills_app.services.cuts import by_definition, current_part
-from backfills_app.services.needs import gaps, lacking, there
-from backfills_app.services.parts import Edge
-from backfills_app.services.stored import StoredPart
+from backfills_app.services.cuts import by_definition, in_current_definition
+from backfills_app.services.needs import blocked_partitions, gaps, there
+from backfills_app.services.scopes import Edge
+from backfills_app.services.stored import StoredScope
 from backfills_app.services.surveying import left_out, remakes_stale, standing
 from partitions_app.rules import UpstreamGap
 
@@ -46,14 +46,14 @@ FOR KEY SHARE OF run SKIP LOCKED
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BatchDecision:
     """The partitions to materialize, and the partitions to skip by reason."""
 
     to_make: Partitions
     skipped: Mapping[SkipReason, Partitions]
 
 
-def judge(backfill: Backfill, scope: StoredPart, batch: Partitions) -> Verdict:
+def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDecision:
     """Decide which partitions of a batch to materialize and which to skip, once all partitions
     before the batch in this backfill have ended.
     """
@@ -61,11 +61,11 @@ def judge(backfill: Backfill, scope: StoredPart, batch: Partitions) -> Verdict:
     status = standing(scope, batch, own=backfill.group_id)
     remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
     existing = left_out(policy, scope, status, remade).existing
-    removed = batch - existing - current_part(scope.asset, batch)
+    removed = batch - existing - in_current_definition(scope.asset, batch)
     in_flight = status.held - removed
     rest = batch - existing - removed - in_flight
     failed, missing, nonexistent = _split_blocked(scope, rest)
-    return Verdict(
+    return BatchDecision(
         rest - failed - missing - nonexistent,
         {
             SkipReason.EXISTS: existing,
@@ -78,14 +78,14 @@ def judge(backfill: Backfill, scope: StoredPart, batch: Partitions) -> Verdict:
     )
 
 
-def gaps_of(scope: StoredPart, skipped: Partitions) -> tuple[UpstreamGap, ...]:
+def gaps_of(scope: StoredScope, skipped: Partitions) -> tuple[UpstreamGap, ...]:
     """Return the upstream partitions that these partitions need and that do not exist, or do not
     exist any more.
     """
     return gaps(scope, skipped, _Upstream().available)
 
 
-def existing_before_its_turn(policy: str, scope: StoredPart, chosen: Partitions) -> Partitions:
+def certain_to_stay(policy: str, scope: StoredScope, chosen: Partitions) -> Partitions:
     """Return the materialized partitions that are certain to stay: no partition upstream of them
     waits in this backfill.
     """
@@ -94,7 +94,7 @@ def existing_before_its_turn(policy: str, scope: StoredPart, chosen: Partitions)
     return left_out(policy, scope, status, waits).existing
 
 
-def runs_holding(scope: StoredPart, keys: list[str]) -> dict[str, int]:
+def runs_holding(scope: StoredScope, keys: list[str]) -> dict[str, int]:
     """Return the runs that hold these partitions, or partitions written together with them, by key.
 
     The runs are locked until the transaction ends. A run that another transaction is changing is
@@ -110,7 +110,7 @@ def runs_holding(scope: StoredPart, keys: list[str]) -> dict[str, int]:
 
 
 def _upstream_of(
-    policy: str, scope: StoredPart, materialized: Partitions, condition: str
+    policy: str, scope: StoredScope, materialized: Partitions, condition: str
 ) -> list[tuple[Edge, Partitions]]:
     """Return, by edge, the upstream partitions in this backfill that meet a condition, where these
     decide on stale partitions.
@@ -126,13 +126,13 @@ def _upstream_of(
 
 def _upstream_rows(edge: Edge, chosen: Partitions, condition: str) -> Partitions:
     upstream = edge.part
-    assert isinstance(upstream, StoredPart)  # noqa: S101  (upstream assets of one backfill are stored)
+    assert isinstance(upstream, StoredScope)  # noqa: S101  (upstream assets of one backfill are stored)
     needed = edge.of_part(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
 def _split_blocked(
-    scope: StoredPart, rest: Partitions
+    scope: StoredScope, rest: Partitions
 ) -> tuple[Partitions, Partitions, Partitions]:
     """Return (failed, missing, nonexistent): partitions blocked only by failures upstream in this
     backfill, partitions with missing upstream data, and partitions that need nonexistent ones.
@@ -140,10 +140,10 @@ def _split_blocked(
     if not scope.edges or not rest:
         return scope.nothing, scope.nothing, scope.nothing
     upstream = _Upstream()
-    blocked = lacking(scope, rest, upstream.available)
+    blocked = blocked_partitions(scope, rest, upstream.available)
     if not upstream.has_failed:
         return scope.nothing, blocked.all - blocked.nonexistent, blocked.nonexistent
-    blocked_by_data = lacking(scope, rest, upstream.available_but_for_failures)
+    blocked_by_data = blocked_partitions(scope, rest, upstream.available_but_for_failures)
     return (
         blocked.all - blocked_by_data.all,
         blocked_by_data.all - blocked_by_data.nonexistent,
@@ -181,7 +181,7 @@ class _Upstream:
     def _look(self, edge: Edge, needed: Partitions) -> tuple[Partitions, dict[str, Partitions]]:
         if edge not in self._known:
             bad = {}
-            if isinstance(edge.part, StoredPart):
+            if isinstance(edge.part, StoredScope):
                 rows = edge.part.rows(edge.of_part(needed), label=_ENDED_BADLY, condition=_BAD)
                 bad = {
                     label: by_definition(edge.definition, partitions)

@@ -10,8 +10,8 @@ from slicewise.io import Writer
 from slicewise.partitions.discovery import Discoveries
 from slicewise.runner.channel import Channel
 from slicewise.runner.keys import read_partitions
-from slicewise.runner.past import past_keys
-from slicewise.runner.recorded import present_keys, records_of
+from slicewise.runner.partition_records import present_keys, records_of
+from slicewise.runner.past_partitions import past_keys
 from slicewise.runner.session import LazySession
 from slicewise.runner.wire import Message
 from slicewise.running.context import PartitionContext, RunContext
@@ -23,7 +23,7 @@ _MANY_FOLDERS = 5000
 _logger = logging.getLogger("slicewise")
 
 
-class Given:
+class FunctionArguments:
     """The handles and the context of one run. ``own`` is the function's argument ``self``."""
 
     def __init__(

@@ -119,7 +119,7 @@ class SlicesLocked(Exception):
     """Another transaction has locked partitions that are to be claimed: try again soon."""
 
 
-class SliceFacts:
+class PartitionFacts:
     """Facts about partitions that have data, by asset and key."""
 
     def __init__(self, rows: Iterable[tuple[int, str, int, datetime | None]]) -> None:
@@ -156,12 +156,12 @@ def refuse_locked(asset: Asset, rows: Sequence[PartitionRow]) -> None:
         raise SlicesLocked(f"slices of {asset.name} are locked")
 
 
-def slice_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> SliceFacts:
+def partition_facts(wanted: Iterable[tuple[Asset, Sequence[str]]]) -> PartitionFacts:
     """Return facts about the partitions of these keys that have data: one statement."""
     pairs = [(asset, key) for asset, keys in wanted for key in keys]
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, [*_columns(pairs), Trigger.SCHEDULE])
-        return SliceFacts(cursor.fetchall())
+        return PartitionFacts(cursor.fetchall())
 
 
 def mark_due_again(
@@ -201,7 +201,7 @@ def mark_due_later(
             )
 
 
-def pass_over(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:
+def mark_skipped(rows: Sequence[tuple[Asset, PartitionRow]]) -> None:
     """Skip partitions without any history, since only the latest partition is wanted."""
     if rows:
         with connection.cursor() as cursor:

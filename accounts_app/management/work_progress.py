@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class WorkProgress:
     """The progress of some work; ``done`` includes failed, canceled and skipped items."""
 
     total: int

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from assets_app.execution.database import is_passing, is_too_much
 from assets_app.models import Asset
-from assets_app.scheduling.slices import SlicesLocked
+from assets_app.scheduling.partition_marks import SlicesLocked
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Outcome:
 
 
 @contextmanager
-def apart(asset: Asset) -> Iterator[Outcome]:
+def isolated(asset: Asset) -> Iterator[Outcome]:
     """Work on an asset in a savepoint: an error is rolled back, logged and kept in the outcome, and
     the caller goes on with the next asset.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import slicewise
-from slicewise.partitions import Slab
+from slicewise.partitions import WindowRange
 
 Range = tuple[int, int]
 
@@ -16,12 +16,12 @@ Range = tuple[int, int]
 class _Stretch(NamedTuple):
     """A slab of the larger set, and the position of the slab's first partition."""
 
-    slab: Slab
+    slab: WindowRange
     segments: Sequence[int]
     place: int
 
 
-class Places:
+class Positions:
     """The positions of a set's partitions: by window, then segment, from 0 on."""
 
     def __init__(self, partitions: slicewise.PartitionSet) -> None:
@@ -72,7 +72,7 @@ class Places:
                     break
                 yield from self._shared(stretch, slab)
 
-    def _shared(self, stretch: _Stretch, slab: Slab) -> Iterator[Range]:
+    def _shared(self, stretch: _Stretch, slab: WindowRange) -> Iterator[Range]:
         slab_of_set, width = stretch.slab, len(stretch.segments)
         rows = [
             self._space.count(slab_of_set.first, edge)

@@ -1,0 +1,77 @@
+"""The look of states on pages: one word, one icon and one CSS class each, everywhere.
+
+Colour alone never shows a state: a cell of the grid has a shape (static/slicewise.css), and a badge
+has an icon and a word.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StateBadge:
+    """The label of a state, the icon in the sprite, and the class in the style sheet."""
+
+    name: str
+    label: str
+    icon: str
+    tone: str
+    means: str = ""
+
+
+MISSING = StateBadge("missing", "Missing", "circle-dashed", "neutral", "Never materialized.")
+NOT_YET_DUE = StateBadge(
+    "not-yet-due", "Not yet due", "hourglass", "neutral", "Time window has not ended."
+)
+QUEUED = StateBadge("queued", "Queued", "clock", "info", "Waiting for a worker.")
+RUNNING = StateBadge("running", "Running", "loader-2", "info", "Being materialized.")
+MATERIALIZED = StateBadge("materialized", "Materialized", "check", "good", "Up to date.")
+STALE = StateBadge("stale", "Stale", "rotate", "warn", "Upstream has changed since.")
+FAILED = StateBadge("failed", "Failed", "alert-triangle", "bad", "Last run failed.")
+CANCELED = StateBadge("canceled", "Canceled", "ban", "neutral", "Last run was canceled.")
+SKIPPED = StateBadge(
+    "skipped", "Skipped", "player-skip-forward", "neutral", "Skipped, with a reason."
+)
+
+PARTITION_LOOKS = (
+    MISSING, NOT_YET_DUE, QUEUED, RUNNING, MATERIALIZED, STALE, FAILED, CANCELED, SKIPPED,
+)  # fmt: skip
+
+# States of runs, attempts, partitions of runs, and backfills, beside the states of partitions.
+_LOOKS: dict[str, StateBadge] = {look.name: look for look in PARTITION_LOOKS} | {
+    "waiting": StateBadge("queued", "Waiting", "clock", "info"),
+    "pending": StateBadge("queued", "Pending", "clock", "info"),
+    "dispatched": StateBadge("queued", "Dispatched", "clock", "info"),
+    "active": StateBadge("running", "Queued or running", "loader-2", "info"),
+    "publishing": StateBadge("running", "Publishing", "loader-2", "info"),
+    "canceling": StateBadge("running", "Canceling", "loader-2", "warn"),
+    "succeeded": StateBadge("materialized", "Succeeded", "check", "good"),
+    "lost": StateBadge("failed", "Lost", "alert-triangle", "warn"),
+    "creating": StateBadge("queued", "Creating", "clock", "info"),
+    "scheduled": StateBadge("queued", "Scheduled", "clock", "info"),
+    "paused": StateBadge("queued", "Paused", "player-pause", "warn"),
+    "passed": StateBadge("passed", "Passed", "check", "good"),
+    "warned": StateBadge("warned", "Warning", "alert-triangle", "warn"),
+    "not_evaluated": StateBadge("failed", "Not evaluated", "help-circle", "bad"),
+    "not_evaluated_warned": StateBadge("warned", "Not evaluated (warning)", "help-circle", "warn"),
+    "partially_failed": StateBadge("failed", "Partially failed", "alert-triangle", "bad"),
+}
+_HELD_AS_QUEUED = frozenset({"waiting", "queued", "dispatched"})
+
+
+def badge_of(state: str) -> StateBadge:
+    """Return the look of a state of any kind; KeyError for a word that is no state."""
+    return _LOOKS[state]
+
+
+def badge_of_backfill_partition(state: str, run_state: str | None) -> StateBadge:
+    """Return the look of a partition of a backfill; an active partition looks like the run."""
+    return badge_of_partition(state, run_state) if state == "active" else _LOOKS[state]
+
+
+def badge_of_partition(
+    state: str, run_state: str | None = None, *, is_stale: bool = False
+) -> StateBadge:
+    """Return the look of a partition: a claiming run comes before the settled state."""
+    if run_state is None:
+        return STALE if is_stale and state == MATERIALIZED.name else _LOOKS[state]
+    return QUEUED if run_state in _HELD_AS_QUEUED else RUNNING
