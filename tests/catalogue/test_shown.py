@@ -7,6 +7,7 @@ from assets_app.catalogue.services import sync_bundle
 from assets_app.models import Asset
 from tests.catalogue.conftest import Bundle
 from tests.factories import person
+from tests.pages.markup import compact
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +39,7 @@ def test_a_refused_asset_says_so_and_what_stands_beside_it_does_not(
     assert "a.py failed to load" in page(browser, "flights")
     assert "needs a Spark master, and this server has none" in page(browser, "flights")
     assert "a.py" not in page(browser, "fine")
-    bundles = browser.get("/bundles/").content.decode()
+    bundles = compact(browser.get("/bundles/").content.decode())
     assert "1 error<" in bundles
     assert "a.py:4" in bundles
 
