@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: setup demo up test faults soak year lint bench help dev lock chromium jdbc reference
+.PHONY: setup demo up test faults soak year lint check bench help dev lock chromium jdbc reference
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,6 +47,9 @@ lint: $(DEV_STAMP) ## ruff, mypy, import-linter, the limits of tests/house, and 
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house --check
 	$(LINT_ENV) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+
+check: lint ## lint, and all tests that need no server: for use while working
+	$(BIN)/python -m pytest -n 2 --dist loadscope --without-servers -q $(ARGS)
 
 bench: $(DEV_STAMP) ## measure, and print the table of the figures to reach
 	$(BIN)/python -m bench $(ARGS)

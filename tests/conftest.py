@@ -31,7 +31,9 @@ SPARK = (
     "tests/execution/test_engines.py",
     "tests/sdk/test_plugin_storage.py",
 )
-
+SERVER_FIXTURES = ("services", "db", "transactional_db", "live_server", "stack", "folder")
+# These start servers of their own, or processes that live for long.
+WITH_SERVERS = (*STACK, "tests/runtime/", "tests/attacks/", "tests/docs/test_samples.py")
 
 # An example that takes long says something of the machine, and nothing of what is tested.
 settings.register_profile(
@@ -57,9 +59,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneAfte
     return OneAfterTheOther(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The two with heavy servers first, so that the short ones fill up what time is left."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make check`."""
+    parser.addoption(
+        "--without-servers", action="store_true", help="only tests that need no server"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort tests with heavy servers first, so that short tests fill the rest of the time.
+
+    With the option, deselect the tests that need a server.
+    """
+    if config.getoption("without_servers"):
+        deselected = [item for item in items if needs_server(item)]
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not needs_server(item)]
     items.sort(key=lambda item: not item.nodeid.startswith((*STACK, *SPARK)))
+
+
+def needs_server(item: pytest.Item) -> bool:
+    """Return whether a test starts a server, or uses a server that other tests share."""
+    names = set(getattr(item, "fixturenames", ()))
+    is_marked = any(item.get_closest_marker(name) for name in ("django_db", "slow", "fault"))
+    return (
+        is_marked or not names.isdisjoint(SERVER_FIXTURES) or item.nodeid.startswith(WITH_SERVERS)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from slicewise.io.base import WriteMode
 from slicewise.texts.memory_sizes import memory_bytes
 
 NAME_LIMIT = 250
+_TEXT_LIMITS = {"group": 200, "kind": 100}
 PRIORITY_LIMIT = 1_000
 RETRIES_LIMIT = 100
 MAX_ACTIVE_RUNS_LIMIT = 1_000_000
@@ -85,9 +86,18 @@ def columns_json(columns: Columns) -> list[dict[str, str | None]] | None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise DefinitionError for a value that is neither a text nor None."""
-    if value is not None and not isinstance(value, str):
+    """Raise DefinitionError for a value that is neither a text nor None, and for a group or kind
+    that a server cannot store.
+    """
+    if value is None:
+        return
+    if not isinstance(value, str):
         raise DefinitionError(f"{name} is a text, not {value!r}")
+    limit = _TEXT_LIMITS.get(name)
+    if limit is not None and len(value) > limit:
+        raise DefinitionError(f"{name} has at most {limit} characters")
+    if limit is not None and not value.isprintable():
+        raise DefinitionError(f"{name} has no control characters")
 
 
 def check_texts(name: str, value: object) -> list[str]:

@@ -15,6 +15,8 @@ from slicewise.loading.declarations import declarations_json
 from slicewise.partitions.limits import Limits
 from slicewise.uris.shared import warn_of_shared_uris
 
+_PATH_LIMIT = 1000  # characters of a file's path on record
+
 
 class BundleFileError(DefinitionError):
     """A file cannot be loaded, for a reason other than the file's content."""
@@ -69,6 +71,8 @@ def python_files(root: Path) -> list[str]:
 
 def module_name(file: str) -> str:
     """Return the name under which a file of a bundle is imported: ``a/b.py`` is ``a.b``."""
+    if len(file) > _PATH_LIMIT:
+        raise BundleFileError(f"{file[:50]}… has a path of more than {_PATH_LIMIT} characters")
     path = Path(file).with_suffix("")
     names = path.parts[:-1] if path.name == "__init__" else path.parts
     if not names or any("." in name for name in names):

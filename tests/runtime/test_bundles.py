@@ -420,3 +420,14 @@ def test_an_error_of_an_imported_file_is_told_at_the_import_and_where_it_arose(
     assert told["b.py"][1].endswith("(helpers.py:6)")
     assert told["z.py"][0] == 5
     assert not told["z.py"][1].endswith(")")
+
+
+def test_a_file_with_a_path_too_long_for_the_record_is_refused_alone(tmp_path: Path) -> None:
+    folder = write(tmp_path / "one", a="@asset()\ndef flights(): ...")
+    deep = folder.joinpath(*["d" * 200] * 5)
+    deep.mkdir(parents=True)
+    (deep / "b.py").write_text("")
+    report = load_bundle(folder)
+    assert names(report) == ["flights"]
+    (error,) = errors(report).values()
+    assert "has a path of more than 1000 characters" in error["message"]

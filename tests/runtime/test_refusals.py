@@ -88,6 +88,10 @@ ARGUMENTS = [
     ("retries=-1", "flights", "retries is a whole number from 0"),
     ("priority=10**30", "flights", "priority is a whole number from -1,000 to 1,000"),
     ("priority=-1_001", "flights", "priority is a whole number from -1,000 to 1,000"),
+    (f'group="{"g" * 201}"', "flights", "group has at most 200 characters"),
+    (f'kind="{"k" * 101}"', "flights", "kind has at most 100 characters"),
+    ('group="a\\nb"', "flights", "group has no control characters"),
+    ('kind="\\ud800"', "flights", "kind has no control characters"),
     # what would do nothing beside the others
     ("depends_on_past=True", "flights", "depends_on_past needs partitions by time"),
     (
