@@ -32,7 +32,8 @@ _MEMORY_LIMIT_BYTES = 4 * 1024**3
 _FILE_LIMIT_BYTES = 64 * 1024**2
 _REPORT_LIMIT_BYTES = 256 * 1024**2
 _ERROR_TAIL_BYTES = 2000
-_NOBODY = 65534
+# Not `nobody`: runs may have that user, and could end or change the loader of another bundle.
+_LOADER_USER = 65_533
 
 
 class BundleNotLoaded(Exception):
@@ -181,7 +182,7 @@ def _loader_user() -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    return _NOBODY if is_python_open_to_all() else None
+    return _LOADER_USER if is_python_open_to_all() else None
 
 
 @cache

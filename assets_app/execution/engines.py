@@ -226,15 +226,15 @@ def _ask_cluster(command: list[str]) -> str | None:
             command, env=env, capture_output=True, text=True, timeout=_KILL_SECONDS, check=False,
             user=user, group=group, extra_groups=None if user is None else [],
         )  # fmt: skip
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError) as error:
+        # A folder of PATH that is closed to the user raises PermissionError without such a command.
+        if shutil.which(command[0], path=env.get("PATH")) is not None:
+            reason = f"{command[0]} cannot be started by the user of runs: {error}"
+            raise WorkMayContinueError(reason) from error
         # Some gateways lack the tools of the cluster, and the end of the driver ends the
         # application anyhow.
         log.warning("no command to end an application with", extra={"command": command[0]})
         return None
-    except PermissionError as error:
-        raise WorkMayContinueError(
-            f"{command[0]} cannot be started by the user of runs: {error}"
-        ) from error
     except subprocess.TimeoutExpired as error:
         raise WorkMayContinueError(
             f"{command[0]} did not answer within {_KILL_SECONDS:g} s"

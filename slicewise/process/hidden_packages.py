@@ -1,7 +1,7 @@
 """Packages of the server, hidden from user code: a bundle's own files may have the same names."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -11,26 +11,25 @@ SERVER_PACKAGES = frozenset(
     {"slicewise_server", "backfills_app", "assets_app", "partitions_app", "accounts_app"}
 )
 _SDK = "slicewise"
-_CHECKOUT_FILE = "manage.py"
+_CHECKOUT_FILES = ("manage.py", "pyproject.toml", "slicewise_server/__init__.py")
 
 
 def hide_server_packages() -> None:
     """Let this process import none of the server's packages; add no second finder.
 
     In a checkout of the project, other folders and files at the top are hidden as well (`tests`).
-    Modules of these names in folders that are added to `sys.path` later are found: a bundle's own.
+    Modules of these names in all other folders are found: a bundle's own.
     """
     if not any(isinstance(finder, _HidingFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _HidingFinder(Path(__file__).parents[2]))
+        sys.meta_path.insert(0, _HidingFinder(Path(__file__).resolve().parents[2]))
 
 
 class _HidingFinder(MetaPathFinder):
     """The first finder of a process: answers for names of hidden packages, and for no other."""
 
     def __init__(self, root: Path) -> None:
-        self._root = str(root)
-        self._first_paths = frozenset(sys.path)
-        self._checkout_names = _checkout_names(root)
+        self._root = root
+        self._names = SERVER_PACKAGES | _checkout_names(root)
 
     def find_spec(
         self,
@@ -40,30 +39,32 @@ class _HidingFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """Return the module in another folder; None for names that are not hidden.
 
-        Raises ModuleNotFoundError for a hidden package.
+        Raises ModuleNotFoundError for a hidden package: after None, the next finder would find it.
         """
-        is_package = fullname in SERVER_PACKAGES
-        if path is not None or not (is_package or fullname in self._checkout_names):
+        if path is not None or fullname not in self._names:
             return None
-        folders = [
-            folder
-            for folder in sys.path
-            if folder not in self._first_paths or not (is_package or self._is_root(folder))
-        ]
-        spec = PathFinder.find_spec(fullname, folders, target)
-        if spec is None:
-            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return spec
+        for spec in self._specs(fullname, target):
+            if not self._is_in_root(fullname, spec):
+                return spec
+        raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
-    def _is_root(self, folder: str) -> bool:
-        return str(Path(folder).resolve()) == self._root
+    def _specs(self, name: str, target: ModuleType | None) -> Iterator[ModuleSpec]:
+        """Yield the modules of a name: in each folder of the path, then those of other finders."""
+        specs = [PathFinder.find_spec(name, [folder], target) for folder in sys.path]
+        others = (one for one in sys.meta_path if one is not self and one is not PathFinder)
+        specs += [finder.find_spec(name, None, target) for finder in others]
+        yield from (spec for spec in specs if spec is not None)
+
+    def _is_in_root(self, name: str, spec: ModuleSpec) -> bool:
+        """Return whether a module lies directly in the folder that has the SDK."""
+        locations = [spec.origin, *(spec.submodule_search_locations or ())]
+        own = (self._root / name, self._root / f"{name}.py", self._root / name / "__init__.py")
+        return any(location and Path(location).resolve() in own for location in locations)
 
 
 def _checkout_names(root: Path) -> frozenset[str]:
     """Return the importable names at the top of a checkout; empty for an installed package."""
-    if not (root / _CHECKOUT_FILE).is_file():
+    if not all((root / file).is_file() for file in _CHECKOUT_FILES):
         return frozenset()
-    names = {
-        path.stem for path in root.iterdir() if path.is_dir() or path.suffix in (".py", ".pyc")
-    }
+    names = {path.stem for path in root.iterdir() if path.is_dir() or path.suffix == ".py"}
     return frozenset(name for name in names if name.isidentifier()) - {_SDK}

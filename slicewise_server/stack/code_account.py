@@ -69,19 +69,36 @@ def default_account(env: Mapping[str, str], data: Path) -> CodeAccount:
         account = _account(pwd.getpwnam(NAME))
     except KeyError:
         return CodeAccount(obstacle=f"this machine has no user {NAME}")
-    if not env.get("DATABASE_URL") and account.uid == _database_user():
+    if is_database_account(env, account):
         return CodeAccount(obstacle=f"PostgreSQL runs as {NAME} here, for want of a user daemon")
-    if obstacle := _lake_obstacle(env, data) or _closed_path(env, data, account):
+    if env.get("SPARK_REMOTE"):
+        return CodeAccount(obstacle="SPARK_REMOTE names a Spark of another user")
+    if obstacle := lake_obstacle(env, data, account) or _closed_path(env, data, account):
         return CodeAccount(obstacle=obstacle)
     return CodeAccount(account=account)
 
 
-def _lake_obstacle(env: Mapping[str, str], data: Path) -> str:
-    """Return why `nobody` cannot have the stack's own lake: root wrote data there before."""
+def is_database_account(env: Mapping[str, str], account: Account) -> bool:
+    """Return whether the stack's own PostgreSQL runs as this user."""
+    server = None if env.get("DATABASE_URL") else server_account()
+    return server is not None and server.uid == account.uid
+
+
+def lake_obstacle(env: Mapping[str, str], data: Path, account: Account) -> str:
+    """Return why the account cannot have the stack's own lake, with the mend; empty if it can.
+
+    The lake is a link, or it has data that root or another user wrote before.
+    """
     lake = data / "lake"
-    if env.get("LAKE") or not lake.is_dir() or lake.stat().st_uid != 0 or not any(lake.iterdir()):
+    if env.get("LAKE") or not os.path.lexists(lake):
         return ""
-    return f"{lake} holds data of root: run `chown -R {NAME}: {lake}` once"
+    if lake.is_symlink():
+        return f"{lake} is a link: set LAKE to the folder that it leads to"
+    owner, contents = lake.lstat().st_uid, [path.lstat().st_uid for path in lake.iterdir()]
+    # Where each run has a user of its own, folders inside belong to users of the range.
+    if (owner == account.uid and 0 not in contents) or (owner == 0 and not contents):
+        return ""
+    return f"{lake} holds data of another user: run `chown -R {account.name}: {lake}` once"
 
 
 def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
@@ -92,7 +109,10 @@ def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
         words.append(f"r:{package / '__init__.py'}")
     words += [f"x:{java.binary}"] if java is not None else []
     words += [f"x:{spark / 'bin' / 'spark-submit'}"] if spark is not None else []
-    words += [f"w:{_nearest(Path(env['LAKE']))}"] if env.get("LAKE") else []
+    words += [f"r:{jar}" for jar in machine.jdbc_jars(env)]
+    lake = env.get("LAKE", "").removeprefix("file://")
+    # Other schemes are reached by a login, not by a user of this machine.
+    words += [f"w:{_nearest(Path(lake))}"] if lake and "://" not in lake else []
     try:
         trial = subprocess.run(
             [machine.python(), "-I", "-S", "-c", _FIRST_CLOSED_PATH, *words],
@@ -108,13 +128,9 @@ def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
 
 
 def _nearest(path: Path) -> Path:
-    """Return the path, or the nearest folder above that exists."""
-    return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-
-
-def _database_user() -> int:
-    account = server_account()
-    return account.uid if account else os.geteuid()
+    """Return the absolute path, or the nearest folder above that exists."""
+    absolute = path.absolute()
+    return next(folder for folder in (absolute, *absolute.parents) if os.path.lexists(folder))
 
 
 def _account(entry: pwd.struct_passwd) -> Account:

@@ -35,6 +35,8 @@ def java_home(folder: Path, env: Mapping[str, str]) -> Path:
         return java.home
     wrapper = folder / "java" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
+    for closed in (wrapper.parent, wrapper.parent.parent):
+        closed.chmod(0o755)  # whatever the umask: Spark may run as another user
     fresh = wrapper.with_name(f"java.{os.getpid()}.new")
     fresh.write_text(JAVA_WRAPPER.format(module=MISSING_MODULE, java=java.binary))
     fresh.chmod(0o755)

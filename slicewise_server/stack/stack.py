@@ -19,6 +19,7 @@ from slicewise_server.stack.supervision import wait_for
 
 GROUP = "slicewise"
 ADMIN = "admin"
+CODE_SETTINGS = ("SLICEWISE_RUNNER_USER", "SLICEWISE_RUNNER_USERS")
 EMBEDDED = {"PYTHONUNBUFFERED": "1", "SLICEWISE_TETHERED": "1"}
 
 
@@ -114,10 +115,7 @@ class Stack:
             "GRANIAN_HOST": ports.HOST,
             "GRANIAN_PORT": str(self._port),
         }
-        given = (
-            *("SLICEWISE_RUNNER_ENV", "SLICEWISE_RUNNER_USER", "SLICEWISE_RUNNER_USERS"),
-            "GRANIAN_WORKERS",
-        )
+        given = ("SLICEWISE_RUNNER_ENV", *CODE_SETTINGS, "GRANIAN_WORKERS")
         settings |= {name: env[name] for name in given if env.get(name)}
         if env.get("SPARK_MASTER"):
             settings["SPARK_MASTER"] = env["SPARK_MASTER"]

@@ -12,19 +12,16 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
-from slicewise.process import ForeignFolderError, ensure_folder
 from slicewise_server.stack import Services, Stack, StackError
-from slicewise_server.stack.code_account import default_account
-from slicewise_server.stack.folder import PROJECT, DataFolder, default_folder
-from slicewise_server.stack.process import Account
+from slicewise_server.stack.code_environment import with_code_account
+from slicewise_server.stack.folder import PROJECT, default_folder
 from slicewise_server.stack.protection import unprotected
 from slicewise_server.stack.running import find_settings
-from slicewise_server.stack.stack import ADMIN
+from slicewise_server.stack.stack import ADMIN, CODE_SETTINGS
 
 EXAMPLE = PROJECT / "examples" / "nyc_flights"
 PORT = 8000
 BAD_USAGE = 2
-PRIVATE_MODE, SHARED_MODE = 0o755, 0o2775  # of the lake
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,14 +52,8 @@ def embedded(
     taken. LAKE, where the example keeps its data, is below the data folder unless the environment
     names it. Root's stack runs code of assets as another user, if that user can reach all it needs.
     """
-    env = dict(os.environ)
-    data = default_folder(env)
-    account = default_account(env, data).account
-    if account is not None:
-        env["SLICEWISE_RUNNER_USER"] = account.name
-        if not env.get("LAKE"):
-            _create_lake(data, account, is_shared=bool(env.get("SLICEWISE_RUNNER_USERS")))
-    env.setdefault("LAKE", str(data / "lake"))
+    data = default_folder(os.environ)
+    env = with_code_account(os.environ, data)
     names = [name for name in env.get("SLICEWISE_RUNNER_ENV", "").split(",") if name]
     env["SLICEWISE_RUNNER_ENV"] = ",".join(dict.fromkeys([*names, "LAKE"]))
     return Stack(
@@ -73,19 +64,6 @@ def embedded(
         port or PORT,
         port_is_fixed=port is not None,
     )
-
-
-def _create_lake(data: Path, account: Account, *, is_shared: bool) -> None:
-    """Create the folder of the example's data for the user of code.
-
-    Where runs have users of their own, they share the folder by their group.
-    """
-    DataFolder(data).create()
-    mode = SHARED_MODE if is_shared else PRIVATE_MODE
-    try:
-        ensure_folder(data / "lake", user=(account.uid, account.gid), mode=mode)
-    except ForeignFolderError as error:
-        raise StackError(str(error)) from error
 
 
 def announce(stack: Stack) -> None:
@@ -118,10 +96,13 @@ def execute(command: Sequence[str]) -> int:
     try:
         find_settings(os.environ)
     except StackError:
-        services = Services(default_folder(os.environ))
+        data = default_folder(os.environ)
+        env = with_code_account(os.environ, data)
+        services = Services(data, env)
+        code_user = {name: env[name] for name in CODE_SETTINGS if name in env}
         try:
             services.start()
-            return _run(command, services.environment())
+            return _run(command, {**services.environment(), **code_user})
         finally:
             services.stop()
     return _run(command, {})

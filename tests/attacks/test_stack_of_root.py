@@ -14,13 +14,15 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from slicewise_server.stack import code_account, up
+from slicewise_server.stack import code_account
 from slicewise_server.stack.code_account import default_account
+from slicewise_server.stack.code_environment import with_code_account
 from slicewise_server.stack.demo.client import Client
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.protection import unprotected, user_of_code
+from slicewise_server.stack.server_account import server_account
 from tests.reachable_python import reaching_python
 
 NOBODY = pwd.getpwnam("nobody")
@@ -112,9 +114,9 @@ def test_code_runs_as_another_user_and_reads_no_password(
 def test_a_setting_is_kept(folder: Path) -> None:
     assert default_account({}, folder).account is not None
     assert default_account({"SLICEWISE_RUNNER_USER": "root"}, folder).account is None
-    chosen = default_account({"SLICEWISE_RUNNER_USER": "daemon"}, folder).account
+    chosen = default_account({"SLICEWISE_RUNNER_USER": "games"}, folder).account
     assert chosen is not None
-    assert chosen.name == "daemon"
+    assert chosen.name == "games"
     text = unprotected({"SLICEWISE_RUNNER_USER": "root"})
     assert "runs as root: it can read and change everything" in text
     assert "SLICEWISE_RUNNER_USER is root" in text
@@ -127,9 +129,14 @@ def test_data_that_root_has_written_stays_with_root_until_its_owner_changes(fold
     (lake / "raw_flights").mkdir(parents=True)
     code = default_account({}, folder)
     assert code.account is None
-    assert code.obstacle == f"{lake} holds data of root: run `chown -R nobody: {lake}` once"
+    chown = f"{lake} holds data of another user: run `chown -R nobody: {lake}` once"
+    assert code.obstacle == chown
     os.chown(lake, NOBODY.pw_uid, NOBODY.pw_gid)
+    assert default_account({}, folder).obstacle == chown  # what is in the folder is root's still
+    os.chown(lake / "raw_flights", NOBODY.pw_uid, NOBODY.pw_gid)
     assert default_account({}, folder).account is not None
+    with pytest.raises(StackError, match=r"holds data of another user: run `chown -R games: "):
+        with_code_account({"SLICEWISE_RUNNER_USER": "games"}, folder)
 
 
 @root_only
@@ -150,15 +157,60 @@ def test_a_path_that_nobody_cannot_use_is_named(folder: Path, tmp_path: Path) ->
 
 @root_only
 @pytest.mark.usefixtures("reachable")
-def test_a_lake_of_another_user_stops_the_start(
+def test_a_lake_of_another_user_and_a_link_are_left_alone(folder: Path, tmp_path: Path) -> None:
+    lake = folder / "lake"
+    lake.mkdir()
+    os.chown(lake, pwd.getpwnam("games").pw_uid, -1)
+    assert "holds data of another user" in default_account({}, folder).obstacle
+    lake.rmdir()
+    lake.symlink_to(tmp_path)
+    assert default_account({}, folder).obstacle == (
+        f"{lake} is a link: set LAKE to the folder that it leads to"
+    )
+    with pytest.raises(StackError, match="is a link"):
+        with_code_account({"SLICEWISE_RUNNER_USER": "nobody"}, folder)
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_the_mode_of_a_lake_is_its_administrator_s(folder: Path) -> None:
+    env = with_code_account({}, folder)
+    assert env["SLICEWISE_RUNNER_USER"] == "nobody"
+    lake = Path(env["LAKE"])
+    assert (lake.stat().st_uid, lake.stat().st_mode & 0o7777) == (NOBODY.pw_uid, 0o755)
+    lake.chmod(0o2770)
+    with_code_account({}, folder)
+    assert lake.stat().st_mode & 0o7777 == 0o2770
+
+
+@root_only
+def test_code_that_has_run_as_nobody_cannot_bring_root_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SLICEWISE_DATA", str(folder))
-    monkeypatch.delenv("LAKE", raising=False)
-    (folder / "lake").mkdir()
-    os.chown(folder / "lake", pwd.getpwnam("daemon").pw_uid, -1)
-    with pytest.raises(StackError, match="lake belongs to the user 1, and is to belong to"):
-        up.embedded()
+    with monkeypatch.context() as patch:
+        patch.setattr(code_account, "_closed_path", lambda *_: "")
+        with_code_account({}, folder)
+    monkeypatch.setattr(code_account, "_closed_path", lambda *_: "nobody cannot use it")
+    with pytest.raises(StackError, match=r"has run as nobody on .*: nobody cannot use it\."):
+        with_code_account({}, folder)
+    env = with_code_account({"SLICEWISE_RUNNER_USER": "root"}, folder)
+    assert env["SLICEWISE_RUNNER_USER"] == "root"
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_code_never_has_the_user_of_the_database(folder: Path) -> None:
+    server = server_account()
+    assert server is not None
+    with pytest.raises(StackError, match="as whom PostgreSQL runs here"):
+        with_code_account({"SLICEWISE_RUNNER_USER": server.name}, folder)
+
+
+@root_only
+@pytest.mark.usefixtures("reachable")
+def test_a_spark_of_another_user_keeps_root(folder: Path) -> None:
+    code = default_account({"SPARK_REMOTE": "sc://localhost:15002"}, folder)
+    assert (code.account, code.obstacle) == (None, "SPARK_REMOTE names a Spark of another user")
 
 
 @root_only
@@ -172,7 +224,7 @@ def test_the_doctor_tells_the_user_of_both_ways_to_start(folder: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root's stack takes another user")
 def test_the_stack_of_another_user_keeps_that_user(folder: Path) -> None:
     assert default_account({}, folder).account is None
-    assert default_account({"SLICEWISE_RUNNER_USER": "daemon"}, folder).account is None
+    assert default_account({"SLICEWISE_RUNNER_USER": "games"}, folder).account is None
 
 
 def read_until(process: subprocess.Popen[str], words: str) -> str:

@@ -34,7 +34,8 @@ def report_of(bundle: Path) -> dict[str, Any]:
         done = subprocess.run(
             [*LOADER, str(bundle), f"--report-fd={sending}"],
             pass_fds=[sending],
-            cwd=PROJECT,
+            cwd=bundle,
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
             check=True,
         )
         os.close(sending)

@@ -1,0 +1,69 @@
+"""The environment of a stack whose code of assets has the user that `code_account` chooses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from slicewise.process.own_folders import ForeignFolderError, ensure_folder
+from slicewise_server.stack.code_account import (
+    default_account,
+    is_database_account,
+    lake_obstacle,
+)
+from slicewise_server.stack.errors import StackError
+from slicewise_server.stack.folder import DataFolder
+from slicewise_server.stack.process import Account, write_private
+
+PRIVATE_MODE, SHARED_MODE = 0o755, 0o2775  # of the lake
+RECORD = "code-user"
+
+
+def with_code_account(env: Mapping[str, str], data: Path) -> dict[str, str]:
+    """Return the environment with the user of code, and with LAKE; create the lake for the user.
+
+    Raises StackError where code has run as another user on this data and would now run as root:
+    code may have brought that about, and may have put links where root would write.
+    """
+    completed = dict(env)
+    code = default_account(env, data)
+    if code.account is not None:
+        _refuse_database_account(env, code.account)
+        completed["SLICEWISE_RUNNER_USER"] = code.account.name
+        _prepare_lake(env, data, code.account)
+        write_private(data / RECORD, code.account.name)
+    elif os.geteuid() == 0 and not env.get("SLICEWISE_RUNNER_USER") and (data / RECORD).exists():
+        raise StackError(
+            f"Code of assets has run as {(data / RECORD).read_text()} on {data}, and cannot now:"
+            f" {code.obstacle}. Mend this, or set SLICEWISE_RUNNER_USER=root to run code as root"
+            " where code of another user has written."
+        )
+    completed.setdefault("LAKE", str(data / "lake"))
+    return completed
+
+
+def _refuse_database_account(env: Mapping[str, str], account: Account) -> None:
+    if is_database_account(env, account):
+        raise StackError(
+            f"SLICEWISE_RUNNER_USER is {account.name}, as whom PostgreSQL runs here: code could"
+            " read and end the database. Name another user."
+        )
+
+
+def _prepare_lake(env: Mapping[str, str], data: Path, account: Account) -> None:
+    """Create the folder of the example's data for the user of code; leave a lake of the user alone.
+
+    Where runs have users of their own, they share the folder by their group.
+    """
+    DataFolder(data).create()
+    lake = data / "lake"
+    if obstacle := lake_obstacle(env, data, account):
+        raise StackError(f"{obstacle}.")
+    if env.get("LAKE") or (lake.exists() and lake.stat().st_uid == account.uid):
+        return  # the mode is the administrator's
+    mode = SHARED_MODE if env.get("SLICEWISE_RUNNER_USERS") else PRIVATE_MODE
+    try:
+        ensure_folder(lake, user=(account.uid, account.gid), mode=mode)
+    except (ForeignFolderError, PermissionError) as error:
+        raise StackError(f"The folder {lake} cannot be given to {account.name}: {error}") from error
