@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from statistics import median
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.attacks.web_server import exchange, request, web_server
 # `make faults` measures a minute of 500. Here the machine may be busy with other tests: with a
 # thread each these clients would stop the pages for as long as they are there.
 CLIENTS, SECONDS = 200, 8
-LONGEST_SECONDS, MEDIAN_SECONDS = 8.0, 2.0
+LONGEST_SECONDS, MEDIAN_SECONDS, MOST_TIMES = 8.0, 2.0, 4
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +27,14 @@ def web(services: Services) -> Iterator[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_and_health_answer_while_clients_are_slow(web: int, kind: str) -> None:
+    before = times(web, SECONDS / 4, timeout=LONGEST_SECONDS)
     with crowd(web, CLIENTS, (kind,)):
-        found = times(web, SECONDS / 2, timeout=LONGEST_SECONDS)
-    for seen in (found.page, found.health):
-        assert max(seen) < LONGEST_SECONDS, str(found)
-        assert sorted(seen)[len(seen) // 2] < MEDIAN_SECONDS, str(found)
+        during = times(web, SECONDS / 2, timeout=LONGEST_SECONDS)
+    for alone, beside in ((before.page, during.page), (before.health, during.health)):
+        # A machine that is busy with other work answers late without any slow client.
+        limit = max(MEDIAN_SECONDS, MOST_TIMES * median(alone))
+        assert max(beside) < LONGEST_SECONDS, f"before: {before}; beside: {during}"
+        assert median(beside) < limit, f"before: {before}; beside: {during}"
 
 
 def test_a_body_that_stops_is_refused(web: int) -> None:
