@@ -195,7 +195,7 @@ def test_a_line_that_cannot_be_stored_ends_no_run(run: Run, played: Worker, lake
     ("module", "name"),
     [
         (attempts, "still_held"),
-        (attempts, "keep_outlets"),
+        (attempts, "store_outlets"),
         (ending, "still_held"),
         (ending, "record_success"),
         (supervision, "publish"),

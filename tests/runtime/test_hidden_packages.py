@@ -82,13 +82,13 @@ def test_code_of_a_definition_file_imports_no_package_of_the_server(
 def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
     # The test's own process, which loads the bundle as well, has imported neither.
     runs.bundle.mkdir()
-    for name in ("bench", "config"):
+    for name in ("examples", "config"):
         (runs.bundle / f"{name}.py").write_text(f"VALUE = {name!r}\n")
     runs.define("""
         @asset()
         def curious():
-            import bench, config
-            print(bench.VALUE, config.VALUE)
+            import examples, config
+            print(examples.VALUE, config.VALUE)
             for name in ("slicewise_server", "backfills_app", "assets_app", "manage", "tests"):
                 try:
                     __import__(name)
@@ -98,7 +98,7 @@ def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
     outcome = runs.run("curious")
     assert outcome.types == ["started", "finished", "exited"]
     assert outcome.log.splitlines() == [
-        "bench config",
+        "examples config",
         *(
             f"No module named {name!r}"
             for name in ("slicewise_server", "backfills_app", "assets_app", "manage", "tests")
