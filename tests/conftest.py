@@ -72,9 +72,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     With the option, deselect the tests that need a server.
     """
     if config.getoption("without_servers"):
-        deselected = [item for item in items if needs_server(item)]
-        config.hook.pytest_deselected(items=deselected)
-        items[:] = [item for item in items if not needs_server(item)]
+        by_need: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            by_need[needs_server(item)].append(item)
+        config.hook.pytest_deselected(items=by_need[True])
+        items[:] = by_need[False]
     items.sort(key=lambda item: not item.nodeid.startswith((*STACK, *SPARK)))
 
 

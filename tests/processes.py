@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
+
+START_SECONDS = 300  # of a stack on a busy machine
 
 
 def descendants(pid: int) -> set[int]:
@@ -54,3 +57,19 @@ def _stat(pid: int) -> list[str] | None:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> str:
+    """Return the output of a process up to a line with these words.
+
+    Fails when the process ends before, or takes longer than START_SECONDS.
+    """
+    assert process.stdout is not None
+    end = time.monotonic() + START_SECONDS
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+        assert time.monotonic() < end, "".join(lines)
+    raise AssertionError(f"ended early: {''.join(lines)}")

@@ -3,10 +3,8 @@
 import os
 import pwd
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +21,12 @@ from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.protection import unprotected, user_of_code
 from slicewise_server.stack.server_account import server_account
+from tests.attacks.users import open_folder
+from tests.processes import START_SECONDS, read_until
 from tests.reachable_python import reaching_python
 
 NOBODY = pwd.getpwnam("nobody")
 RANGE = range(2_000_000_000, 2_000_000_032)
-START_SECONDS = 300
 DEFINITIONS = """
 import os
 from pathlib import Path
@@ -53,11 +52,9 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every user may enter; pytest's own folders are closed to others."""
-    path = Path(tempfile.mkdtemp(prefix="slicewise-folder-"))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    """A folder that every user may enter."""
+    with open_folder() as path:
+        yield path
 
 
 @pytest.fixture
@@ -225,19 +222,6 @@ def test_the_doctor_tells_the_user_of_both_ways_to_start(folder: Path) -> None:
 def test_the_stack_of_another_user_keeps_that_user(folder: Path) -> None:
     assert default_account({}, folder).account is None
     assert default_account({"SLICEWISE_RUNNER_USER": "games"}, folder).account is None
-
-
-def read_until(process: subprocess.Popen[str], words: str) -> str:
-    """Return the output of a process up to a line with these words."""
-    assert process.stdout is not None
-    end = time.monotonic() + START_SECONDS
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if words in line:
-            return "".join(lines)
-        assert time.monotonic() < end, "".join(lines)
-    raise AssertionError(f"ended early: {''.join(lines)}")
 
 
 def await_success(api: Client, run: int) -> None:

@@ -2,9 +2,7 @@
 
 import os
 import pwd
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from assets_app.execution.dispatch import dispatch
 from assets_app.execution.engines import WorkMayContinueError, engine_of
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.models import Gateway, ProducerVersion, Run, RunAttempt, RunState
+from tests.attacks.users import open_folder
 from tests.factories import DAILY_2013, asset
 
 STOPS = '#!/bin/sh\necho "$@" >> {said}\necho {answer} >&2\nexit {status}\n'
@@ -219,21 +218,20 @@ def stop(attempt: RunAttempt) -> None:
 
 
 @pytest.fixture
-def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def commands_of_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only folder with commands; every user may write to it."""
-    folder = Path(tempfile.mkdtemp(prefix="slicewise-commands-"))
-    folder.chmod(0o777)
-    monkeypatch.setenv("PATH", str(folder))
-    yield folder
-    shutil.rmtree(folder)
+    with open_folder() as folder:
+        folder.chmod(0o777)
+        monkeypatch.setenv("PATH", str(folder))
+        yield folder
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become another user")
 def test_commands_about_applications_have_the_user_of_runs(
-    attempt: Attempt, open_folder: Path, settings: Any
+    attempt: Attempt, commands_of_others: Path, settings: Any
 ) -> None:
     settings.RUNNER_USER = "nobody"
-    arguments = command(open_folder, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
+    arguments = command(commands_of_others, "yarn", answer=f'"  Application-Name : {attempt.tag}"')
     RunAttempt.objects.filter(pk=attempt.row.pk).update(application_id="application_1_0001")
     engine_of(attempt.row).stop(Mock(), attempt.row)
     assert "application -kill application_1_0001" in arguments.read_text()
@@ -242,11 +240,11 @@ def test_commands_about_applications_have_the_user_of_runs(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone may become another user")
 def test_a_command_that_the_user_of_runs_cannot_start_leaves_the_end_open(
-    attempt: Attempt, open_folder: Path, settings: Any
+    attempt: Attempt, commands_of_others: Path, settings: Any
 ) -> None:
     settings.RUNNER_USER = "nobody"
-    command(open_folder, "yarn")
-    (open_folder / "yarn").chmod(0o700)
+    command(commands_of_others, "yarn")
+    (commands_of_others / "yarn").chmod(0o700)
     RunAttempt.objects.filter(pk=attempt.row.pk).update(application_id="application_1_0001")
     with pytest.raises(WorkMayContinueError, match="yarn cannot be started by the user of runs"):
         engine_of(attempt.row).stop(Mock(), attempt.row)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,10 +18,9 @@ from slicewise_server.stack.commands import COMMANDS
 from slicewise_server.stack.folder import PROJECT
 from slicewise_server.stack.process import scrubbed
 from slicewise_server.stack.supervision import wait_for
-from tests.processes import are_gone, descendants, is_alive
+from tests.processes import are_gone, descendants, is_alive, read_until
 
 pytestmark = pytest.mark.slow
-START_SECONDS = 300
 SLICEWISE = [sys.executable, "-m", "slicewise_server.stack.cli"]
 
 
@@ -111,14 +109,14 @@ def test_a_killed_up_leaves_no_process_and_the_next_one_works_until_ctrl_c(
     up: Callable[..., subprocess.Popen[str]], spark_remote: str
 ) -> None:
     first = up()
-    _read_until(first, "Ctrl-C ends it")
+    read_until(first, "Ctrl-C ends it")
     everything = descendants(first.pid)
     assert len(everything) > 12
     first.kill()
 
     # The second one waits for the end of what the first one started.
     second = up(SPARK_REMOTE=spark_remote)
-    text = _read_until(second, "Ctrl-C ends it")
+    text = read_until(second, "Ctrl-C ends it")
     assert are_gone(everything)
     address = re.search(r"Slicewise is at (\S+)", text)
     assert address is not None
@@ -137,19 +135,6 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:  # it has just ended
         return b""
-
-
-def _read_until(process: subprocess.Popen[str], words: str) -> str:
-    """What a process prints up to a line with these words; fails when it ends or takes too long."""
-    assert process.stdout is not None
-    end = time.monotonic() + START_SECONDS
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if words in line:
-            return "".join(lines)
-        assert time.monotonic() < end, "".join(lines)
-    raise AssertionError(f"ended early: {''.join(lines)}")
 
 
 def _answers(url: str) -> bool:
