@@ -10,8 +10,8 @@ from slicewise.errors import (
     UnboundedPartitionsError,
 )
 from slicewise.io.frames import RowsError
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey, ProductKey
+from slicewise.keys.partition_key import Interval, PartitionKey
+from slicewise.keys.product_key import ProductKey
 from slicewise.mapping.built_in import All, Keys, Latest, Offset, Overlap
 from slicewise.mapping.partition_mapping import (
     PartitionMapping,

@@ -5,10 +5,10 @@ from typing import Any
 
 from slicewise import spark
 from slicewise.io.window_columns import window_text_column
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.column_texts import column_text, dimension_keys
+from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import column_text, dimension_keys, dimension_names
+from slicewise.partitions.partition_paths import dimension_names
 
 # Keys hold no control characters, so no key equals this text.
 OUTSIDE = "\x01outside"

@@ -6,9 +6,9 @@ from datetime import date
 from typing import Any, Self
 
 from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartitionsError
-from slicewise.keys.intervals import Interval
 from slicewise.keys.key_json import key_from_json, key_to_json
-from slicewise.keys.partition_key import PartitionKey, ProductKey
+from slicewise.keys.partition_key import Interval, PartitionKey
+from slicewise.keys.product_key import ProductKey
 from slicewise.mapping.overlap import Ranges, Span, overlapping
 from slicewise.mapping.partition_mapping import Nonexistence, PartitionMapping, WindowMapping
 from slicewise.mapping.relation import Bounds, matching_segments

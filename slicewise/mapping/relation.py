@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from slicewise.keys.partition_key import SEPARATOR
+from slicewise.keys.product_key import SEPARATOR
 from slicewise.mapping.overlap import Ranges, overlapping
 from slicewise.partitions.definition import DEFAULT_NAME, DEFAULT_SEGMENT, PartitionDefinition
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex

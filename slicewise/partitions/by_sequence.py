@@ -9,7 +9,7 @@ from slicewise.errors import DefinitionError, PartitionKeyError, UnboundedPartit
 from slicewise.keys.key_json import key_from_json, key_to_json
 from slicewise.keys.names import check_name
 from slicewise.keys.partition_key import PartitionKey, check_text, exact_of
-from slicewise.keys.plain_values import readable
+from slicewise.keys.value_texts import readable
 from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.partitions.discovering import add_key_for_run
 from slicewise.partitions.key_index import KeyIndex

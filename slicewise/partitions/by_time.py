@@ -12,9 +12,8 @@ from slicewise.calendar.time_text import Moment, read_iso, read_moment, read_tim
 from slicewise.calendar.year_ticks import YearTicks
 from slicewise.calendar.zones import BEGIN, END, Zone, to_instant, zone, zone_name
 from slicewise.errors import DefinitionError, PartitionKeyError
-from slicewise.keys.intervals import Interval
 from slicewise.keys.names import check_name
-from slicewise.keys.partition_key import check_text
+from slicewise.keys.partition_key import Interval, check_text
 from slicewise.partitions.definition import DEFAULT_NAME, Dimension, Json, PartitionDefinition
 from slicewise.partitions.key_index import KeyIndex
 from slicewise.partitions.segments import Segments

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from slicewise.errors import PartitionKeyError
-from slicewise.keys.intervals import Interval, make_interval
+from slicewise.keys.intervals import make_interval
+from slicewise.keys.partition_key import Interval
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Nonexistent, classify_nonexistent

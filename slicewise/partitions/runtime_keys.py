@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, NoReturn
 from slicewise.calendar.time_text import Span, read_time
 from slicewise.errors import PartitionKeyError, SelectionError, UnboundedPartitionsError
 from slicewise.keys.partition_key import PartitionKey
-from slicewise.keys.plain_values import key_text_of_readable, readable
+from slicewise.keys.value_texts import key_text_of_readable, readable
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.key_index import KeyIndex

@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from slicewise.io.frames import rows_of_partitions
-from slicewise.keys.intervals import Interval
-from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.column_texts import dimension_keys
+from slicewise.keys.partition_key import Interval, PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovering import register_add_key
 from slicewise.partitions.discovery import Discoveries
-from slicewise.partitions.partition_paths import dimension_keys
 from slicewise.running.handles import AssetHandle
 
 PastKeys = Callable[[], Iterator[PartitionKey]]

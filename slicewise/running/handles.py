@@ -15,7 +15,7 @@ from slicewise.io.base import WriteMode
 from slicewise.io.frames import rows_of_partitions
 from slicewise.io.recorded import LostDataError, Records, find_differences, lost_data_sentence
 from slicewise.keys.partition_key import PartitionKey
-from slicewise.keys.plain_values import readable
+from slicewise.keys.value_texts import readable
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.discovery import Discoveries, runtime_key

@@ -6,9 +6,9 @@ from typing import Any
 from slicewise import spark
 from slicewise.errors import DefinitionError
 from slicewise.io.window_columns import Column, window_text_column
-from slicewise.keys.intervals import Interval
+from slicewise.keys.column_texts import dimension_keys
+from slicewise.keys.partition_key import Interval
 from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_paths import dimension_keys
 from slicewise.running.handles import AssetHandle
 
 

@@ -11,7 +11,8 @@ from slicewise.declaring.decorator import Asset
 from slicewise.declaring.registry import active_registry
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.io import find_storage
-from slicewise.keys.partition_key import WHOLE, PartitionKey
+from slicewise.keys.partition_key import PartitionKey
+from slicewise.keys.product_key import WHOLE
 from slicewise.mapping.partition_mapping import PartitionMapping, upstream_partitions
 from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition

@@ -18,7 +18,7 @@ from slicewise import (
     RunContext,
     get_current_context,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from slicewise.running.context import PartitionContext, current_context
 from slicewise.running.handles import AssetHandle
 

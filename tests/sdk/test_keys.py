@@ -28,7 +28,7 @@ from slicewise import (
     UnboundedPartitionsError,
 )
 from slicewise.keys.key_json import key_from_json, key_to_json
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 from tests.sdk.key_cast import Position, Shop
 from tests.sdk.key_values import keys
 from tests.sdk.strategies import ZONES

@@ -23,7 +23,7 @@ from slicewise import (
     downstream_partitions,
     upstream_partitions,
 )
-from slicewise.keys.partition_key import WHOLE
+from slicewise.keys.product_key import WHOLE
 
 DAILY = PartitionByInterval("@daily")
 HOURLY = PartitionByInterval("@hourly")
