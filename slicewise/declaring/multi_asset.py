@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from slicewise.declaring.active_registry import active_registry
+from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.option_checks import check_name
 from slicewise.declaring.options import RunOptions
@@ -15,10 +17,9 @@ from slicewise.declaring.producers import (
     refuse_call,
     refused_arguments,
 )
-from slicewise.declaring.registry import AssetDefinitionError, active_registry
 from slicewise.errors import DefinitionError
 from slicewise.io import find_storage
-from slicewise.io.declaring import check_kept
+from slicewise.io.option_fitness import check_kept
 from slicewise.texts.hints import OUTLET_ARGUMENTS
 
 

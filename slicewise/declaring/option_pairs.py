@@ -2,17 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from slicewise.declaring.options import RunOptions
 from slicewise.declaring.schedules import plain_time, schedule_json, time_terms
 from slicewise.errors import DefinitionError
 from slicewise.partitions.definition import PartitionDefinition
 
-if TYPE_CHECKING:
-    from slicewise.declaring.options import RunOptions
 
-
-def with_plain_time(options: "RunOptions") -> "RunOptions":
+def with_plain_time(options: RunOptions) -> RunOptions:
     """Return options with a schedule of one time term written as the equal text or timedelta.
 
     The term's time zone becomes the option ``timezone``. Raises DefinitionError if two different
@@ -28,7 +25,7 @@ def with_plain_time(options: "RunOptions") -> "RunOptions":
     return replace(options, schedule=schedule, timezone=timezone or options.timezone)
 
 
-def check_pairs(options: "RunOptions", partition: PartitionDefinition | None) -> None:
+def check_pairs(options: RunOptions, partition: PartitionDefinition | None) -> None:
     """Raise DefinitionError for an option that has no effect with the other options.
 
     ``partition`` is the resolved partition definition, also if ``"auto"`` was written.
@@ -42,7 +39,7 @@ def check_pairs(options: "RunOptions", partition: PartitionDefinition | None) ->
         _check_ticks('pending="latest"', options, has_windows)
 
 
-def _check_past(options: "RunOptions", has_windows: bool) -> None:
+def _check_past(options: RunOptions, has_windows: bool) -> None:
     if options.depends_on_past and not has_windows:
         raise DefinitionError(
             "depends_on_past needs partitions by time: without them none is before another"
@@ -54,7 +51,7 @@ def _check_past(options: "RunOptions", has_windows: bool) -> None:
         )
 
 
-def _check_bounds(options: "RunOptions") -> None:
+def _check_bounds(options: RunOptions) -> None:
     names = [name for name in ("start_date", "end_date") if getattr(options, name) is not None]
     if not names or isinstance(options.schedule, str | timedelta):
         return
@@ -65,7 +62,7 @@ def _check_bounds(options: "RunOptions") -> None:
     )
 
 
-def _check_ticks(shown: str, options: "RunOptions", has_windows: bool) -> None:
+def _check_ticks(shown: str, options: RunOptions, has_windows: bool) -> None:
     """Refuse an option that chooses among the windows that a tick of a schedule makes due."""
     if not isinstance(options.schedule, str | timedelta):
         raise DefinitionError(
@@ -79,7 +76,7 @@ def _check_ticks(shown: str, options: "RunOptions", has_windows: bool) -> None:
         )
 
 
-def _schedule_of(options: "RunOptions") -> str:
+def _schedule_of(options: RunOptions) -> str:
     if options.schedule is None:
         return "this asset has no schedule"
     if time_terms(schedule_json(options.schedule)):

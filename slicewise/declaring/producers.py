@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any, NoReturn
 
+from slicewise.declaring.declaration_sites import AssetDefinitionError, caller_site, declaring_site
 from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.option_checks import check_options
+from slicewise.declaring.option_json import options_json
 from slicewise.declaring.option_pairs import check_pairs, with_plain_time
-from slicewise.declaring.options import RunOptions, hooks_of, options_json
+from slicewise.declaring.options import RunOptions, hooks_of
 from slicewise.declaring.per_asset_options import inlet_validations_json, mappings_json
-from slicewise.declaring.registry import AssetDefinitionError, caller_site, declaring_site
 from slicewise.declaring.signatures import check_function, check_hook, inlet_parameters
 from slicewise.declaring.timing import resolve
 from slicewise.errors import DefinitionError

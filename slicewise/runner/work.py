@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slicewise import spark
+from slicewise.declaring.active_registry import collecting
 from slicewise.declaring.decorator import Asset
-from slicewise.declaring.registry import Registry, collecting
+from slicewise.declaring.registry import Registry
 from slicewise.io.recorded import LostDataError
 from slicewise.keys.key_json import key_to_json
 from slicewise.loading.importing import import_file, importable

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any
 
 from slicewise import spark
+from slicewise.declaring.active_registry import active_registry
 from slicewise.declaring.decorator import Asset
-from slicewise.declaring.registry import active_registry
 from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.io import find_storage
 from slicewise.keys.partition_key import PartitionKey
