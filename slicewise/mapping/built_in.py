@@ -12,9 +12,9 @@ from slicewise.keys.product_key import ProductKey
 from slicewise.mapping.overlap import Ranges, Span, overlapping
 from slicewise.mapping.partition_mapping import Nonexistence, PartitionMapping, WindowMapping
 from slicewise.mapping.relation import Bounds, matching_segments
+from slicewise.partitions.definition import PartitionSet
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Nonexistent
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, lists_keys
 from slicewise.partitions.segments import check_key_list
 from slicewise.partitions.window_ranges import WindowRange

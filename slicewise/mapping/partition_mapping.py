@@ -13,8 +13,7 @@ from slicewise.errors import DefinitionError, PartitionKeyError
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.mapping.overlap import Ranges, Span
 from slicewise.mapping.relation import Bounds, related_partitions
-from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.runtime_keys import Definition, named_key
 from slicewise.partitions.windows import Windows
 

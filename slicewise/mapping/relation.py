@@ -7,10 +7,14 @@ from math import prod
 
 from slicewise.keys.product_key import SEPARATOR
 from slicewise.mapping.overlap import Ranges, overlapping
-from slicewise.partitions.definition import DEFAULT_NAME, DEFAULT_SEGMENT, PartitionDefinition
+from slicewise.partitions.definition import (
+    DEFAULT_NAME,
+    DEFAULT_SEGMENT,
+    PartitionDefinition,
+    PartitionSet,
+)
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Lost, Reach, reach_of
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition, is_runtime, with_keys
 from slicewise.partitions.window_ranges import NO_SEGMENTS, SegmentNumbers, WindowRange
 from slicewise.partitions.windows import Bound, Windows

@@ -85,6 +85,7 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
     could have.
     """
 
+    discovers_keys = True
     name: str
     _snapshot: SegmentList | None
 
@@ -103,6 +104,16 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         snapshot = PartitionAtRuntime(self.name)
         vars(snapshot).update(_snapshot=SegmentList(dict.fromkeys(map(_key, keys))))
         return snapshot
+
+    def with_keys(self, keys: Iterable[object]) -> "PartitionAtRuntime":
+        """Return the set with a snapshot: of these keys, unless the set has a snapshot already."""
+        return self.known(keys) if self._snapshot is None else self
+
+    def united(self, other: PartitionDefinition) -> "PartitionAtRuntime":
+        """Return the set with the keys of this snapshot and of the other one."""
+        if not isinstance(other, PartitionAtRuntime) or self.values.texts == other.values.texts:
+            return self
+        return self.known((*self.values.keys, *other.values.keys))
 
     def add_partition(self, *, key: object) -> None:
         """Add a key (a plain value or a PartitionKey) to the set, from within a run.

@@ -40,7 +40,5 @@ def named_key(definition: Definition, value: object) -> object:
 
 
 def with_keys(definition: Definition, keys: Iterable[object]) -> Definition:
-    """Return the definition, with a snapshot of these keys if it needs one and has none."""
-    if not is_runtime(definition) or lists_keys(definition):
-        return definition
-    return definition.known(keys)
+    """Return the definition, with these keys where keys are discovered and not listed."""
+    return None if definition is None else definition.with_keys(keys)

@@ -15,9 +15,8 @@ from slicewise.keys.partition_key import PartitionKey
 from slicewise.keys.product_key import WHOLE
 from slicewise.mapping.partition_mapping import PartitionMapping, upstream_partitions
 from slicewise.partitions.by_sequence import PartitionAtRuntime
-from slicewise.partitions.definition import PartitionDefinition
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.discovery import runtime_key
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import named_key
 from slicewise.running.handles import AssetHandle, WritableHandle
 from slicewise.running.invoke import Producer

@@ -15,7 +15,7 @@ from slicewise import (
     PartitionSet,
     SelectionError,
 )
-from slicewise.partitions.selection import select_ranges
+from slicewise.partitions.selected_sets import select_ranges
 from tests.sdk.strategies import definitions
 
 DAILY = PartitionByInterval("@daily", start="2023-01-01", end="2025-01-01")
