@@ -12,6 +12,7 @@ from functools import partial
 from typing import NoReturn
 
 from slicewise.process.gc_tuning import freeze_loaded_objects
+from slicewise.runner.child import become_runner
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -277,8 +278,6 @@ def _run_child(
     """Turn the forked process into the runner, and never return."""
     status = 1
     try:
-        from slicewise.runner.child import become_runner
-
         channel, log = become_runner(parent, channel, log, user)
         status = main(channel, log)
     finally:

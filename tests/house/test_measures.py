@@ -122,6 +122,22 @@ def test_circles_are_told_apart_by_where_their_imports_stand(tmp_path: Path) -> 
     assert measured["typing_imports"].places == ["shop_app/sale.py:3 shop_app.till"]
 
 
+def test_late_imports_with_a_reason_are_counted_apart(tmp_path: Path) -> None:
+    files = {
+        "shop_app/till.py": "def f():\n    import shop_app.bags\n",
+        "shop_app/bags.py": "",
+        "shop_app/management/commands/sell.py": "def f():\n    from shop_app import bags\n",
+    }
+    measured = by_name(imports.measures(checkout(tmp_path, files)))
+    assert measured["function_imports"].places == ["shop_app/till.py:2 shop_app.bags"]
+    (place,) = measured["late_imports"].places
+    assert place == "shop_app/management/commands/sell.py:2 shop_app.bags"
+
+
+def test_each_reason_for_late_imports_is_that_of_a_module() -> None:
+    assert imports.patterns_in_use(Checkout()) == set(imports.late_import_reasons())
+
+
 def test_sizes_name_long_files_and_lines(tmp_path: Path) -> None:
     files = {
         "slicewise/__init__.py": "",
