@@ -11,7 +11,6 @@ from slicewise.declaring.signatures import inlet_parameters
 from slicewise.errors import DefinitionError
 from slicewise.partitions.discovery import Discoveries
 from slicewise.running.context import PartitionContext, RunContext
-from slicewise.running.handles import Outlets
 from slicewise.running.invoke import all_inlet_validations, invoke, write_returned
 from slicewise.running.trials import (
     Frame,
@@ -25,6 +24,7 @@ from slicewise.running.trials import (
     read_keys,
     unknown_keys,
 )
+from slicewise.running.written_handles import Outlets
 from slicewise.validations import ValidationFailedError, check_all, refuse_failed
 
 __all__ = ["ValidationFailedError", "materialize"]

@@ -97,7 +97,7 @@ def no_key_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     Other tests of the process declare some, of the same names.
     """
     if "db" in request.fixturenames or "transactional_db" in request.fixturenames:
-        monkeypatch.setattr("slicewise.keys.record_keys._declared", WeakValueDictionary())
+        monkeypatch.setattr("slicewise.keys.key_types._declared", WeakValueDictionary())
 
 
 @pytest.fixture(autouse=True)

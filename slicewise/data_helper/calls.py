@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slicewise.data_helper.errors import error_to_json
+from slicewise.data_helper.error_json import error_to_json
 from slicewise.io.base import Measured, Place, Storage, Writer, storage_at
 from slicewise.runner.messages import LARGEST_COUNT
 from slicewise.runner.wire import Message

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.data_helper.calls import CALLS, Arguments, UnfitAnswerError, request_of
-from slicewise.data_helper.errors import error_from_json
+from slicewise.data_helper.error_json import error_from_json
 from slicewise.data_helper.server import BEGUN
 from slicewise.io.base import Place
 from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import WireError, decode, encode, send_header
-from slicewise.storage.errors import TryAgainError
+from slicewise.storage.storage_errors import TryAgainError
 
 _START_SECONDS = 120.0
 _SEND_SECONDS = 30.0

@@ -10,7 +10,7 @@ from slicewise import plugins
 from slicewise.keys.partition_key import PartitionKey
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.partitions.partition_paths import key_folder
-from slicewise.storage.errors import StorageError
+from slicewise.storage.storage_errors import StorageError
 
 Frame = Any  # a DataFrame of pyspark, which is not imported for the sake of a type
 Session = Any

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from slicewise.io.object_log_names import is_mark, mark_above, number_in_name, state_of_names
 from slicewise.io.object_store import Store
-from slicewise.storage.errors import TryAgainError
+from slicewise.storage.storage_errors import TryAgainError
 
 _NAME = re.compile(r"(\d{12})\.json")
 _TRIES = 20

@@ -28,7 +28,7 @@ from obstore.exceptions import (
 )
 from obstore.store import GCSStore, LocalStore, ObjectStore, S3Store
 
-from slicewise.storage.errors import StorageError, TryAgainError, UnfitStoreError
+from slicewise.storage.storage_errors import StorageError, TryAgainError, UnfitStoreError
 
 _CLIENT: Mapping[str, Any] = {"connect_timeout": "5s", "timeout": "30s"}
 _RETRIES: Mapping[str, Any] = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}

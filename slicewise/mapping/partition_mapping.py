@@ -72,7 +72,8 @@ def downstream_partitions(
 class PartitionMapping(ABC):
     """A rule that says which upstream partitions a downstream partition needs, instead of overlap.
 
-    Subclasses are frozen values. `bounds` are seconds that stand in for a missing start or end.
+    Subclasses are frozen values. `bounds`, in seconds, narrow the windows of a time dimension that
+    only the target has.
     """
 
     kind: ClassVar[str]

@@ -40,7 +40,7 @@ def related_partitions(
     """Return the target's partitions that are related to some chosen partitions of the source.
 
     Windows are related by the `rule`, and segments if equal; of a dimension that only one side has,
-    all keys are related. `bounds` replace missing bounds of a time dimension that only the target
+    all keys are related. `bounds` narrow the windows of a time dimension that only the target
     has. With `ignores_outside`, windows outside the target's bounds block nothing.
     """
     if target == source:

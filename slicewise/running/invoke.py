@@ -8,7 +8,8 @@ from slicewise.declaring.options import RunOptions
 from slicewise.declaring.per_asset_options import inlet_validations
 from slicewise.declaring.signatures import inlet_parameters, wanted_names
 from slicewise.running.context import RunContext, current_context
-from slicewise.running.handles import AssetHandle, Outlets, WritableHandle
+from slicewise.running.handles import AssetHandle
+from slicewise.running.written_handles import Outlets, WritableHandle
 from slicewise.validations import AssetValidation
 
 

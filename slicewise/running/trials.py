@@ -18,8 +18,9 @@ from slicewise.partitions.by_sequence import PartitionAtRuntime
 from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.discovery import runtime_key
 from slicewise.partitions.runtime_keys import named_key
-from slicewise.running.handles import AssetHandle, WritableHandle
+from slicewise.running.handles import AssetHandle
 from slicewise.running.invoke import Producer
+from slicewise.running.written_handles import WritableHandle
 
 Frame = Any  # a DataFrame of pyspark, or a stand-in for one in a test
 Keys = Sequence[PartitionKey]

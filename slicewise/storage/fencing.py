@@ -12,8 +12,8 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
-from slicewise.storage.errors import StagingLostError
 from slicewise.storage.layout import DISCARDED_PREFIX, LINKS_PREFIX, STAGING_PREFIX
+from slicewise.storage.storage_errors import StagingLostError
 
 
 def take_over(home: Path, run_id: int, attempt: str, fence: int) -> Path:

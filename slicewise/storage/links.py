@@ -8,8 +8,8 @@ import os
 import stat
 from pathlib import Path
 
-from slicewise.storage.errors import StorageError
 from slicewise.storage.layout import UNPARTITIONED, version_of, versions_home, versions_of
+from slicewise.storage.storage_errors import StorageError
 
 
 def find_link(first: Path, last: Path) -> Path | None:

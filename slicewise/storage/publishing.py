@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from slicewise.storage import modes
-from slicewise.storage.errors import StagingLostError, StorageError
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.fencing import folders_of, remove, remove_safely, take_over
 from slicewise.storage.layout import (
@@ -22,6 +21,7 @@ from slicewise.storage.layout import (
 )
 from slicewise.storage.links import refuse_foreign_root, refuse_links
 from slicewise.storage.locking import lock
+from slicewise.storage.storage_errors import StagingLostError, StorageError
 
 LOCK_PATIENCE_SECONDS = 5.0
 Facts = Mapping[str, Any]

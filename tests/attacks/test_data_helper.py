@@ -20,7 +20,7 @@ import pytest
 
 from slicewise.data_helper.calls import CALLS, UnfitAnswerError
 from slicewise.data_helper.client import DataHelper
-from slicewise.data_helper.errors import error_from_json, error_to_json
+from slicewise.data_helper.error_json import error_from_json, error_to_json
 from slicewise.data_helper.forwarding import forwarded
 from slicewise.io import Measured, NoStorageError, Place, Storage, Writer, storage_at
 from slicewise.io.base import WriteMode

@@ -90,6 +90,7 @@ def test_a_name_occurs_twice_in_an_app_but_not_in_two_layers_or_apps(tmp_path: P
             *("shop_app/views/sales.py", "shop_app/sale/sales.py"),
             *("shop_app/sale/tasks.py", "shop_app/stock/tasks.py"),
             *("shop_app/sale/__init__.py", "shop_app/stock/__init__.py"),
+            *("shop_app/sale/__main__.py", "shop_app/stock/__main__.py"),
             *("shop_app/migrations/goods.py", "shop_app/stock/goods.py"),
         ),
         "",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from slicewise_server.stack.machine import jdbc_jars
 from slicewise_server.stack.services import Services
 from tests.runtime.cluster import Cluster, running_cluster, submission

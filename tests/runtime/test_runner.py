@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner import parent, processes
-from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -290,7 +290,7 @@ WORKER = """
 import os, sys, json
 from pathlib import Path
 from slicewise.runner import parent, processes
-from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
 runner = parent.launch(json.loads(sys.argv[2]))
 for message in runner.messages(0.2):

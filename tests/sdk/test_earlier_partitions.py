@@ -16,7 +16,8 @@ from slicewise import (
     asset,
 )
 from slicewise.io import Writer
-from slicewise.running.handles import AssetHandle, OwnAssetHandle
+from slicewise.running.handles import AssetHandle
+from slicewise.running.written_handles import OwnAssetHandle
 from slicewise.testing import materialize
 
 DAYS = PartitionByInterval("@daily", start="2024-01-01")

@@ -6,7 +6,7 @@ from typing import Any
 from slicewise.io.base import NoStorageError
 from slicewise.plugins import PluginError
 from slicewise.runner.wire import Message
-from slicewise.storage.errors import (
+from slicewise.storage.storage_errors import (
     StagingLostError,
     StorageError,
     TryAgainError,

@@ -5,17 +5,15 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any
 
 from slicewise.loading.archives import BundleError
 from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.session import is_submitted
 from slicewise.runner.slot_users import NoFreeUserError, SlotUsers, UserClaim
+from slicewise.runner.starter_thread import StarterThread
 from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
@@ -66,7 +64,7 @@ class WarmParent:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._starter = _Starter()
+        self._starter = StarterThread()
 
     @property
     def pid(self) -> int | None:
@@ -270,38 +268,3 @@ class WarmParent:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-
-class _Starter:
-    """A thread that lives as long as the worker and starts processes that must end with the worker.
-
-    The kernel's parent-death signal comes when the starting *thread* ends, and threads of a pool
-    come and go.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    def run(self, task: Callable[[], Any]) -> Any:
-        """Call ``task`` in the thread; return the result."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="warm-parent", daemon=True)
-            self._thread.start()
-        result: Future[Any] = Future()
-        self._tasks.put((task, result))
-        return result.result()
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._tasks.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _work(self) -> None:
-        while (item := self._tasks.get()) is not None:
-            task, result = item
-            try:
-                result.set_result(task())
-            except BaseException as error:
-                result.set_exception(error)
