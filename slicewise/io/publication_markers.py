@@ -1,4 +1,4 @@
-"""Which attempt has published which partition of a ``postgres:`` asset, in a table of the schema."""
+"""Which attempt published which partition of a ``postgres:`` asset: a table in the schema."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -59,7 +59,7 @@ class PublicationMarkers:
         return dict(rows.fetchall())
 
     def add(self, paths: Sequence[str], attempt: str, *, beside_earlier: bool) -> None:
-        """Record an attempt as a publisher, beside earlier attempts or in place of earlier attempts."""
+        """Record an attempt as publisher, beside earlier attempts or in place of these."""
         if not beside_earlier:
             self.remove(paths)
         self._sql.run(
