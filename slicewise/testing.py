@@ -109,7 +109,7 @@ class _Trial:
     def session(self) -> Any:
         """Return the session that was passed as ``spark``."""
         if self._spark is None:
-            raise DefinitionError(f"{self.producer.name} asks for spark; hand it in as spark=...")
+            raise DefinitionError(f"{self.producer.name} needs a Spark session; pass spark=...")
         return self._spark
 
     def inputs(self, frames: Mapping[Any, Frame]) -> dict[str, FrameHandle]:
@@ -120,8 +120,8 @@ class _Trial:
         for name in inlet_names:
             if name not in named:
                 raise LookupError(
-                    f"{self.producer.name} asks for {name!r}, and no data is given for it: hand it"
-                    f" in as upstream={{{name!r}: ...}}"
+                    f"{self.producer.name} reads {name!r}, and no data is given: pass"
+                    f" upstream={{{name!r}: ...}}"
                 )
         unknown_names = [name for name in named if name not in inlet_names]
         if unknown_names:
@@ -196,7 +196,7 @@ def _producer(asset: Any) -> ProducedAsset | MultiAsset:
     """Return the producer of an asset: the asset itself, or the multi-asset that contains it."""
     made_by = asset.made_by if isinstance(asset, Asset) else asset
     if not isinstance(made_by, ProducedAsset | MultiAsset):
-        raise DefinitionError(f"{asset!r} has no function: it is written by something else")
+        raise DefinitionError(f"{asset!r} has no function: another program writes the asset")
     return made_by
 
 

@@ -127,7 +127,7 @@ def _is_count(value: object) -> bool:
 
 def _refuse_unless(is_fit: bool) -> None:
     if not is_fit:
-        raise UnfitAnswerError("an answer of another form")
+        raise UnfitAnswerError("the answer has an unknown form")
 
 
 CALLS: Mapping[str, Call] = {

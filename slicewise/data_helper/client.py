@@ -124,7 +124,7 @@ class DataHelper:
                 raise _NotBegunError(f"begins no request: {error}") from error
             if line != BEGUN:
                 _answer(line)  # raises the reason why no process could be forked
-                raise TryAgainError("the process that works on the data answers unasked")
+                raise TryAgainError("the process that works on the data answered without a request")
         except BaseException:
             channel.close()
             raise
@@ -197,10 +197,10 @@ def _receive(channel: socket.socket, limit: int) -> bytes:
     while not data.endswith(b"\n"):
         chunk = channel.recv(65536)
         if not chunk:
-            raise ConnectionResetError("it ended without an answer")
+            raise ConnectionResetError("the connection ended without an answer")
         data += chunk
         if len(data) > limit:
-            raise ConnectionResetError("its answer has no end")
+            raise ConnectionResetError("the answer is incomplete")
     return bytes(data)
 
 

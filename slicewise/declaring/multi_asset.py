@@ -106,9 +106,9 @@ class MultiAsset:
         for outlet in self.outlets:
             if outlet.partition not in (None, self.partition):
                 raise DefinitionError(
-                    f"the outlet {outlet.name!r} is cut by {outlet.partition!r} and the function"
-                    f" makes {self.partition or 'no partitions'}; outlets share the partition:"
-                    " write it in @asset.multi(partition=...) only"
+                    f"the outlet {outlet.name!r} has the partition definition {outlet.partition!r},"
+                    f" and the function has {self.partition or 'none'}; outlets share one: write"
+                    " partition= in @asset.multi only"
                 )
 
     def _check_kept(self, options: multi) -> None:
@@ -127,8 +127,8 @@ class MultiAsset:
 def _check_on_partial(options: multi) -> None:
     if options.on_partial == "publish" and len(options.outlets) > 1:
         raise DefinitionError(
-            'on_partial="publish" does not go with several outlets: one run makes all of them or'
-            " none; leave it out"
+            'on_partial="publish" cannot be combined with several outlets: a run publishes all'
+            " outlets or none; leave on_partial out"
         )
 
 
@@ -158,7 +158,7 @@ def _checked_outlets(outlets: object) -> tuple[Asset, ...]:
             )
         if outlet.made_by is not None:
             raise DefinitionError(
-                f"the outlet {outlet.name!r} is made by {outlet.made_by.name!r} already"
+                f"the outlet {outlet.name!r} belongs to {outlet.made_by.name!r} already"
                 f" ({outlet.made_by.site})"
             )
         if outlet.name in names:
@@ -178,5 +178,5 @@ def _refuse_shared_location(outlets: Sequence[Asset]) -> None:
         if other_name != outlet.name:
             raise DefinitionError(
                 f"the outlets {other_name!r} and {outlet.name!r} have the same uri, so that one"
-                " would replace the other; give each its own"
+                " would replace the other; give each outlet a uri of its own"
             )

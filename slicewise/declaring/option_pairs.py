@@ -20,7 +20,8 @@ def with_plain_time(options: RunOptions) -> RunOptions:
         return options
     if timezone is not None and options.timezone not in (None, timezone):
         raise DefinitionError(
-            f"timezone={options.timezone!r} is not that of {options.schedule!r}; write one of them"
+            f"timezone={options.timezone!r} is not the time zone of {options.schedule!r}; write one"
+            " of the two"
         )
     return replace(options, schedule=schedule, timezone=timezone or options.timezone)
 
@@ -42,12 +43,12 @@ def check_pairs(options: RunOptions, partition: PartitionDefinition | None) -> N
 def _check_past(options: RunOptions, has_windows: bool) -> None:
     if options.depends_on_past and not has_windows:
         raise DefinitionError(
-            "depends_on_past needs partitions by time: without them none is before another"
+            "depends_on_past needs partitions by time: other partitions have no order"
         )
     if options.depends_on_past and options.pending == "latest":
         raise DefinitionError(
-            'depends_on_past does not go with pending="latest", which passes over the partition'
-            " before; leave one of them out"
+            'depends_on_past cannot be combined with pending="latest", which skips earlier'
+            " partitions; leave one of the two out"
         )
 
 
@@ -67,12 +68,12 @@ def _check_ticks(shown: str, options: RunOptions, has_windows: bool) -> None:
     if not isinstance(options.schedule, str | timedelta):
         raise DefinitionError(
             f"{shown} acts at the ticks of a schedule by time, and {_schedule_of(options)};"
-            " leave it out"
+            f" leave {shown} out"
         )
     if not has_windows:
         raise DefinitionError(
-            f"{shown} needs partitions by time: without them a tick makes all partitions;"
-            " leave it out"
+            f"{shown} needs partitions by time: a tick of other partitions makes all of"
+            f" them; leave {shown} out"
         )
 
 

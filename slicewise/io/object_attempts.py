@@ -32,9 +32,9 @@ def fenced(state: LogState, path: str, writer: Writer) -> LogState | None:
 def refuse_fenced(state: LogState, path: str, writer: Writer) -> None:
     attempt = attempt_name(writer)
     if state.fences.get(attempt, 1) > writer.fence:
-        raise StagingLostError(f"another worker has taken over what was staged for {path}")
+        raise StagingLostError(f"another worker has taken over the staged data of {path}")
     if attempt in state.old:
-        raise StagingLostError(f"{path} was published, and written anew since")
+        raise StagingLostError(f"{path} was published, and a later run has replaced the data")
 
 
 def attempt_of_version(state: LogState, number: int, path: str) -> str:

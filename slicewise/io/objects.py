@@ -235,7 +235,7 @@ class ObjectStorage(Storage):
 
     def _refuse_lost(self, path: str, writer: Writer) -> None:
         if not self._files(_DATA).below(data_folder(attempt_name(writer), path)).data():
-            raise StagingLostError(f"{path} was not published, and what was staged is gone")
+            raise StagingLostError(f"{path} was not published, and the staged data is gone")
 
     def _remove_old(self, path: str, state: LogState) -> None:
         """Remove the files that the latest entry has put out of use."""

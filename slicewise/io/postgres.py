@@ -189,8 +189,8 @@ class PostgresStorage(Storage, kind="postgres"):
         connection = self.place.connection
         if not connection.get("user"):
             raise ValueError(
-                f"nothing says who {self.place.asset or 'this run'} is to {self.table.server}: the"
-                " file that SLICEWISE_CONNECTIONS names has no user for it"
+                f"no user of {self.table.server} is known for {self.place.asset or 'this run'}: the"
+                " file that SLICEWISE_CONNECTIONS names has none"
             )
         return {
             **{name: str(value) for name, value in (connection.get("jdbc") or {}).items()},

@@ -63,7 +63,7 @@ class Tables:
             for name, number in sorted(tables.items(), key=lambda item: -item[1]):
                 if number > self._fence:
                     raise StagingLostError(
-                        f"another worker has taken over what was staged: {self._table.beside(name)}"
+                        f"another worker has taken over the staged data: {self._table.beside(name)}"
                     )
                 own_table = staging_table(self._attempt, self._fence) + staged_suffix(
                     name, self._attempt
@@ -151,7 +151,7 @@ class Tables:
             single_table = single_partition_table(staging, path)
             if not self._sql.has(single_table):
                 raise StagingLostError(
-                    f"{self._table} {path} was not published, and what was staged is gone"
+                    f"{self._table} {path} was not published, and the staged data is gone"
                 )
             names[single_table] = [path]
         return names
@@ -238,7 +238,7 @@ class Tables:
         for staged_kinds in map(self._kinds, waiting):
             if missing := [name for name in staged_kinds if name not in table_kinds]:
                 raise StorageError(
-                    f"{self._table} has no column {missing[0]!r}, and the frame has one"
+                    f"{self._table} has no column {missing[0]!r}, which the frame has"
                 )
         for name in texts_of(paths[0]):
             if table_kinds[name].plain not in ("text", "character varying"):

@@ -203,8 +203,8 @@ def _cycles(registry: Registry) -> list[AssetDefinitionError]:
                 shown = " -> ".join(cycle)
                 errors.append(
                     producer.refused(
-                        f"its schedule waits for itself: {shown}; one of these follows a time, or"
-                        " none"
+                        f"the schedule is a circle of assets: {shown}; give one of these assets"
+                        " a schedule by time, or none"
                     )
                 )
     return errors

@@ -39,7 +39,7 @@ class Overlap(WindowMapping, kind="overlap"):
         super().check(downstream, upstream)
         if upstream is None or upstream.time_dimension is None:
             raise DefinitionError(
-                f"{self!r} speaks of windows of time; {_description(upstream)} has none"
+                f"{self!r} counts windows of time; {_description(upstream)} has none"
             )
 
     def upstream_windows(
@@ -80,7 +80,10 @@ class Offset(WindowMapping, kind="offset"):
         if self.last is None:
             object.__setattr__(self, "last", self.first)
         elif self.last < self.first:
-            raise DefinitionError(f"an Offset from {self.first} to {self.last} takes in nothing")
+            raise DefinitionError(
+                f"an Offset from {self.first} to {self.last} selects no window: the first is"
+                " after the last"
+            )
 
     @property
     def _reach(self) -> tuple[int, int]:

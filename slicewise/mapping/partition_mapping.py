@@ -208,7 +208,7 @@ def _check(downstream: Definition, upstream: Definition, mapping: object) -> Non
 def _as_set(definition: Definition, keys: object) -> PartitionSet:
     if isinstance(keys, PartitionSet):
         if keys.definition != definition:
-            raise PartitionKeyError("the set of partitions is one of another definition")
+            raise PartitionKeyError("the set of partitions belongs to another partition definition")
         return keys
     # Each of these is one key, not a list of keys; the key of a product is a PartitionKey.
     is_key = isinstance(keys, str | tuple | frozenset | PartitionKey)

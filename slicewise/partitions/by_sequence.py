@@ -129,7 +129,8 @@ class PartitionAtRuntime(PartitionDefinition, kind="runtime"):
         """The keys of the snapshot. Raises UnboundedPartitionsError without one."""
         if self._snapshot is None:
             raise UnboundedPartitionsError(
-                f"the partitions of {self.name!r} are found at run time: the server knows them"
+                f"the partitions of {self.name!r} are found at run time: only the server has the"
+                " list"
             )
         return self._snapshot
 

@@ -28,8 +28,8 @@ class Discoveries:
         """
         if not isinstance(definition, PartitionAtRuntime):
             raise DefinitionError(
-                f"{definition!r} has the partitions that it says; only those of a"
-                " PartitionAtRuntime are found by runs"
+                f"a run cannot add partitions to {definition!r}; only a PartitionAtRuntime takes"
+                " partitions of runs"
             )
         checked = runtime_key(definition, key)
         with self._lock:

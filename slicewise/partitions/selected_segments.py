@@ -49,7 +49,7 @@ def _read_pattern(segments: SegmentList, fragment: SelectionText) -> list[int]:
         position for position, text in enumerate(segments.texts) if _is_like(text, literals)
     ]
     if not positions:
-        fragment.refuse(f"no segment is like {fragment.text}")
+        fragment.refuse(f"no segment matches {fragment.text}")
     return positions
 
 

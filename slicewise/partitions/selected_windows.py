@@ -26,7 +26,7 @@ class TimeReader:
         try:
             return self._windows.between(self._since, self._until)
         except UnboundedPartitionsError as error:
-            fragment.refuse(f"this takes in all of time: {error}")
+            fragment.refuse(f"this selects all of time: {error}")
 
     def read(self, fragment: SelectionText) -> list[Numbers]:
         """Return the ranges of windows of a union."""

@@ -7,7 +7,7 @@ from typing import NoReturn
 from slicewise.runner.child import become_runner
 from slicewise.runner.wire import encode
 
-TOO_LATE = "it was asked for too long ago"
+TOO_LATE = "the request for this run is too old"
 
 
 def end_too_late(channel: int) -> NoReturn:

@@ -119,5 +119,5 @@ def outlets_of(request: Message) -> list[Mapping[str, Any]]:
 def _warn_of_many_folders(count: int) -> None:
     if count > _MANY_FOLDERS:
         _logger.warning(
-            "%s partitions in one run: a file system makes about 130 folders a second", count
+            "this run writes %s partitions: a file system makes about 130 folders a second", count
         )

@@ -33,8 +33,8 @@ class RequestTooLargeError(Exception):
 
     def __init__(self, size: int) -> None:
         super().__init__(
-            f"To name the partitions that the run makes and reads takes {size:,} bytes, and "
-            f"{REQUEST_LIMIT_BYTES:,} are the most. Make fewer partitions in one run."
+            f"The keys of the partitions that the run writes and reads take {size:,} bytes; the "
+            f"limit is {REQUEST_LIMIT_BYTES:,}. Write fewer partitions in one run."
         )
 
 
@@ -105,7 +105,7 @@ class WarmParent:
         """
         body = {"remote": remote, "session_id": session_id}
         helper = self._ask("interrupt", body, INTERRUPT_TIMEOUT_SECONDS)
-        failure = "it did not end"
+        failure = "the process did not end"
         for message in helper.messages(INTERRUPT_TIMEOUT_SECONDS):
             if message["type"] == "idle":
                 helper.kill()
@@ -152,7 +152,7 @@ class WarmParent:
             if is_submitted(request):
                 laid_out["py_files"] = [*map(str, self._bundles.shipped(bundle))]
         except (OSError, BundleError) as error:
-            raise WarmParentError(f"the bundle is not laid out: {error}") from error
+            raise WarmParentError(f"the bundle cannot be unpacked: {error}") from error
         return {**request, **laid_out}
 
     def _ask(
@@ -240,7 +240,9 @@ class WarmParent:
             ready = str(error).encode()
         if ready != b"ready\n":
             self._end_process()
-            raise WarmParentError(f"the warm parent did not start: {ready.decode() or 'it ended'}")
+            raise WarmParentError(
+                f"the warm parent did not start: {ready.decode() or 'the process ended'}"
+            )
         own_end.settimeout(_SEND_TIMEOUT_SECONDS)
         return own_end
 

@@ -156,13 +156,13 @@ class AssetHandle:
 
     def _nothing_sentence(self) -> str:
         reason = (
-            f"all {self._excluded} partitions of it that this run would need are excluded"
+            f"all {self._excluded} partitions that this run would need are excluded"
             if self._excluded
-            else "this run needs no partition of it"
+            else "this run needs no partition of the asset"
         )
         return (
-            f"there is nothing of {self.name} to read: {reason}. Ask first, `if"
-            f" {self.name}.partitions:`, or say in upstream= of the asset which partitions it needs"
+            f"there is no data of {self.name} to read: {reason}. Check `if {self.name}.partitions:`"
+            " before, or give upstream= a mapping to the needed partitions"
         )
 
     def _missing_sentence(self) -> str:
@@ -173,13 +173,13 @@ class AssetHandle:
             return (
                 f"{count} {'partition' if count == 1 else 'partitions'} of {self.name} that this"
                 f" run needs {'does' if count == 1 else 'do'} not exist: {first}"
-                f"{f' to {last}' if last != first else ''}. To make do with those that exist,"
-                f' map it with nonexistent="ignore"'
+                f"{f' to {last}' if last != first else ''}. To read the partitions that"
+                f' exist, map {self.name} with nonexistent="ignore"'
             )
         count = len(self._missing)
-        noun, verb = ("partition", "has") if count == 1 else ("partitions", "have")
+        noun, verb = ("partition", "is") if count == 1 else ("partitions", "are")
         return (
-            f"{count} {noun} of {self.name} that this run needs {verb} not been made:"
+            f"{count} {noun} of {self.name} that this run needs {verb} not materialized:"
             f" {shown_keys(self._missing)}"
         )
 

@@ -16,7 +16,7 @@ from slicewise.partitions.discovery import Discoveries, runtime_key
 from slicewise.partitions.runtime_keys import named_key
 from slicewise.running.handles import AssetHandle, Frame, MissingPartitionsError, shown_keys
 
-_EARLIER_HINT = "Partitions that were made before are read by self.read(partition=...)"
+_EARLIER_HINT = "Read partitions of earlier runs by self.read(partition=...)"
 
 
 class WritableHandle(AssetHandle):
@@ -54,7 +54,7 @@ class WritableHandle(AssetHandle):
         missing = self._absent([key.text for key in keys])
         if missing:
             raise MissingPartitionsError(
-                f"partitions of {self.name} that this run reads have not been made:"
+                f"partitions of {self.name} that this run reads are not materialized:"
                 f" {shown_keys(missing)}"
             )
         return self._read_earlier(keys, version)
@@ -72,19 +72,17 @@ class WritableHandle(AssetHandle):
 
     def _nothing_sentence(self) -> str:
         return (
-            f"there is nothing of {self.name} to read: this run is to find partitions and covers"
+            f"there is no data of {self.name} to read: this run discovers partitions and covers"
             f" none. {_EARLIER_HINT}"
         )
 
     def _not_there_sentence(self, absent: Sequence[str]) -> str:
         if self.definition is None:
-            return (
-                f"there is nothing of {self.name} to read: no data of it is on record, and"
-                " self.read() reads what a run before this one has made"
-            )
+            return f"there is no data to read: {self.name} is not materialized"
+        verb = "is" if len(absent) == 1 else "are"
         return (
-            f"there is nothing to read of {shown_keys(absent)} of {self.name}: no data of"
-            f" {'it' if len(absent) == 1 else 'these'} is on record. {_EARLIER_HINT}"
+            f"there is no data to read: {shown_keys(absent)} of {self.name} {verb} not"
+            f" materialized. {_EARLIER_HINT}"
         )
 
     def _keys_to_read(self, partition: object) -> list[PartitionKey]:
@@ -98,8 +96,8 @@ class WritableHandle(AssetHandle):
         own_texts = [key.text for key in keys if key.text in self._by_text]
         if own_texts:
             raise PartitionKeyError(
-                f"this run makes {shown_keys(own_texts)} of {self.name}: read(partition=...) reads"
-                " partitions that were made before, not those that the run is making"
+                f"this run writes {shown_keys(own_texts)} of {self.name}: read(partition=...) reads"
+                " partitions of earlier runs, not partitions of this run"
             )
         return keys
 
@@ -200,7 +198,7 @@ class WritableHandle(AssetHandle):
         key = self._by_text.get(wanted_key.text)
         if self.definition is None or key is None or partition not in (key, key.text):
             raise PartitionKeyError(
-                f"this run does not make {partition!r}, a partition of {self.name}"
+                f"this run does not write {partition!r}, a partition of {self.name}"
             )
         return [key]
 
@@ -264,7 +262,7 @@ class OwnAssetHandle(WritableHandle):
         """
         partitions = self.staged if only is None else only
         if not partitions:
-            raise ValueError(f"nothing of {self.name} has been written that could be read")
+            raise ValueError(f"this run has written no data of {self.name} that could be read")
         return self._storage.read_staged(self._session(), self.definition, partitions, self._writer)
 
     def _store(self, frame: Frame, keys: Sequence[PartitionKey], *, apart: bool) -> None:

@@ -60,7 +60,7 @@ def _take(home: Path, prefix: str, run_id: int, attempt: str, fence: int) -> Pat
         highest = max(folders, default=fence)
         if highest > fence:
             raise StagingLostError(
-                f"another worker has taken over what was staged: {folders[highest]}"
+                f"another worker has taken over the staged data: {folders[highest]}"
             )
         lower = sorted(number for number in folders if number < fence)
         if fence not in folders and lower:

@@ -58,7 +58,7 @@ def _take_away(asset: Path, path: str, markers: Sequence[str]) -> Iterator[Path]
     elif target.is_dir():
         yield from _take_folder(asset, target, markers)
     elif target.exists():
-        raise KeptError("it is no folder")
+        raise KeptError("the path is no folder")
     if path != UNPARTITIONED:
         yield from _take_versions(asset, path, markers)
 

@@ -59,8 +59,8 @@ class FunctionRule(Rule):
         if _is_truth_value(returned):
             return Verdict(False, f"{self.name()} says no.")
         raise CannotEvaluateError(
-            f"{self.name()} returned {_with_article(type(returned).__name__)}; it returns whether"
-            " the data is right, or a text of what is wrong with it"
+            f"{self.name()} returned {_with_article(type(returned).__name__)}; return True or"
+            " False, or a text that says what is wrong"
         )
 
     def _place(self, error: Exception) -> str:
@@ -77,7 +77,9 @@ def check_function(function: object) -> None:
     if not inspect.isfunction(function):
         raise DefinitionError(f"@validation stands above a function, not {function!r}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise DefinitionError(f"{function.__name__} is to return, not to be awaited or iterated")
+        raise DefinitionError(
+            f"{function.__name__} is async or yields; write plain def, and return the result"
+        )
     try:
         inspect.signature(function).bind(None)
     except TypeError:
