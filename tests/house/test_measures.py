@@ -123,6 +123,11 @@ def test_circles_are_told_apart_by_where_their_imports_stand(tmp_path: Path) -> 
     assert measured["typing_imports"].places == ["shop_app/sale.py:3 shop_app.till"]
 
 
+def test_no_circle_of_imports_has_a_module_of_the_sdk() -> None:
+    measured = by_name(imports.measures(Checkout()))
+    assert [place for place in measured["circle_typing"].places if " slicewise." in place] == []
+
+
 def test_late_imports_with_a_reason_are_counted_apart(tmp_path: Path) -> None:
     files = {
         "shop_app/till.py": "def f():\n    import shop_app.bags\n",
