@@ -204,7 +204,7 @@ def _usable_plugin(group: str, name: str, plugins: list[Plugin]) -> Plugin | Non
     else:
         return plugins[0]
     shown = ", ".join(map(str, plugins))
-    warnings.warn(f"{reason}, so it is left out: {shown} ({group})", stacklevel=2)
+    warnings.warn(f"{reason}, so the plug-in is left out: {shown} ({group})", stacklevel=2)
     return None
 
 

@@ -224,4 +224,4 @@ def _answer(line: bytes) -> Any:
 
 
 def _unfit_answer(unfit: Exception) -> TryAgainError:
-    return TryAgainError(f"the process that works on the data said what is no answer: {unfit}")
+    return TryAgainError(f"the process that works on the data sent no valid answer: {unfit}")

@@ -15,7 +15,7 @@ from slicewise.storage.layout import (
 from slicewise.storage.links import find_link, is_version_link
 from slicewise.storage.publishing import lock_asset, refuse_path_outside
 
-WRITTEN_SINCE = "its data is not of the run on record"
+WRITTEN_SINCE = "the data is not that of the run on record"
 IS_LINK = "a link leads there, and links are not followed"
 _REMOVED_PREFIX = f"{DISCARDED_PREFIX}removed-"
 

@@ -25,8 +25,8 @@ _ADVICE = {
     ),
     **dict.fromkeys(
         ("CANNOT_MODIFY_STATIC_CONFIG", "CANNOT_MODIFY_CONFIG"),
-        "It belongs to the Spark server that runs share. Say it in spark_conf of an asset with"
-        ' engine="submit", which has a Spark application of its own.',
+        "The setting belongs to the Spark server that runs share. Set it in spark_conf of an asset"
+        ' with engine="submit", which has a Spark application of its own.',
     ),
     "PATH_NOT_FOUND": (
         "There is no such file or folder where Spark looks for it: its data may have been removed"

@@ -169,10 +169,10 @@ def _result_of_verdict(
 def _problem(error: Exception) -> str:
     _raise_if_platform(error)
     if isinstance(error, CannotEvaluateError):
-        sentence = f"It cannot be evaluated: {error}"
+        sentence = f"The validation cannot be evaluated: {error}"
         return sentence if sentence.endswith("?") else f"{sentence}."
     first = (str(error).strip().splitlines() or [""])[0][:_ERROR_LENGTH]
-    return f"It cannot be evaluated: {type(error).__name__}: {first}"
+    return f"The validation cannot be evaluated: {type(error).__name__}: {first}"
 
 
 def _raise_if_platform(error: Exception) -> None:

@@ -55,9 +55,9 @@ class FunctionRule(Rule):
             or isinstance(returned, str)
             or (_is_truth_value(returned) and returned)
         ):
-            return Verdict(True, f"{self.name()} has nothing to say against it.")
+            return Verdict(True, f"{self.name()} passes the data.")
         if _is_truth_value(returned):
-            return Verdict(False, f"{self.name()} says no.")
+            return Verdict(False, f"{self.name()} returned False.")
         raise CannotEvaluateError(
             f"{self.name()} returned {_with_article(type(returned).__name__)}; return True or"
             " False, or a text that says what is wrong"

@@ -157,7 +157,7 @@ class FreshWithin(Rule):
         if self.column is None:
             if facts.materialized_at is None:
                 raise CannotEvaluateError("the time of materialization is not known")
-            return self._judged("The data was made at", facts.materialized_at, facts.now)
+            return self._judged("The data was materialized at", facts.materialized_at, facts.now)
         newest = _moment(seen)
         if newest is None:
             message = f"There is no value of {self.column!r}."
