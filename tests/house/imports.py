@@ -28,7 +28,8 @@ class Import(NamedTuple):
 def measures(checkout: Checkout) -> list[Measure]:
     """Measure the imports of a checkout."""
     imports = list(_imports(checkout))
-    reasons = late_import_reasons()
+    reasons = late_import_reasons("modules")
+    packages = late_import_reasons("packages")
     in_functions = [line for line in imports if line.kind == "function"]
     without_reason = [line for line in in_functions if _reason(line, reasons) is None]
     return [
@@ -48,6 +49,11 @@ def measures(checkout: Checkout) -> list[Measure]:
             [line for line in in_functions if line not in without_reason],
         ),
         _listed(
+            "package_imports",
+            "imports of other packages inside functions, without a reason there",
+            [line for line in late_packages(checkout) if line.imported not in packages],
+        ),
+        _listed(
             "typing_imports",
             "imports of own modules under TYPE_CHECKING",
             [line for line in imports if line.kind == "typing"],
@@ -55,17 +61,29 @@ def measures(checkout: Checkout) -> list[Measure]:
     ]
 
 
-def late_import_reasons(file: Path = LATE_IMPORTS) -> dict[str, str]:
-    """Read why modules import inside functions, by the pattern of the modules' names."""
-    reasons: dict[str, str] = tomllib.loads(file.read_text())["reasons"]
+def late_import_reasons(table: Literal["modules", "packages"]) -> dict[str, str]:
+    """Read why imports stand inside functions, by pattern of modules or by imported package."""
+    reasons: dict[str, str] = tomllib.loads(LATE_IMPORTS.read_text())[table]
     return reasons
 
 
 def patterns_in_use(checkout: Checkout) -> set[str]:
     """Return the patterns of `late_imports.toml` of which a module imports inside a function."""
-    reasons = late_import_reasons()
+    reasons = late_import_reasons("modules")
     late = (line for line in _imports(checkout) if line.kind == "function")
     return {pattern for line in late if (pattern := _reason(line, reasons)) is not None}
+
+
+def late_packages(checkout: Checkout) -> list[Import]:
+    """Return the imports inside functions of packages that are not of the product."""
+    return [
+        Import(module.name, package, kind, module.location(node))
+        for module in checkout.modules
+        for node, kind in _statements(module.tree, "module")
+        if kind == "function"
+        for package in sorted({name.partition(".")[0] for name in _imported_names(module, node)})
+        if package not in checkout.packages
+    ]
 
 
 def _reason(line: Import, reasons: Mapping[str, str]) -> str | None:

@@ -131,17 +131,23 @@ def test_no_circle_of_imports_has_a_module_of_the_sdk() -> None:
 def test_late_imports_with_a_reason_are_counted_apart(tmp_path: Path) -> None:
     files = {
         "shop_app/till.py": "def f():\n    import shop_app.bags\n",
-        "shop_app/bags.py": "",
+        "shop_app/bags.py": "def f():\n    import pyspark.sql, pickle\n    import pyspark\n",
         "shop_app/management/commands/sell.py": "def f():\n    from shop_app import bags\n",
     }
     measured = by_name(imports.measures(checkout(tmp_path, files)))
     assert measured["function_imports"].places == ["shop_app/till.py:2 shop_app.bags"]
+    assert measured["package_imports"].places == ["shop_app/bags.py:2 pickle"]
     (place,) = measured["late_imports"].places
     assert place == "shop_app/management/commands/sell.py:2 shop_app.bags"
 
 
 def test_each_reason_for_late_imports_is_that_of_a_module() -> None:
-    assert imports.patterns_in_use(Checkout()) == set(imports.late_import_reasons())
+    assert imports.patterns_in_use(Checkout()) == set(imports.late_import_reasons("modules"))
+
+
+def test_each_reason_for_a_late_package_is_that_of_an_import() -> None:
+    late = {line.imported for line in imports.late_packages(Checkout())}
+    assert late == set(imports.late_import_reasons("packages"))
 
 
 def test_sizes_name_long_files_and_lines(tmp_path: Path) -> None:
