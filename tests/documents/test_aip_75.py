@@ -225,7 +225,7 @@ def test_a_function_for_several_assets_has_some(refusal: Refusal) -> None:
 
 
 def test_several_assets_are_not_called_either(load: Loader) -> None:
-    with pytest.raises(DefinitionError, match="not called"):
+    with pytest.raises(DefinitionError, match="cannot be called"):
         load(SPLIT)["split_trips"]()
 
 
