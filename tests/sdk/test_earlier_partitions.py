@@ -55,7 +55,9 @@ def test_what_has_not_been_made_is_missing() -> None:
 
 
 def test_the_partitions_being_made_are_refused() -> None:
-    with pytest.raises(PartitionKeyError, match=r"writes 2024-01-03 of balances.*partitions of earlier runs"):
+    with pytest.raises(
+        PartitionKeyError, match=r"writes 2024-01-03 of balances.*partitions of earlier runs"
+    ):
         reading(["2024-01-01", "2024-01-03"])
 
 
