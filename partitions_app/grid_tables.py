@@ -28,7 +28,8 @@ from partitions_app.grid_time import (
 )
 from partitions_app.labels import label_of
 from partitions_app.state_badges import MISSING, NOT_YET_DUE
-from slicewise import Interval, PartitionByTime, PartitionDefinition
+from slicewise import Interval, PartitionDefinition
+from slicewise.partitions import TimeDefinition
 
 Shape = Literal["calendar", "table", "list"]
 CountsUnit = Literal["day", "month", "year"]
@@ -96,7 +97,7 @@ class Sheet:
     """One page of the grid with time."""
 
     definition: PartitionDefinition
-    rule: PartitionByTime
+    rule: TimeDefinition
     clock: Clock
     period: Period
     unit: Unit

@@ -16,7 +16,7 @@ from assets_app.execution.logs import LogKeeper
 from assets_app.execution.worker import current
 from assets_app.models import DISCOVERY, HookOption, RunAttempt, RunHook
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import RequestTooLargeError, RunnerProcess, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError, RunnerProcess, WarmParentError
 
 log = logging.getLogger(__name__)
 

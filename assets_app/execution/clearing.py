@@ -17,7 +17,7 @@ from assets_app.execution.engines import WorkMayContinueError, engine_of
 from assets_app.execution.publishing import discard_staging
 from assets_app.models import ProducerVersion, Queue, RunAttempt
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from assets_app.execution.attempts import Attempt
 from assets_app.execution.runner_user import runner_user, shared_folder
 from assets_app.models import RunAttempt
 from slicewise import spark
-from slicewise.runner.client import WarmParent, WarmParentError
 from slicewise.runner.messages import is_application_id
+from slicewise.runner.parent_client import WarmParent, WarmParentError
 from slicewise.runner.session import SUBMIT
 from slicewise.runner.submit import attempt_conf, has_name, kill_command, status_command
 

@@ -21,7 +21,7 @@ from assets_app.execution.worker import GatewayWorker
 from assets_app.models import BundleVersion, ProducerVersion, RunAttempt
 from assets_app.queries.clock import database_now
 from partitions_app.models import PartitionDefinition
-from slicewise.runner.client import RunnerProcess
+from slicewise.runner.parent_client import RunnerProcess
 from slicewise.runner.run_limits import MEMORY_OPTION, MEMORY_SETTING, RunLimits
 
 

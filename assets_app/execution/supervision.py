@@ -40,7 +40,7 @@ from assets_app.execution.validations import ResultKeeper
 from assets_app.execution.worker import GatewayWorker, Watched, current
 from assets_app.models import FailureKind, RunAttempt
 from slicewise.plugins import PluginError
-from slicewise.runner.client import RequestTooLargeError, RunnerProcess
+from slicewise.runner.parent_client import RequestTooLargeError, RunnerProcess
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from assets_app.execution.runner_user import (
 )
 from assets_app.models import Gateway, RunAttempt, RunState
 from assets_app.queries.clock import database_now
-from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.runner.parent_client import RunnerProcess, WarmParent
 
 log = logging.getLogger(__name__)
 

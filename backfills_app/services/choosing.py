@@ -12,7 +12,7 @@ from backfills_app.services.errors import gather, refuse_above
 from backfills_app.services.requests import BackfillRequest
 from slicewise.calendar import to_instant
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.partitions import WindowRange, select_ranges
+from slicewise.partitions import TimeDefinition, WindowRange, select_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _between(
 
 
 def _window_named(
-    time: slicewise.PartitionByTime, field: str, text: str, *, first: bool
+    time: TimeDefinition, field: str, text: str, *, first: bool
 ) -> slicewise.Interval:
     """Return the first or the last window that the text names: the text is a key, or a month or a
     year.

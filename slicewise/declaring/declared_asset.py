@@ -7,6 +7,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Self
 
+from slicewise.declaring.active_registry import active_registry
+from slicewise.declaring.declaration_sites import AssetDefinitionError, declaring_site
 from slicewise.declaring.iterables import read_once
 from slicewise.declaring.option_checks import (
     Columns,
@@ -15,13 +17,13 @@ from slicewise.declaring.option_checks import (
     check_texts,
     columns_json,
 )
-from slicewise.declaring.options import Validations, partition_json
+from slicewise.declaring.option_json import partition_json
+from slicewise.declaring.options import Validations
 from slicewise.declaring.per_asset_options import outlet_validations_json, validations
-from slicewise.declaring.registry import AssetDefinitionError, active_registry, declaring_site
 from slicewise.declaring.schedule_terms import Schedulable
 from slicewise.declaring.timing import check_partition
 from slicewise.errors import DefinitionError
-from slicewise.io.declaring import format_at
+from slicewise.io.option_fitness import format_at
 from slicewise.partitions.definition import PartitionDefinition
 from slicewise.texts.hints import name_hint, unknown_argument
 from slicewise.texts.sites import Site

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
+from slicewise.declaring.declaration_sites import AssetDefinitionError
 from slicewise.declaring.declared_asset import Asset, AssetColumn, AssetReference
 from slicewise.declaring.multi_asset import MultiAsset, multi
 from slicewise.declaring.option_checks import Columns
@@ -16,8 +17,7 @@ from slicewise.declaring.producers import (
     refuse_call,
     refused_arguments,
 )
-from slicewise.declaring.registry import AssetDefinitionError
-from slicewise.io.declaring import check_kept
+from slicewise.io.option_fitness import check_kept
 
 __all__ = ["Asset", "AssetColumn", "AssetReference", "MultiAsset", "ProducedAsset", "asset"]
 

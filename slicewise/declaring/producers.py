@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any, NoReturn
 
+from slicewise.declaring.declaration_sites import AssetDefinitionError, caller_site, declaring_site
 from slicewise.declaring.declared_asset import Asset
 from slicewise.declaring.option_checks import check_options
+from slicewise.declaring.option_json import options_json
 from slicewise.declaring.option_pairs import check_pairs, with_plain_time
-from slicewise.declaring.options import RunOptions, hooks_of, options_json
+from slicewise.declaring.options import RunOptions, hooks_of
 from slicewise.declaring.per_asset_options import inlet_validations_json, mappings_json
-from slicewise.declaring.registry import AssetDefinitionError, caller_site, declaring_site
 from slicewise.declaring.signatures import check_function, check_hook, inlet_parameters
 from slicewise.declaring.timing import resolve
 from slicewise.errors import DefinitionError
@@ -41,8 +42,7 @@ class CheckedProducer:
         for parameter, name in parameters.items():
             if name in made:
                 raise DefinitionError(
-                    f"the parameter {parameter!r} is the asset itself, which a run makes and does"
-                    " not read; write self"
+                    f"the parameter {parameter!r} names the asset that the run writes; write self"
                 )
         self.mappings = mappings_json(options, self.inlets)
         self.inlet_validations = inlet_validations_json(options, self.inlets)
@@ -79,8 +79,8 @@ def checked_name(function: Any) -> str:
 def refuse_call(name: str) -> NoReturn:
     """Raise the error for calling an asset, which names the alternatives (AIP-75)."""
     raise AssetDefinitionError(
-        "is an asset and is not called; name it as a parameter to read it, or try it with"
-        " slicewise.testing.materialize",
+        "is an asset and cannot be called; name the asset as a parameter to read its data, or try"
+        " the function with slicewise.testing.materialize",
         site=caller_site(),
         asset=name,
     )

@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from slicewise.calendar.zones import to_instant
-from slicewise.partitions.definition import PartitionDefinition
-from slicewise.partitions.partition_set import PartitionSet
+from slicewise.partitions.definition import PartitionDefinition, PartitionSet
 from slicewise.partitions.window_ranges import WindowRange
 
 

@@ -79,7 +79,7 @@ class OpenFolder:
         if status.st_uid not in (owner, os.geteuid()):
             raise ForeignFolderError(
                 f"{self.path} belongs to the user {status.st_uid}, and is to belong to {owner}:"
-                " another user may have made it. Look at what is in it, and remove it."
+                " another user may have made it. Check the content, and remove the folder."
             )
         if user is not None and (status.st_uid, status.st_gid) != user:
             os.fchown(self.descriptor, *user)

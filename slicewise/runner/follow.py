@@ -171,14 +171,14 @@ class RunnerProcess:
             self._output_bytes += len(encode(message))
             if self._output_bytes > self._output_limit:
                 raise _OutputLimitError(
-                    "the run tells of more partitions than its worker keeps in memory: the limit of"
-                    f" what is said of them is {self._output_limit} bytes (RUN_OUTPUT_LIMIT_BYTES"
-                    " and a kilobyte for each partition of the run)"
+                    "the run reports more partitions than its worker keeps in memory: the reports"
+                    f" take more than {self._output_limit} bytes (RUN_OUTPUT_LIMIT_BYTES and a"
+                    " kilobyte for each partition of the run)"
                 )
         if message["type"] == "ask":
             # A runner asks again when it has read the answer: no more than one ever waits here.
             if self._is_asked or self._answers:
-                raise WireError("a question before the last one was answered")
+                raise WireError("a question before the answer to the last question")
             self._is_asked = True
 
     def _hear_parent(self, data: bytes) -> Iterator[Message]:

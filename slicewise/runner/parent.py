@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
 
 from slicewise.process.gc_tuning import freeze_loaded_objects
+from slicewise.runner.forked_child import TOO_LATE, end_too_late, run_child, try_setpgid
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -30,7 +30,6 @@ _MEMORY_LOOK_SECONDS = 0.1
 # Time for killed processes to end; a process that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
 _DESCRIPTORS_PER_REQUEST = 3
-_TOO_LATE = "it was asked for too long ago"
 
 ChildMain = Callable[[str, int, int], int]
 """Performs the operation (first argument), given channel and log; returns an exit status."""
@@ -111,7 +110,7 @@ class WarmParentLoop:
         # active if all processes were stopped in between.
         not_after = float(header.get("not_after") or math.inf)
         if time.monotonic() > not_after:
-            _refuse(status, _TOO_LATE)
+            _refuse(status, TOO_LATE)
             return
         user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
@@ -122,9 +121,9 @@ class WarmParentLoop:
             return
         if pid == 0:
             if time.monotonic() > not_after:
-                _end_too_late(channel)
-            _run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
-        _try_setpgid(pid)
+                end_too_late(channel)
+            run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
+        try_setpgid(pid)
         last_ping = min(time.monotonic(), not_after - watchdog)
         runner = _Runner(
             pid,
@@ -256,44 +255,6 @@ class WarmParentLoop:
 def _has_ended(pid: int) -> bool:
     """Return whether a child has ended; an ended child is reaped."""
     return os.waitpid(pid, os.WNOHANG)[0] == pid
-
-
-def _end_too_late(channel: int) -> NoReturn:
-    """End a forked process that was stopped until its request was too old: no fault of the code."""
-    failed = {"type": "failed", "kind": "platform", "error": _TOO_LATE, "traceback": ""}
-    try:
-        os.write(channel, encode(failed | {"partition": None}))
-    finally:
-        os._exit(1)
-
-
-def _run_child(
-    main: Callable[[int, int], int],
-    parent: int,
-    channel: int,
-    log: int,
-    user: tuple[int, int] | None,
-) -> NoReturn:
-    """Turn the forked process into the runner, and never return."""
-    status = 1
-    try:
-        from slicewise.runner.child import become_runner
-
-        channel, log = become_runner(parent, channel, log, user)
-        status = main(channel, log)
-    finally:
-        os._exit(status)
-
-
-def _try_setpgid(pid: int) -> None:
-    """Make a child the leader of a process group.
-
-    Called on both sides of the fork, so that the group exists whichever side is first.
-    """
-    try:
-        os.setpgid(pid, pid)
-    except (ProcessLookupError, PermissionError):
-        return  # it has ended already
 
 
 def _refuse(status: socket.socket, reason: str) -> None:

@@ -3,14 +3,6 @@
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """
 
-from slicewise.storage.errors import (
-    StagingLostError,
-    StorageError,
-    TryAgainError,
-    UnfitFileSystemError,
-    UnfitLocationError,
-    UnfitStoreError,
-)
 from slicewise.storage.fitness import refuse_unfit
 from slicewise.storage.layout import (
     STAGING_PREFIX,
@@ -26,6 +18,14 @@ from slicewise.storage.publishing import (
     discard,
     publish,
     published,
+)
+from slicewise.storage.storage_errors import (
+    StagingLostError,
+    StorageError,
+    TryAgainError,
+    UnfitFileSystemError,
+    UnfitLocationError,
+    UnfitStoreError,
 )
 
 __all__ = [

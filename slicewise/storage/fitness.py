@@ -6,12 +6,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from slicewise.storage.errors import StorageError, UnfitFileSystemError, UnfitLocationError
 from slicewise.storage.exchange import put_in_place
 from slicewise.storage.fencing import remove
 from slicewise.storage.layout import TRIAL_PREFIX
 from slicewise.storage.links import refuse_foreign_root
 from slicewise.storage.locking import lock
+from slicewise.storage.storage_errors import StorageError, UnfitFileSystemError, UnfitLocationError
 
 _LONGEST_TRIAL_SECONDS = 3600.0
 

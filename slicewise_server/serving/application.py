@@ -93,7 +93,7 @@ class Application:
         except NoRoom:
             self._refuse_busy(path, answer)
         except Exception:
-            log.exception("broken", extra={"path": path})
+            log.exception("request failed", extra={"path": path})
             answer.refuse(path, 500, "Something broke on our side.")
 
     def _lane(self, path: str, method: str) -> Lane:
@@ -112,4 +112,4 @@ class Application:
         now = time.monotonic()
         if now - self._logged_at > _LOG_PAUSE_SECONDS:
             self._logged_at = now
-            log.warning("busy", extra={"path": path})
+            log.warning("request refused: the server is busy", extra={"path": path})

@@ -35,9 +35,9 @@ def with_code_account(env: Mapping[str, str], data: Path) -> dict[str, str]:
         write_private(data / RECORD, code.account.name)
     elif os.geteuid() == 0 and not env.get("SLICEWISE_RUNNER_USER") and (data / RECORD).exists():
         raise StackError(
-            f"Code of assets has run as {(data / RECORD).read_text()} on {data}, and cannot now:"
-            f" {code.obstacle}. Mend this, or set SLICEWISE_RUNNER_USER=root to run code as root"
-            " where code of another user has written."
+            f"Code of assets ran as the user {(data / RECORD).read_text()} on {data} before, and"
+            f" cannot now: {code.obstacle}. Remove the cause, or set SLICEWISE_RUNNER_USER=root to"
+            " run the code as root on files that the other user has written."
         )
     completed.setdefault("LAKE", str(data / "lake"))
     return completed

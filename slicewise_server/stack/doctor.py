@@ -163,7 +163,7 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
     named = env.get("TRUSTED_PROXIES", "")
     warning = (
         "BEHIND_TLS says that a proxy is in front, and TRUSTED_PROXIES names none: all clients have"
-        " the proxy's address, so that wrong passwords of one lock a name for all. Set"
+        " the proxy's address, so that wrong passwords of one client lock a name for all. Set"
         " TRUSTED_PROXIES to the proxy's network."
     )
     summary = f"BEHIND_TLS is set, TRUSTED_PROXIES is {named or 'not set'}"

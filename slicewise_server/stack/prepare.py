@@ -25,7 +25,7 @@ def main() -> None:
     try:
         call_command("sync")
     except Exception:  # whatever it is, the pages must come up to show it; beat tries again
-        log.exception("not everything could be synced")
+        log.exception("a bundle could not be synced")
 
 
 def migrate() -> None:

@@ -35,8 +35,8 @@ def unprotected(env: Mapping[str, str]) -> str:
     code = default_account(env, default_folder(env))
     if code.account or user_name not in ("", "0", "root", _own_name(), str(os.geteuid())):
         return (
-            "Runs share a user: one can end the processes of another. SLICEWISE_RUNNER_USERS gives"
-            " each a user of its own."
+            "Runs share a user: one run can end the processes of another."
+            " SLICEWISE_RUNNER_USERS gives each run a user of its own."
         )
     if os.geteuid() == 0:
         reason = code.obstacle or f"SLICEWISE_RUNNER_USER is {user_name}"
@@ -48,7 +48,7 @@ def unprotected(env: Mapping[str, str]) -> str:
     return (
         f"Code of assets can read and change whatever {_own_name()} can: the data folder with the"
         " passwords in it, and files that have nothing to do with Slicewise. Run only code that"
-        " you trust; docs/guides/operating.md says how to keep it apart."
+        " you trust; docs/guides/operating.md says how to isolate the code."
     )
 
 

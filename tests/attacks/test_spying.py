@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from slicewise.runner.client import RunnerProcess, WarmParent
+from slicewise.runner.parent_client import RunnerProcess, WarmParent
 from tests.attacks.users import FIRST_USER, GROUP, environment, open_folder, other_user
 from tests.reachable_python import reaching_python
 from tests.runtime.runs import Runs
@@ -125,7 +125,7 @@ def test_what_user_code_may_write_is_not_run_by_root(tmp_path: Path) -> None:
 UNDER_ONE_USER = """
 import json, os, sys
 from pathlib import Path
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from tests.attacks.test_spying import spied
 from tests.attacks.users import environment
 from tests.runtime.runs import Runs

@@ -188,7 +188,7 @@ def test_code_that_has_run_as_nobody_cannot_bring_root_back(
         patch.setattr(code_account, "_closed_path", lambda *_: "")
         with_code_account({}, folder)
     monkeypatch.setattr(code_account, "_closed_path", lambda *_: "nobody cannot use it")
-    with pytest.raises(StackError, match=r"has run as nobody on .*: nobody cannot use it\."):
+    with pytest.raises(StackError, match=r"ran as the user nobody on .*: nobody cannot use it\."):
         with_code_account({}, folder)
     env = with_code_account({"SLICEWISE_RUNNER_USER": "root"}, folder)
     assert env["SLICEWISE_RUNNER_USER"] == "root"

@@ -193,11 +193,11 @@ def test_segments_that_do_not_pair_are_told(
     )
     assert check(tmp_path) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "shop.py:6: note: its segments (product) and those of 'sales' (region) do not pair, so that"
-        " each partition needs all of these; give the dimensions that are the same one name"
-        " (name=... on the definition)",
+        "shop.py:6: note: its segments (product) and the segments of 'sales' (region) have"
+        " different names, so that each partition needs all of these; give equal dimensions one"
+        " name (name=... on the definition)",
         "shop.py:8: note: its segments 'region' have no key in common with 'region' of 'sales', so"
-        " that no partition is ever made; give them names that differ if they are not the same",
+        " that no partition can be materialized; give different dimensions different names",
     ]
 
 

@@ -38,7 +38,7 @@ from assets_app.models import (
 from assets_app.queries.clock import database_now
 from slicewise import storage
 from slicewise.plugins import PluginError
-from slicewise.runner.client import RequestTooLargeError, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParentError
 from slicewise.storage import StorageError, TryAgainError, UnfitFileSystemError
 from tests.execution.conftest import lose_the_worker, make_gateway
 from tests.factories import DAILY_2013, asset

@@ -134,7 +134,7 @@ def test_a_place_that_is_a_link_of_another_user_is_refused(
         os.lchown(tmp_path / "a", 4711, 4711)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    with pytest.raises(UnfitLocationError, match="is a link that user"):
+    with pytest.raises(UnfitLocationError, match="is a link of user"):
         storage_at(Place(uri=str(tmp_path / "a"))).refuse_place()
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from slicewise.runner import parent, processes
-from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -290,7 +290,7 @@ WORKER = """
 import os, sys, json
 from pathlib import Path
 from slicewise.runner import parent, processes
-from slicewise.runner.client import RequestTooLargeError, WarmParent, WarmParentError
+from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
 parent = WarmParent(env={"PATH": os.environ["PATH"]}, cache=Path(sys.argv[1]))
 runner = parent.launch(json.loads(sys.argv[2]))
 for message in runner.messages(0.2):
@@ -343,7 +343,7 @@ def test_a_bundle_that_is_not_there_is_a_failure_of_the_platform(runs: Runs) -> 
 
 def test_a_request_that_no_runner_would_read_is_refused_before_there_is_one(runs: Runs) -> None:
     runs.define("@asset()\ndef quick(): pass")
-    with pytest.raises(RequestTooLargeError, match="Make fewer partitions in one run"):
+    with pytest.raises(RequestTooLargeError, match="Write fewer partitions in one run"):
         runs.run("quick", params={"keys": "x" * REQUEST_LIMIT_BYTES})
     assert runs.run("quick").types[-1] == "exited"
 
@@ -426,7 +426,7 @@ def test_no_code_begins_once_the_lease_it_was_asked_under_may_be_over(runs: Runs
     """)
     outcome = runs.run("late", not_after=time.monotonic() - 0.001)
     assert outcome.types == ["exited"]
-    assert "too long ago" in outcome.messages[-1]["error"]
+    assert "request for this run is too old" in outcome.messages[-1]["error"]
     assert "at work" not in outcome.log
     assert runs.run("late", not_after=time.monotonic() + 60).log == "at work\n"
 
@@ -444,7 +444,7 @@ def test_a_runner_that_was_stopped_before_it_could_begin_is_no_fault_of_its_code
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     said = json.loads(channel.recv(4096))
     assert (said["type"], said["kind"]) == ("failed", "platform")
-    assert "too long ago" in said["error"]
+    assert "request for this run is too old" in said["error"]
     for one in (ours, theirs, channel, channel_end):
         one.close()
 

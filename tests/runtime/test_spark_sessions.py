@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slicewise import spark
-from slicewise.runner.client import WarmParent
+from slicewise.runner.parent_client import WarmParent
 from tests.runtime.runs import Runs
 
 

@@ -186,7 +186,7 @@ print(json.dumps({"found": found, "said": said, "warned": [str(w.message) for w 
     assert 'must be declared with kind="other"' in told["said"]["other"]
     assert "several packages" in told["said"]["twice"]
     warned = "\n".join(told["warned"])
-    assert "Slicewise's own, so it is left out: interval" in warned
+    assert "Slicewise's own, so the plug-in is left out: interval" in warned
     assert "several packages" in warned
     assert "of rival" in warned
     assert "broken = broken_module:Nothing of spare-parts (slicewise.partitions)" in warned

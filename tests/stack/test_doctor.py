@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from slicewise_server.stack import Services, doctor, machine, ports, redis_release
+from slicewise_server.stack import doctor, machine, ports, redis_release
+from slicewise_server.stack.services import Services
 
 PROJECT = Path(__file__).resolve().parents[2]
 SUBJECTS = ["Python", "Java", "Spark", "PostgreSQL", "Redis", "User code", "Disk", "Chromium"]

@@ -28,7 +28,7 @@ def test_code_that_has_the_user_of_the_server_is_warned_of(
 def test_runs_that_share_a_user_are_warned_of() -> None:
     env = {"SLICEWISE_RUNNER_USER": "no-such-user"}
     assert user_of_code(env) == "all runs as no-such-user"
-    assert "SLICEWISE_RUNNER_USERS gives each a user of its own" in unprotected(env)
+    assert "SLICEWISE_RUNNER_USERS gives each run a user of its own" in unprotected(env)
 
 
 def test_runs_with_a_user_each_are_not_warned_of() -> None:

@@ -18,7 +18,7 @@ def format_at(uri: str | None, declared_format: object) -> str | None:
     if declared_format is not None:
         raise DefinitionError(
             f"format={declared_format!r} says how the files of an asset are written, and"
-            f" {_where(uri, storage)}; leave it out"
+            f" {_where(uri, storage)}; leave format out"
         )
     return None
 
@@ -50,12 +50,12 @@ def check_kept(
 
 def _where(uri: str | None, storage: type[Storage] | None) -> str:
     if not uri:
-        return "it has no uri"
+        return "the asset has no uri"
     scheme = urlsplit(uri).scheme
     if storage is None:
         return (
-            f"nothing that is installed reads or writes {scheme}: URIs"
+            f"no installed storage reads or writes {scheme}: URIs"
             if scheme
-            else "its uri is none"
+            else "the uri of the asset has no scheme"
         )
     return f"at {scheme}: URIs there are no files"

@@ -6,7 +6,7 @@ from typing import Any
 from slicewise.io.base import NoStorageError
 from slicewise.plugins import PluginError
 from slicewise.runner.wire import Message
-from slicewise.storage.errors import (
+from slicewise.storage.storage_errors import (
     StagingLostError,
     StorageError,
     TryAgainError,
@@ -50,10 +50,10 @@ def error_to_json(error: BaseException) -> Message:
 def error_from_json(fields: object) -> Exception:
     """Return the error of a message. Raises ValueError for a message without an error."""
     if not isinstance(fields, dict) or not _is_text(fields.get("message")):
-        raise ValueError("an error of another form")
+        raise ValueError("the error has an unknown form")
     cls, message = _CLASSES.get(str(fields.get("class"))), fields["message"]
     if cls is None:
-        raise ValueError("an error of no known class")
+        raise ValueError("the class of the error is unknown")
     if not issubclass(cls, OSError):
         # Some classes make the message from other arguments, which are not sent.
         error = cls.__new__(cls)
@@ -67,9 +67,9 @@ def _os_error(cls: type[OSError], fields: Message) -> OSError:
     if number is None:
         return OSError(fields["message"])
     if type(number) is not int or number not in errno.errorcode or not _is_text(text):
-        raise ValueError("an error of no known number")
+        raise ValueError("the number of the error is unknown")
     if not isinstance(files, list) or len(files) != 2 or not all(map(_is_text_or_none, files)):
-        raise ValueError("an error of another form")
+        raise ValueError("the error has an unknown form")
     if cls is TryAgainError:
         return TryAgainError(str(text))
     return OSError(number, text, files[0], None, files[1])

@@ -1,17 +1,21 @@
-"""Sets of partitions of one definition that stay small if the keys are contiguous."""
+"""Sets of keys of one definition that stay small if the keys are contiguous.
+
+`PartitionSet` stands beside the class of definitions, as each of the two returns the other one; its
+arithmetic is here, and knows of a definition the part that sets use.
+"""
 
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, overload
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast, overload
 
 from slicewise.errors import PartitionKeyError
-from slicewise.keys.intervals import Interval, make_interval
-from slicewise.partitions.definition import PartitionDefinition
+from slicewise.keys.intervals import make_interval
+from slicewise.keys.partition_key import Interval
 from slicewise.partitions.key_index import WHOLE_SPACE, KeyIndex
 from slicewise.partitions.nonexistent import Nonexistent, classify_nonexistent
-from slicewise.partitions.runtime_keys import is_runtime, with_keys
+from slicewise.partitions.selection_text import selection_text
 from slicewise.partitions.window_ranges import Pick, WindowRange, combined, disjoint, merged
 from slicewise.partitions.windows import WindowSequence
 
@@ -24,22 +28,29 @@ class PartitionRange(NamedTuple):
     segments: tuple[str, ...]
 
 
-class PartitionSet(Collection[Any]):
-    """Some partitions of one definition (None: the single partition of an unpartitioned asset).
+class NumberedKeys(Protocol):
+    """The part of a partition definition that sets of keys use."""
 
-    Ordered by window start, then segment. Supports `len`, `in`, iteration, `|`, `&`, `-`. Created
-    by `definition.select`, by mappings, and by `PartitionSet.of`. Sets of one `PartitionAtRuntime`
-    combine and compare by their keys, even if the snapshots of their definitions hold different
-    keys.
+    discovers_keys: ClassVar[bool]
 
-    For a set that a mapping created, `nonexistent` names the partitions that the mapping reaches
-    and the definition does not have. Two kinds exist: `excluded` partitions, which `exclude=` takes
-    out and no partition needs; and partitions outside the definition's bounds or of unknown
-    segments. `blocking` names the second kind, as far as needed: a mapping with
-    `nonexistent="ignore"` does not need windows outside the bounds.
-    """
+    @property
+    def space(self) -> KeyIndex:
+        """The keys as numbers."""
 
-    definition: PartitionDefinition | None
+    def with_keys(self, keys: Iterable[object]) -> Any:
+        """Return the definition, with these keys where keys are discovered and not listed."""
+
+    def united(self, other: Any) -> Any:
+        """Return an equal definition whose numbers are those of the keys of both definitions."""
+
+
+DefinitionT = TypeVar("DefinitionT", bound=NumberedKeys)
+
+
+class KeySet(Collection[Any], Generic[DefinitionT]):
+    """The arithmetic of `PartitionSet`: keys of one definition as ranges of windows."""
+
+    definition: DefinitionT | None
     space: KeyIndex
     slabs: tuple[WindowRange, ...]
     nonexistent: Nonexistent
@@ -48,13 +59,13 @@ class PartitionSet(Collection[Any]):
 
     def __init__(
         self,
-        definition: PartitionDefinition | None,
+        definition: DefinitionT | None,
         slabs: Iterable[WindowRange],
         nonexistent: Nonexistent | None = None,
         excluded: Nonexistent | None = None,
         blocking: Nonexistent | None = None,
     ) -> None:
-        definition = with_keys(definition, ())
+        definition = None if definition is None else definition.with_keys(())
         space = WHOLE_SPACE if definition is None else definition.space
         if excluded is None or blocking is None:
             nonexistent, excluded, blocking = classify_nonexistent(
@@ -70,14 +81,14 @@ class PartitionSet(Collection[Any]):
         )
 
     @classmethod
-    def of(cls, definition: PartitionDefinition | None, keys: Iterable[object]) -> "PartitionSet":
+    def of(cls, definition: DefinitionT | None, keys: Iterable[object]) -> Self:
         """Return the set of the given keys. Raises PartitionKeyError for a key that the definition
         does not have.
 
         A `PartitionAtRuntime` without a snapshot accepts any key.
         """
         keys = list(keys)
-        definition = with_keys(definition, keys)
+        definition = None if definition is None else definition.with_keys(keys)
         space = WHOLE_SPACE if definition is None else definition.space
         rows: dict[int, set[int]] = {}
         for key in keys:
@@ -121,7 +132,7 @@ class PartitionSet(Collection[Any]):
     @overload
     def __getitem__(self, place: int) -> Any: ...
     @overload
-    def __getitem__(self, place: slice) -> "PartitionSet": ...
+    def __getitem__(self, place: slice) -> Self: ...
     def __getitem__(self, place: int | slice) -> Any:
         """Return the key at a position, or the set of the keys from one position up to another.
 
@@ -133,7 +144,7 @@ class PartitionSet(Collection[Any]):
         positions = range(len(self))[place]
         if positions.step != 1:
             raise ValueError("a set of partitions is sliced without a step")
-        return PartitionSet(self.definition, self._cut(positions.start, positions.stop))
+        return type(self)(self.definition, self._cut(positions.start, positions.stop))
 
     def _cut(self, start: int, stop: int) -> Iterator[WindowRange]:
         for slab in self.slabs:
@@ -202,23 +213,21 @@ class PartitionSet(Collection[Any]):
     @cached_property
     def text(self) -> str:
         """The set as a selection, which `select` reads back; the empty set has the empty text."""
-        from slicewise.partitions.selection_text import selection_text
+        return selection_text(self.space, self.slabs, key_by_key=self._discovers_keys)
 
-        return selection_text(self)
-
-    def __or__(self, other: "PartitionSet") -> "PartitionSet":
+    def __or__(self, other: Self) -> Self:
         if self._stays(other):
             return self
         return self._with(
             other, lambda left_segments, right_segments: left_segments | right_segments
         )
 
-    def __and__(self, other: "PartitionSet") -> "PartitionSet":
+    def __and__(self, other: Self) -> Self:
         return self._with(
             other, lambda left_segments, right_segments: left_segments & right_segments
         )
 
-    def __sub__(self, other: "PartitionSet") -> "PartitionSet":
+    def __sub__(self, other: Self) -> Self:
         if self._stays(other):
             return self
         return self._with(
@@ -231,52 +240,47 @@ class PartitionSet(Collection[Any]):
         A set with `nonexistent` changes, because combined sets have no `nonexistent`.
         """
         return (
-            isinstance(other_set, PartitionSet)
+            isinstance(other_set, KeySet)
             and not other_set.slabs
             and not self.nonexistent
             and self.definition == other_set.definition
         )
 
-    def _with(
-        self,
-        other_set: "PartitionSet",
-        pick: Pick,
-    ) -> "PartitionSet":
-        if not isinstance(other_set, PartitionSet):
-            return NotImplemented
+    def _with(self, other_set: Self, pick: Pick) -> Self:
+        if not isinstance(other_set, KeySet):
+            return cast("Self", NotImplemented)  # Python asks the other operand
         if self.definition != other_set.definition:
             raise PartitionKeyError("sets of different partition definitions cannot be combined")
         left_set, right_set = self._alike(other_set)
-        return PartitionSet(left_set.definition, combined(left_set.slabs, right_set.slabs, pick))
+        return type(self)(left_set.definition, combined(left_set.slabs, right_set.slabs, pick))
 
-    def _alike(self, other_set: "PartitionSet") -> "tuple[PartitionSet, PartitionSet]":
+    def _alike(self, other_set: Self) -> tuple[Self, Self]:
         """Return both sets with equally numbered keys.
 
         Snapshots may list the keys in different orders.
         """
-        definition, other_definition = self.definition, other_set.definition
-        if not is_runtime(definition) or not is_runtime(other_definition):
+        if self.definition is None:
             return self, other_set
-        if definition.values.texts == other_definition.values.texts:
+        united_definition = self.definition.united(other_set.definition)
+        if united_definition is self.definition:
             return self, other_set
-        combined_definition = definition.known(
-            (*definition.values.keys, *other_definition.values.keys)
-        )
-        return PartitionSet.of(combined_definition, self), PartitionSet.of(
-            combined_definition, other_set
-        )
+        return self.of(united_definition, self), self.of(united_definition, other_set)
+
+    @property
+    def _discovers_keys(self) -> bool:
+        return self.definition is not None and self.definition.discovers_keys
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PartitionSet):
+        if not isinstance(other, KeySet):
             return NotImplemented
         if self.definition != other.definition:
             return False
-        if is_runtime(self.definition):
+        if self._discovers_keys:
             return set(self) == set(other)
         return self.slabs == other.slabs
 
     def __hash__(self) -> int:
-        numbered = frozenset(self) if is_runtime(self.definition) else self.slabs
+        numbered = frozenset(self) if self._discovers_keys else self.slabs
         return hash((self.definition, numbered))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -287,7 +291,7 @@ class PartitionSet(Collection[Any]):
 
     def __reduce__(self) -> tuple[object, ...]:
         outside_sets = self.nonexistent, self.excluded, self.blocking
-        return PartitionSet, (self.definition, self.slabs, *outside_sets)
+        return type(self), (self.definition, self.slabs, *outside_sets)
 
     def __repr__(self) -> str:
         shown = self.text if len(self.slabs) <= 8 else f"{len(self.slabs)} ranges"

@@ -5,17 +5,15 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any
 
 from slicewise.loading.archives import BundleError
 from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.session import is_submitted
 from slicewise.runner.slot_users import NoFreeUserError, SlotUsers, UserClaim
+from slicewise.runner.starter_thread import StarterThread
 from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
 
@@ -35,8 +33,8 @@ class RequestTooLargeError(Exception):
 
     def __init__(self, size: int) -> None:
         super().__init__(
-            f"To name the partitions that the run makes and reads takes {size:,} bytes, and "
-            f"{REQUEST_LIMIT_BYTES:,} are the most. Make fewer partitions in one run."
+            f"The keys of the partitions that the run writes and reads take {size:,} bytes; the "
+            f"limit is {REQUEST_LIMIT_BYTES:,}. Write fewer partitions in one run."
         )
 
 
@@ -66,7 +64,7 @@ class WarmParent:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._starter = _Starter()
+        self._starter = StarterThread()
 
     @property
     def pid(self) -> int | None:
@@ -107,7 +105,7 @@ class WarmParent:
         """
         body = {"remote": remote, "session_id": session_id}
         helper = self._ask("interrupt", body, INTERRUPT_TIMEOUT_SECONDS)
-        failure = "it did not end"
+        failure = "the process did not end"
         for message in helper.messages(INTERRUPT_TIMEOUT_SECONDS):
             if message["type"] == "idle":
                 helper.kill()
@@ -154,7 +152,7 @@ class WarmParent:
             if is_submitted(request):
                 laid_out["py_files"] = [*map(str, self._bundles.shipped(bundle))]
         except (OSError, BundleError) as error:
-            raise WarmParentError(f"the bundle is not laid out: {error}") from error
+            raise WarmParentError(f"the bundle cannot be unpacked: {error}") from error
         return {**request, **laid_out}
 
     def _ask(
@@ -242,7 +240,9 @@ class WarmParent:
             ready = str(error).encode()
         if ready != b"ready\n":
             self._end_process()
-            raise WarmParentError(f"the warm parent did not start: {ready.decode() or 'it ended'}")
+            raise WarmParentError(
+                f"the warm parent did not start: {ready.decode() or 'the process ended'}"
+            )
         own_end.settimeout(_SEND_TIMEOUT_SECONDS)
         return own_end
 
@@ -270,38 +270,3 @@ class WarmParent:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-
-class _Starter:
-    """A thread that lives as long as the worker and starts processes that must end with the worker.
-
-    The kernel's parent-death signal comes when the starting *thread* ends, and threads of a pool
-    come and go.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    def run(self, task: Callable[[], Any]) -> Any:
-        """Call ``task`` in the thread; return the result."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="warm-parent", daemon=True)
-            self._thread.start()
-        result: Future[Any] = Future()
-        self._tasks.put((task, result))
-        return result.result()
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._tasks.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _work(self) -> None:
-        while (item := self._tasks.get()) is not None:
-            task, result = item
-            try:
-                result.set_result(task())
-            except BaseException as error:
-                result.set_exception(error)

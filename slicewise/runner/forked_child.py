@@ -1,0 +1,46 @@
+"""The first moments of a process that the warm parent has forked."""
+
+import os
+from collections.abc import Callable
+from typing import NoReturn
+
+from slicewise.runner.child import become_runner
+from slicewise.runner.wire import encode
+
+TOO_LATE = "the request for this run is too old"
+
+
+def end_too_late(channel: int) -> NoReturn:
+    """End a forked process that was stopped until its request was too old: no fault of the code."""
+    failed = {"type": "failed", "kind": "platform", "error": TOO_LATE, "traceback": ""}
+    try:
+        os.write(channel, encode(failed | {"partition": None}))
+    finally:
+        os._exit(1)
+
+
+def run_child(
+    main: Callable[[int, int], int],
+    parent: int,
+    channel: int,
+    log: int,
+    user: tuple[int, int] | None,
+) -> NoReturn:
+    """Turn the forked process into the runner, and never return."""
+    status = 1
+    try:
+        channel, log = become_runner(parent, channel, log, user)
+        status = main(channel, log)
+    finally:
+        os._exit(status)
+
+
+def try_setpgid(pid: int) -> None:
+    """Make a child the leader of a process group.
+
+    Called on both sides of the fork, so that the group exists whichever side is first.
+    """
+    try:
+        os.setpgid(pid, pid)
+    except (ProcessLookupError, PermissionError):
+        return  # it has ended already
