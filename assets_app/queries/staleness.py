@@ -117,16 +117,15 @@ def _explained(
     all need the same.
     """
     changed_keys, now = change.pieces, timezone.now()
-    is_one = asset.definition is None or dependency.upstream.definition is None
+    upstream = dependency.upstream.definition
+    is_one = asset.definition is None or upstream is None
     edge = None if is_one or not change.shared else edge_without_bounds(dependency, asset)
     if edge is None or not edge.depends_on_own_window:
         newest = Newer(dependency.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return
     edge = replace(edge, since=change.since or now, until=now)
-    changed = slicewise.PartitionSet.of(
-        edge.upstream, list(still_known(edge.upstream, changed_keys))
-    )
+    changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
     for key in still_known(asset.definition, change.keys):
         concerned = changed & edge.needed([key])
         if concerned:

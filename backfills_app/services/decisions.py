@@ -8,9 +8,9 @@ from django.db import connection
 import slicewise
 from assets_app.models import SkipReason
 from backfills_app.models import Backfill
-from backfills_app.services.cuts import by_definition, in_current_definition
+from backfills_app.services.cuts import by_definition, in_present_definition
+from backfills_app.services.frozen_assets import BackfillEdge
 from backfills_app.services.needs import blocked_partitions, gaps, there
-from backfills_app.services.scopes import BackfillEdge
 from backfills_app.services.stored import StoredScope
 from backfills_app.services.surveying import left_out, remakes_stale, standing
 from partitions_app.rules import UpstreamGap
@@ -61,7 +61,7 @@ def decide(backfill: Backfill, scope: StoredScope, batch: Partitions) -> BatchDe
     status = standing(scope, batch, own=backfill.group_id)
     remade = _upstream_of(policy, scope, status.materialized, _MADE_OR_FAILED)
     existing = left_out(policy, scope, status, remade).existing
-    removed = batch - existing - in_current_definition(scope.asset, batch)
+    removed = batch - existing - in_present_definition(scope.present, batch)
     in_flight = status.held - removed
     rest = batch - existing - removed - in_flight
     failed, missing, nonexistent = _split_blocked(scope, rest)
@@ -127,7 +127,7 @@ def _upstream_of(
 def _upstream_rows(edge: BackfillEdge, chosen: Partitions, condition: str) -> Partitions:
     upstream = edge.part
     assert isinstance(upstream, StoredScope)  # noqa: S101  (upstream assets of one backfill are stored)
-    needed = edge.of_part(edge.needed(chosen))
+    needed = upstream.covered(edge.needed(chosen))
     return upstream.rows(needed, condition=condition).get("", upstream.nothing)
 
 
@@ -184,7 +184,7 @@ class _Upstream:
         if edge not in self._known:
             bad = {}
             if isinstance(edge.part, StoredScope):
-                rows = edge.part.rows(edge.of_part(needed), label=_ENDED_BADLY, condition=_BAD)
+                rows = edge.part.rows(edge.part.covered(needed), label=_ENDED_BADLY, condition=_BAD)
                 bad = {
                     label: by_definition(edge.upstream, partitions)
                     for label, partitions in rows.items()

@@ -8,7 +8,8 @@ from functools import reduce
 from operator import and_, or_
 
 import slicewise
-from backfills_app.services.scopes import AssetScope, BackfillEdge
+from backfills_app.services.frozen_assets import BackfillEdge
+from backfills_app.services.scopes import AssetScope
 from backfills_app.services.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
 from slicewise.declaring import evaluate_schedule, is_time, schedule_names

@@ -1,6 +1,7 @@
 """The partitions that one asset needs of another: arithmetic alone, without a database."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -79,13 +80,15 @@ def test_a_partition_that_needs_a_nonexistent_one_is_told_from_others() -> None:
 
 
 def test_an_expression_is_evaluated_from_its_leaves() -> None:
-    leaves = [{"kind": "asset", "name": name} for name in "abc"]
-    expression = {"kind": "all", "of": [leaves[0], {"kind": "any", "of": leaves[1:]}]}
-    for truth, result in ({"a"}, False), ({"a", "c"}, True), ({"b", "c"}, False):
-        value = evaluate_schedule(
-            expression, lambda leaf, truth=truth: leaf["name"] in truth, of_any=any, of_all=all
+    a, b, c = ({"kind": "asset", "name": name} for name in "abc")
+    expression: dict[str, Any] = {"kind": "all", "of": [a, {"kind": "any", "of": [b, c]}]}
+
+    def is_met(*names: str) -> bool:
+        return evaluate_schedule(
+            expression, lambda leaf: leaf["name"] in names, of_any=any, of_all=all
         )
-        assert value is result
+
+    assert [is_met("a"), is_met("a", "c"), is_met("b", "c")] == [False, True, False]
     newer, older = Way(Tick.NO_TIME, News.NEWER), Way(Tick.NO_TIME, News.OLD)
-    by_name = {"a": {older}, "b": {newer}, "c": set()}
-    assert ways(expression, lambda leaf: by_name[leaf["name"]]) == {newer}
+    ways_by_name: dict[str, set[Way]] = {"a": {older}, "b": {newer}, "c": set()}
+    assert ways(expression, lambda leaf: ways_by_name[leaf["name"]]) == {newer}
