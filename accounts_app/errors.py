@@ -34,9 +34,6 @@ class FieldErrors:
     def __init__(self) -> None:
         self.messages: dict[str, list[str]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self.messages)
-
     def __enter__(self) -> None:
         return None
 
@@ -55,11 +52,6 @@ class FieldErrors:
     def add(self, field: str, *messages: str) -> None:
         """Note sentences about a field."""
         self.messages.setdefault(field, []).extend(messages)
-
-    def refuse(self) -> None:
-        """Raise InvalidRequest if errors were noted."""
-        if self.messages:
-            raise InvalidRequest(self.messages)
 
 
 class ConflictingRequest(InvalidRequest):

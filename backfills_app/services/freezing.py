@@ -27,6 +27,7 @@ def freeze_asset(
     if bundle_version is not None and bundle_version.pk != version.bundle_version_id:
         version = _version_of(asset, bundle_version)
     strategy, spec = version.strategy, version.partition_of(asset.name)
+    present = asset.definition
     definition = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
     require_same_partitioning(asset, definition)
     declared: dict[str, Any] = version.definition.get("params") or {}
@@ -35,7 +36,7 @@ def freeze_asset(
         asset=asset,
         version=version,
         definition=definition,
-        present=asset.definition,
+        present=present,
         outlets=outlets_of(asset, version),
         strategy=checked_strategy(request.strategy, default=strategy),
         params={**declared, **given_params},

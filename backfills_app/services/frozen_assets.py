@@ -50,21 +50,26 @@ class FrozenAsset:
         """The names of the assets that the frozen code reads or is scheduled by, in order."""
         return tuple(upstream_names(self.version))
 
-    @cached_property
-    def upstream(self) -> "Mapping[str, UpstreamAsset]":
-        """The other assets that the frozen code reads or is scheduled by, by name: read once."""
-        mappings = self.version.definition.get("mappings") or {}
+    def upstream(self, known_rows: Mapping[str, Asset]) -> "Mapping[str, UpstreamAsset]":
+        """Return the other assets that the frozen code reads or is scheduled by, by name.
+
+        Assets without a row in ``known_rows`` are read, once in the life of this value.
+        """
+        upstream, mappings = self._upstream, self.version.definition.get("mappings") or {}
         outlet_names = {outlet.name for outlet in self.outlets}
-        names = [name for name in self.upstream_names if name not in outlet_names]
-        if not names:
-            return {}
-        rows = Asset.objects.select_related("partition_definition").filter(name__in=names)
-        return {
-            asset.name: UpstreamAsset(
-                asset, as_frozen(asset, self.cuts), mapping_of(mappings.get(asset.name))
-            )
-            for asset in rows
-        }
+        new_names = set(self.upstream_names) - outlet_names - upstream.keys()
+        rows = [known_rows[name] for name in new_names & known_rows.keys()]
+        if unread_names := new_names - known_rows.keys():
+            unread = Asset.objects.select_related("partition_definition")
+            rows += unread.filter(name__in=unread_names)
+        for row in rows:
+            mapping = mapping_of(mappings.get(row.name))
+            upstream[row.name] = UpstreamAsset(row, as_frozen(row, self.cuts), mapping)
+        return upstream
+
+    @cached_property
+    def _upstream(self) -> "dict[str, UpstreamAsset]":
+        return {}
 
 
 Source = TypeVar("Source", bound=FrozenAsset)
@@ -142,11 +147,13 @@ def edges_of(
     materialization of the asset was ever recorded: which of its partitions exist is unknown.
     """
     makers = by_outlet(part for part in parts if part is not scope)
-    outside = [name for name in scope.upstream if name not in makers]
-    inside = [name for name in scope.upstream_names if name in makers and name in scope.upstream]
+    rows = {outlet.name: outlet for part in makers.values() for outlet in part.outlets}
+    upstream_assets = scope.upstream(rows)
+    outside = sorted(name for name in upstream_assets if name not in makers)
+    inside = [name for name in scope.upstream_names if name in makers and name in upstream_assets]
     edges: list[BackfillEdge] = []
     for name in dict.fromkeys([*outside, *inside]):
-        upstream, part = scope.upstream[name], makers.get(name)
+        upstream, part = upstream_assets[name], makers.get(name)
         if part is None and not upstream.is_known:
             continue
         is_of_part = part is not None and upstream.present.pk not in scope.cuts

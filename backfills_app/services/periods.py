@@ -258,7 +258,8 @@ def _between(
         first = _window_named(time, "start", request.start, first=True)
     with errors:
         last = _window_named(time, "end", request.end, first=False)
-    errors.refuse()
+    if errors.messages:
+        raise InvalidRequest(errors.messages)
     if first.start > last.start:
         raise InvalidRequest({"end": f"The last partition, {last}, is before the first, {first}."})
     if until is not None and last.end > until:

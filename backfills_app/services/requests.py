@@ -111,8 +111,8 @@ def request_from_text(
         version = _version(code_version)
     with errors:
         begin_time = _start_time(start_at, named_choice.assets if named_choice else ())
-    errors.refuse()
-    assert named_choice is not None  # noqa: S101  (otherwise an error was noted)
+    if errors.messages or named_choice is None:
+        raise InvalidRequest(errors.messages)
     return BackfillRequest(
         assets=named_choice.assets,
         chosen_field=named_choice.field,
