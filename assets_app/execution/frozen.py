@@ -6,9 +6,9 @@ A definition is frozen when the backfill is accepted, or retried with the newest
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.models import Asset, FrozenUpstream, ProducerVersion, RunGroup
 from partitions_app.models import PartitionDefinition
+from slicewise.declaring import schedule_names
 
 Cut = PartitionDefinition | None
 
@@ -16,7 +16,7 @@ Cut = PartitionDefinition | None
 def upstream_names(version: ProducerVersion) -> list[str]:
     """Return the names of the assets that a function reads, or that schedule the function."""
     definition = version.definition
-    return [*(definition.get("inlets") or ()), *scheduling_names(definition.get("schedule"))]
+    return [*(definition.get("inlets") or ()), *schedule_names(definition.get("schedule"))]
 
 
 def freeze_upstream(

@@ -14,10 +14,9 @@ from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import Backfill, BackfillOrder, PendingControl
 from backfills_app.services.carrying import carry_out_now, record_request
-from backfills_app.services.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS
+from backfills_app.services.checking import LONGEST_DESCRIPTION, MOST_ACTIVE_RUNS, require_order
 from backfills_app.services.control import locked_for_request, require_unfinished
 from backfills_app.services.counting import derive_states
-from backfills_app.services.freezing import require_order
 from backfills_app.services.messages import nudge_advance
 from slicewise.declaring import PRIORITY_LIMIT
 

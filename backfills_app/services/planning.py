@@ -14,9 +14,10 @@ from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services.checking import Checked, checked
 from backfills_app.services.estimates import Estimate, estimated, runs_at_once, summed
+from backfills_app.services.frozen_assets import BackfillEdge, FrozenAsset
 from backfills_app.services.needs import blocked_partitions, gaps, there
 from backfills_app.services.requests import BackfillRequest
-from backfills_app.services.scopes import AssetScope, Edge
+from backfills_app.services.scopes import AssetScope
 from backfills_app.services.spans import spans
 from backfills_app.services.surveying import left_out, standing
 from partitions_app.labels import label_of_key
@@ -193,10 +194,10 @@ class _Outcome:
 
 
 def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple[PlannedAsset, ...]:
-    outcomes: dict[AssetScope, _Outcome] = {}
+    outcomes: dict[FrozenAsset, _Outcome] = {}
     at_once = runs_at_once(request.max_active_runs)
 
-    def available(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    def available(edge: BackfillEdge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
         outcome = outcomes.get(edge.part) if edge.part is not None else None
         if outcome is None:
             return there(edge, needed)

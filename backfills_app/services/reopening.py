@@ -7,15 +7,13 @@ from django.db import connection
 from assets_app.execution.requests import checked_params, require_producer
 from assets_app.models import ProducerVersion, SkipReason
 from backfills_app.models import Backfill, BackfillAsset, PendingControl
+from backfills_app.services.checking import require_order
 from backfills_app.services.counting import shift_counts
-from backfills_app.services.freezing import (
-    freeze_definitions_in_force,
-    requested_params,
-    require_order,
-    require_same_partitioning,
-)
+from backfills_app.services.freezing import requested_params, require_same_partitioning
+from backfills_app.services.frozen_assets import freeze_definitions_in_force
 from backfills_app.services.waiting import recheck
 from backfills_app.services.withdrawing import withdraw_waiting_runs
+from partitions_app.models import PartitionDefinition
 
 # Skipped because an upstream partition, or the partition before, was missing: this partition may be
 # materialized by now, or this retry materializes it.
@@ -82,7 +80,10 @@ def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
     """
     newest = require_producer(asset_row.asset)
     if newest.pk != asset_row.producer_version_id:
-        require_same_partitioning(asset_row.asset, newest)
+        asset = asset_row.asset
+        spec = newest.partition_of(asset.name)
+        definition = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
+        require_same_partitioning(asset, definition)
         require_order(order, [(asset_row.asset, newest)], field="code")
         checked_params(newest, requested_params(asset_row))
     return newest

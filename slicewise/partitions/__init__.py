@@ -5,6 +5,7 @@ from slicewise.partitions.definition import PartitionDefinition, PartitionSet, T
 from slicewise.partitions.discovery import runtime_key
 from slicewise.partitions.due import (
     ended_between,
+    ended_by,
     partitions_of_last_window,
     partitions_of_last_windows,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "bucket_of",
     "dimension_names",
     "ended_between",
+    "ended_by",
     "folder_names",
     "has_day_buckets",
     "has_folder_of",

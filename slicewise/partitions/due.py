@@ -25,6 +25,16 @@ def ended_between(
     )
 
 
+def ended_by(chosen: PartitionSet, instant: datetime) -> PartitionSet:
+    """Return the partitions whose windows have ended by an instant; all without windows."""
+    windows = chosen.space.windows
+    if windows is None or not chosen:
+        return chosen
+    stop = windows.last_before(to_instant(instant))
+    slabs = (WindowRange(slab.first, min(slab.stop, stop), slab.segments) for slab in chosen.slabs)
+    return PartitionSet(chosen.definition, slabs)
+
+
 def partitions_of_last_window(partitions: PartitionSet) -> PartitionSet:
     """Return the partitions of a set's last window; the whole set without a time dimension."""
     if not partitions or partitions.space.windows is None:
