@@ -50,7 +50,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
     asset = _requested_asset(request)
     version = require_producer(asset)
     params = checked_params(version, request.params)
-    strategy = checked_strategy(request.strategy, default=version.strategy)
+    strategy = checked_strategy(request.strategy, default=version.spec.strategy)
     rows = selected_rows(asset, request.selection, now=database_now())
     with patient_transaction("selection"):
         group = RunGroup.objects.create(
@@ -87,7 +87,7 @@ def materialize(request: MaterializeRequest, *, user: User) -> RunGroup:
 
 
 def _requested_asset(request: MaterializeRequest) -> Asset:
-    """Return the requested asset; its form for discovery if no partition is selected (AIP-76)."""
+    """Return the requested asset; the form for discovery if no partition is selected (AIP-76)."""
     asks_for_none = request.asset.finds_partitions and not request.selection.strip()
     return request.asset.discovering if asks_for_none else request.asset
 
@@ -179,7 +179,7 @@ def checked_params(version: ProducerVersion, params: Mapping[str, Any]) -> dict[
     """
     if not isinstance(params, Mapping):
         raise InvalidRequest({"params": "Params are an object of names and values."})
-    declared: dict[str, Any] = version.definition.get("params") or {}
+    declared = version.spec.params
     refuse_unknown_params(declared, params)
     return {**declared, **params}
 

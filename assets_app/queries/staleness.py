@@ -115,15 +115,15 @@ def _explained(asset: Asset, edge: AssetDependency, change: _Change) -> Iterator
     Of a run of several partitions, the mapping decides which inputs concern each partition, unless
     all need the same.
     """
-    upstream, changed_keys = edge.upstream.definition, change.pieces
-    is_one = asset.definition is None or upstream is None
-    if is_one or not change.shared or not depends_on_own_window(mapping_of(edge.mapping)):
+    downstream, upstream, changed_keys = asset.definition, edge.upstream.definition, change.pieces
+    is_shared = change.shared and depends_on_own_window(mapping_of(edge.mapping))
+    if downstream is None or upstream is None or not is_shared:
         newest = Newer(edge.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return
     changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
-    for key in still_known(asset.definition, change.keys):
-        concerned = changed & _needed(edge, asset.definition, key, change.since)
+    for key in still_known(downstream, change.keys):
+        concerned = changed & _needed(edge, downstream, key, change.since)
         if concerned:
             yield key.text, Newer(edge.upstream, concerned[-1].text, len(concerned) - 1)
 

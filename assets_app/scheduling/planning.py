@@ -18,7 +18,7 @@ def terms_of(
         producer_version=version,
         group=schedule.group,
         trigger=trigger,
-        params=version.definition.get("params") or {},
+        params=version.spec.params,
         requested_by=None,
         tick_id=tick_id,
     )
@@ -34,6 +34,6 @@ def version_in_force(schedule: Schedule) -> ProducerVersion:
 
 def planned_runs(run_terms: RunSpec, rows: Sequence[PartitionRow]) -> Iterator[PlannedRun]:
     """Split partitions into planned runs, by the producer's strategy."""
-    for chunk in batches(rows, run_terms.producer_version.strategy):
+    for chunk in batches(rows, run_terms.producer_version.spec.strategy):
         if chunk:
             yield PlannedRun(run_terms, chunk)

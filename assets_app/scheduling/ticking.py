@@ -206,14 +206,14 @@ def _assets_to_queue(schedules: Sequence[Schedule]) -> dict[int, Asset]:
 
 
 def _tick_input(schedule: Schedule, asset: Asset) -> Terms:
-    options = version_in_force(schedule).definition
+    spec = version_in_force(schedule).spec
     row = None if asset.is_discovering else asset.partition_definition
     return Terms(
         rule=rule_text(schedule.rule or {}),
         since=schedule.handled_until,
         definition=() if row is None else (row.fingerprint, str(row.revision)),
-        pending=options.get("pending"),
-        refresh=options.get("refresh") or 0,
+        pending=spec.pending,
+        refresh=spec.refresh,
     )
 
 

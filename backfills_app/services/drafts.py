@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from accounts_app.errors import InvalidRequest
-from assets_app.execution.frozen import upstream_names
 from assets_app.execution.requests import checked_strategy, refuse_unknown_params
 from assets_app.models import Asset, BundleVersion
 from backfills_app.models import AssetRole
@@ -35,7 +33,7 @@ def draft(
     """
     version = frozen_version(asset, bundle_version)
     require_same_partitioning(asset, version)
-    declared: dict[str, Any] = version.definition.get("params") or {}
+    declared = version.spec.params
     given_params = {name: value for name, value in request.params.items() if name in declared}
     return AssetScope(
         asset=asset,
@@ -43,7 +41,7 @@ def draft(
         definition=definition_of(asset, version),
         terms=(),
         outlets=outlets_of(asset, version),
-        strategy=checked_strategy(request.strategy, default=version.strategy),
+        strategy=checked_strategy(request.strategy, default=version.spec.strategy),
         params={**declared, **given_params},
         role=role,
     )
@@ -94,7 +92,7 @@ def upstream_drafts(
     frontier = list(chosen)
     while frontier:
         names = {
-            name for scope in frontier for name in upstream_names(scope.version)
+            name for scope in frontier for name in scope.version.spec.upstream_names
         } - visited_names
         visited_names |= names
         rows = Asset.objects.select_related("partition_definition", "producer__current_version")
@@ -132,7 +130,8 @@ def reads_of(scopes: Sequence[AssetScope]) -> dict[AssetScope, set[AssetScope]]:
     """Return, for each asset, the other assets among these that it reads, or that schedule it."""
     makers = by_outlet(scopes)
     return {
-        scope: {makers[name] for name in upstream_names(scope.version) if name in makers} - {scope}
+        scope: {makers[name] for name in scope.version.spec.upstream_names if name in makers}
+        - {scope}
         for scope in scopes
     }
 
@@ -157,5 +156,5 @@ def refuse_circle(
 
 def refuse_params(request: BackfillRequest, chosen: Sequence[AssetScope]) -> None:
     """Refuse params that none of the chosen assets declares."""
-    declared = {name for scope in chosen for name in scope.version.definition.get("params") or {}}
+    declared = {name for scope in chosen for name in scope.version.spec.params}
     refuse_unknown_params(declared, request.params)

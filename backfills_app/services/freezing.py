@@ -53,7 +53,7 @@ def requested_params(asset_row: BackfillAsset) -> dict[str, Any]:
     """Return the params of one of a backfill's assets that the request set: the values that differ
     from the values in the frozen code.
     """
-    return params_given(asset_row.producer_version.definition.get("params") or {}, asset_row.params)
+    return params_given(asset_row.producer_version.spec.params, asset_row.params)
 
 
 def _is_number(text: str) -> bool:
@@ -89,15 +89,14 @@ def definition_of(asset: Asset, version: ProducerVersion) -> slicewise.Partition
 
     A definition that is in force is read only once, since a list of segments may be long.
     """
-    return rule_of(asset, version.partition_of(asset.name))
+    return rule_of(asset, version.spec.partition_of(asset.name))
 
 
 def rule_of(asset: Asset, spec: dict[str, Any] | None) -> slicewise.PartitionDefinition | None:
     """Return the asset's partition definition with that spec; None without partitions."""
     row = asset.partition_definition
     if row is not None and row.spec == spec:
-        definition: slicewise.PartitionDefinition = row.definition
-        return definition
+        return row.definition
     return PartitionDefinition.rule_of(spec or None)
 
 
@@ -110,7 +109,7 @@ def freeze_definitions(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> 
     for asset_row in asset_rows:
         spec = asset_row.partition
         if spec is None:
-            spec = asset_row.producer_version.partition_of(asset_row.asset.name)
+            spec = asset_row.producer_version.spec.partition_of(asset_row.asset.name)
         row = PartitionDefinition.of(spec) if spec else None
         definitions |= dict.fromkeys(asset_row.producer_version.outlets, row)
     freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], definitions)

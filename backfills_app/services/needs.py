@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import slicewise
-from assets_app.catalogue.refusals import scheduling_names
 from backfills_app.services.scopes import AssetScope, Edge
 from backfills_app.services.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
@@ -38,13 +37,12 @@ def blocked_partitions(
     blocked_by_name = {
         edge.upstream.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
     }
-    definition = scope.version.definition
-    schedule = definition.get("schedule")
-    scheduling = set(scheduling_names(schedule))
+    spec = scope.version.spec
+    scheduling = set(spec.scheduling_names)
     not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
     conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
-    if scheduling:
-        conditions.append(_evaluate(schedule, blocked_by_name, not_blocked))
+    if scheduling and spec.schedule is not None:
+        conditions.append(_evaluate(spec.schedule, blocked_by_name, not_blocked))
     return _unite(conditions, not_blocked)
 
 

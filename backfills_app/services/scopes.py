@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import slicewise
-from assets_app.execution.frozen import Cut, as_frozen, upstream_names
+from assets_app.execution.frozen import Cut, as_frozen
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.models import AssetRole
@@ -274,8 +274,8 @@ def edges_of(
     exist is unknown.
     """
     cuts = cuts or {}
-    definition = scope.version.definition
-    names = upstream_names(scope.version)
+    spec = scope.version.spec
+    names = spec.upstream_names
     by_name = {
         outlet.name: (outlet, other_scope)
         for other_scope in scopes if other_scope is not scope
@@ -289,7 +289,7 @@ def edges_of(
         asset.name: (asset, None) for asset in outside
     }
     upstream |= {name: by_name[name] for name in names if name in by_name}
-    mappings = definition.get("mappings") or {}
+    mappings = spec.mappings
     edges = (
         _edge(scope, asset, upstream_scope, cuts, mappings.get(name), request_time, beginning)
         for name, (asset, upstream_scope) in upstream.items()

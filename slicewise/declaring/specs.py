@@ -5,9 +5,8 @@ servers keep JSON from before an option existed. A few statements of servers rea
 database: ``engine``, ``priority``, ``max_active_runs``, ``write_mode`` and ``references``.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from slicewise.declaring.options import Engine, OnPartial, Outside, Pending, RunOptions, Strategy
@@ -19,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class OutletSpec:
-    """An asset's own facts; facts that an outlet lacks are those of its function."""
+    """An asset's own facts; an outlet without a fact has the fact of the function."""
 
     name: str
     uri: str | None = None
@@ -60,7 +59,7 @@ class ExternalSpec(OutletSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerSpec:
-    """A declared function and its options, with times, definitions and schedules as JSON.
+    """A declared function with options, and with times, definitions and schedules as JSON.
 
     ``references`` are the upstream assets that no file of the bundle declares. The loader's report
     of a function has a key ``source`` beside the keys of this value.
@@ -132,8 +131,12 @@ class ProducerSpec:
 
     @property
     def upstream_names(self) -> list[str]:
-        """The names of the assets that the function reads, and of those in the schedule."""
+        """The names of the assets that the function reads, and of the assets in the schedule."""
         return list(dict.fromkeys([*self.inlets, *self.scheduling_names]))
+
+    def hook_name(self, option: str) -> str | None:
+        """Return the name of the function that ``on_success`` or ``on_failure`` names, if any."""
+        return {"on_success": self.on_success, "on_failure": self.on_failure}[option]
 
     def partition_of(self, asset: str) -> Json | None:
         """Return the partition definition of an outlet; None without partitions."""
@@ -141,14 +144,17 @@ class ProducerSpec:
         return (outlet and outlet.partition) or self.partition
 
 
+def outlet_names(json: Mapping[str, Any]) -> list[str]:
+    """Return the names of the outlets in a producer's JSON, also where other keys are missing.
+
+    Servers ask for many producers at once: a row that lacks a key must not stop the other ones.
+    """
+    return [outlet["name"] for outlet in json.get("outlets") or ()]
+
+
 def _known_values(cls: type[OutletSpec | ProducerSpec], json: Mapping[str, Any]) -> Json:
-    names = _field_names(cls)
-    return {name: value for name, value in json.items() if value is not None and name in names}
-
-
-@cache
-def _field_names(cls: type[OutletSpec | ProducerSpec]) -> Collection[str]:
-    return frozenset(field.name for field in fields(cls))
+    known = cls.__dataclass_fields__
+    return {name: value for name, value in json.items() if value is not None and name in known}
 
 
 def _plain(value: Any) -> Any:

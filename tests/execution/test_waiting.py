@@ -29,7 +29,7 @@ from assets_app.models import (
 from slicewise import PartitionByProduct
 from slicewise.partitions.rows import PartitionRow, partition_rows
 from tests.execution.test_attempts import counts_agree_with_slices, staged
-from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
+from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of, outlet_of
 from tests.plans import rows_read
 
 
@@ -40,7 +40,9 @@ def balances(db: None) -> Asset:
 
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
     """A run for each selection, as a schedule or a backfill makes them in one claim."""
-    planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
+    planned = [
+        list(partition_rows(of.definition, definition_of(of).select(one))) for one in selections
+    ]
     return ask_for(of, planned, trigger=trigger)
 
 
