@@ -195,8 +195,8 @@ class Asset(models.Model):
 
     @property
     def discovering(self) -> Self:
-        """The asset as a run that discovers partitions takes it: not partitioned, with one row of
-        its own, so that one such run goes on at a time.
+        """The asset as a run that discovers partitions takes the asset: not partitioned, with a
+        single row, so that one such run goes on at a time.
         """
         variant = copy(self)
         variant.is_discovering = True

@@ -14,9 +14,10 @@ from django.db import connection
 
 import slicewise
 from assets_app.models import Asset, AssetDependency, AssetPartition, Schedule, Trigger
+from assets_app.queries.edges import edge_of
 from assets_app.scheduling.affected import NewPartition, affected, existing_keys
 from assets_app.scheduling.queueing import scheduling_edges, taken_by_schedule
-from assets_app.scheduling.readiness import evaluate, needed_of, needed_since
+from assets_app.scheduling.readiness import evaluate
 from assets_app.scheduling.tick_terms import TickTerms
 from slicewise.partitions import PartitionRow, partition_rows
 
@@ -196,18 +197,16 @@ def _candidates(
 
 
 def _affordable(
-    edges: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
+    dependencies: Sequence[AssetDependency], rows: Sequence[PartitionRow], now: datetime
 ) -> list[PartitionRow]:
     """Return the newest rows that together need at most `_MOST_NEEDED` upstream partitions, in the
     order of the rows.
     """
-    since = [needed_since(edge, now) for edge in edges]
+    edges = [edge_of(dependency, now) for dependency in dependencies]
     affordable: list[PartitionRow] = []
     room = _MOST_NEEDED
     for row in reversed(rows):
-        room -= sum(
-            len(needed_of(edge, row, first, now)) for edge, first in zip(edges, since, strict=True)
-        )
+        room -= sum(len(edge.needed_by_texts([row.key])) for edge in edges)
         if room < 0:
             break
         affordable.append(row)

@@ -16,7 +16,7 @@ from backfills_app.services.checking import Checked, checked
 from backfills_app.services.estimates import Estimate, estimated, runs_at_once, summed
 from backfills_app.services.needs import blocked_partitions, gaps, there
 from backfills_app.services.requests import BackfillRequest
-from backfills_app.services.scopes import AssetScope, Edge
+from backfills_app.services.scopes import AssetScope, BackfillEdge
 from backfills_app.services.spans import spans
 from backfills_app.services.surveying import left_out, standing
 from partitions_app.labels import label_of_key
@@ -196,7 +196,7 @@ def _planned_assets(request: BackfillRequest, checked_request: Checked) -> tuple
     outcomes: dict[AssetScope, _Outcome] = {}
     at_once = runs_at_once(request.max_active_runs)
 
-    def available(edge: Edge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
+    def available(edge: BackfillEdge, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
         outcome = outcomes.get(edge.part) if edge.part is not None else None
         if outcome is None:
             return there(edge, needed)

@@ -2,8 +2,8 @@
 upstream needs.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -15,10 +15,8 @@ from assets_app.models import Asset, AssetPartition, ProducerVersion
 from backfills_app.models import AssetRole
 from backfills_app.services.cuts import by_definition, in_present_definition
 from backfills_app.services.positions import Positions
-from partitions_app.rules import depends_on_own_window, mapping_of, needs_all_of_time
+from partitions_app.edges import Edge, mapping_of
 from slicewise.keys import WHOLE
-from slicewise.mapping import WindowMapping, matching_segments, overlapping
-from slicewise.partitions import WindowRange
 
 Definition = slicewise.PartitionDefinition | None
 
@@ -44,7 +42,7 @@ class AssetScope:
     layer: int = 1
     not_over: int = 0
     mapping: dict[str, Any] | None = None
-    edges: "tuple[Edge, ...]" = ()
+    edges: "tuple[BackfillEdge, ...]" = ()
 
     @cached_property
     def whole(self) -> slicewise.PartitionSet:
@@ -83,50 +81,30 @@ class AssetScope:
         return [edge.part for edge in self.edges if edge.part is not None]
 
 
-@dataclass(eq=False, kw_only=True)
-class Edge:
-    """The need of an asset for partitions of one upstream asset.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BackfillEdge(Edge):
+    """The need of an asset for partitions of one upstream asset, ``asset``.
 
     ``part`` is the upstream asset as this backfill covers it, None if the backfill does not
-    materialize it. ``definition`` is the upstream definition by which the need is computed,
-    ``present`` is the upstream definition in force, which may have changed since the request.
-    ``part`` numbers partitions by the definition of the request, although a retry may need
-    partitions of the definition in force. ``since`` and ``until`` bound the upstream asset's time
-    where all of that time, or the last of that time, is needed.
+    materialize it. ``upstream`` is the definition by which the need is computed, ``present`` is the
+    upstream definition in force, which may have changed since the request. ``part`` numbers
+    partitions by the definition of the request, although a retry may need partitions of the
+    definition in force.
     """
 
-    upstream: Asset
-    definition: Definition
+    asset: Asset
     present: Definition
-    downstream: Definition
-    mapping: slicewise.PartitionMapping | None
     part: AssetScope | None = None
-    since: datetime
-    until: datetime
-
-    @property
-    def reads_whatever_there_is(self) -> bool:
-        """Whether an unpartitioned asset reads a partitioned one, so that holes do not matter (need
-        rule 5).
-        """
-        return self.downstream is None and self.definition is not None and self.mapping is None
-
-    def needed(self, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        """Return the upstream partitions that the chosen downstream partitions need."""
-        return slicewise.upstream_partitions(
-            self.downstream, self.definition, chosen, self.mapping,
-            since=self.since, until=self.until,
-        )  # fmt: skip
 
     @property
     def is_outdated(self) -> bool:
         """Whether the upstream asset is defined differently by now."""
-        return self.definition != self.present
+        return self.upstream != self.present
 
     def removed(self, upstream: slicewise.PartitionSet) -> slicewise.PartitionSet:
         """Return the upstream partitions that the upstream asset no longer has."""
         remaining = in_present_definition(self.present, upstream)
-        no_partitions = slicewise.PartitionSet(self.definition, ())
+        no_partitions = slicewise.PartitionSet(self.upstream, ())
         return no_partitions if remaining is upstream else upstream - remaining
 
     def of_part(self, needed: slicewise.PartitionSet) -> slicewise.PartitionSet:
@@ -142,109 +120,7 @@ class Edge:
         """Return the chosen downstream partitions that need some of the upstream partitions, which
         may be given by the definition of ``part``.
         """
-        upstream = by_definition(self.definition, upstream)
-        if not upstream or not chosen:
-            return slicewise.PartitionSet(self.downstream, ())
-        hull = chosen.hull
-        return chosen & self.following(
-            upstream, hull.start if hull else self.since, hull.end if hull else self.until
-        )
-
-    def following(
-        self, upstream: slicewise.PartitionSet, since: datetime, until: datetime
-    ) -> slicewise.PartitionSet:
-        """Return the downstream partitions that need some of the upstream partitions.
-
-        Where only the downstream asset has time, or all downstream windows need the same
-        partitions, the result is bounded by ``since`` and ``until``.
-        """
-        if depends_on_own_window(self.mapping):
-            return slicewise.downstream_partitions(
-                self.definition, self.downstream, upstream, self.mapping, since=since, until=until
-            )
-        # Such a mapping reads the bounds for both sides: the last upstream window may well begin
-        # before the first downstream window.
-        followers = slicewise.downstream_partitions(
-            self.definition, self.downstream, upstream, self.mapping,
-            since=min(self.since, since), until=self.until,
-        )  # fmt: skip
-        return followers & slicewise.downstream_partitions(
-            None, self.downstream, [WHOLE], since=since, until=until
-        )
-
-    def needing_nonexistent(
-        self, chosen: slicewise.PartitionSet, lacks: Any
-    ) -> slicewise.PartitionSet:
-        """Return the chosen partitions that need the nonexistent upstream partitions ``lacks``,
-        which name no excluded windows.
-        """
-        if not lacks:
-            return slicewise.PartitionSet(self.downstream, ())
-        if not depends_on_own_window(self.mapping):
-            # With such a mapping all downstream partitions need the same upstream partitions.
-            return chosen
-        blocked = slicewise.PartitionSet(self.downstream, ())
-        if lacks.segments:
-            blocked |= self._of_lost_segments(chosen) & self._of_windows_needed(chosen, lacks)
-        if lacks.spans:
-            blocked |= chosen & slicewise.PartitionSet(
-                self.downstream, self._of_lost_windows(chosen, lacks.spans)
-            )
-        return blocked
-
-    def _of_lost_segments(self, chosen: slicewise.PartitionSet) -> slicewise.PartitionSet:
-        match = matching_segments(self.downstream, self.definition, chosen.space)
-        used_segments = frozenset().union(*(slab.segments for slab in chosen.slabs))
-        lost_segments = frozenset(
-            number for number in used_segments if match(frozenset({number}))[1]
-        )
-        slabs = (
-            WindowRange(slab.first, slab.stop, slab.segments & lost_segments)
-            for slab in chosen.slabs
-        )
-        return slicewise.PartitionSet(self.downstream, slabs)
-
-    def _of_windows_needed(
-        self, chosen: slicewise.PartitionSet, lacks: Any
-    ) -> slicewise.PartitionSet:
-        """Return the chosen partitions that need at least one upstream window which is not
-        excluded: of excluded windows no segment is needed either.
-        """
-        times = [
-            definition and definition.time_dimension
-            for definition in (self.downstream, self.definition)
-        ]
-        downstream, upstream = times
-        if downstream is None or upstream is None or not upstream.space.time.has_exclusions:
-            return chosen
-        windows = slicewise.PartitionSet(
-            downstream, [slab._replace(segments=frozenset({0})) for slab in chosen.slabs]
-        )
-        needed = slicewise.upstream_partitions(downstream, upstream, windows, self.mapping)
-        reading_windows = slicewise.downstream_partitions(
-            upstream, downstream, needed, self.mapping
-        )
-        of_all_segments = chosen.space.segments.all
-        slabs = [slab._replace(segments=of_all_segments) for slab in reading_windows.slabs]
-        if needed.blocking.spans:
-            slabs += self._of_lost_windows(chosen, needed.blocking.spans)
-        return slicewise.PartitionSet(self.downstream, slabs)
-
-    def _of_lost_windows(
-        self, chosen: slicewise.PartitionSet, lost_windows: Sequence[slicewise.Interval]
-    ) -> Iterator[WindowRange]:
-        assert self.definition is not None  # noqa: S101  (windows belong to a definition)
-        upstream, downstream = self.definition.space.time, chosen.space.time
-        downstream_ranges = (
-            self.mapping.downstream_windows
-            if isinstance(self.mapping, WindowMapping)
-            else overlapping
-        )
-        ticks = upstream.ticks
-        firsts = [ticks.rank(span.first_second) for span in lost_windows]
-        stops = [ticks.rank(span.stop_second) for span in lost_windows]
-        for first, stop in downstream_ranges(upstream, (firsts, stops), downstream):
-            yield WindowRange(*downstream.clip(first, stop), chosen.space.segments.all)
+        return super().needing(by_definition(self.upstream, upstream), chosen)
 
 
 def join(scopes: Sequence[AssetScope], request_time: datetime) -> None:
@@ -263,7 +139,7 @@ def edges_of(
     cuts: Mapping[int, Cut] | None = None,
     *,
     beginning: datetime | None = None,
-) -> tuple[Edge, ...]:
+) -> tuple[BackfillEdge, ...]:
     """Return an edge for each asset that the frozen code of an asset reads or is scheduled by;
     ``scopes`` are the assets of this backfill that may be upstream.
 
@@ -305,7 +181,7 @@ def _edge(
     mapping: Mapping[str, Any] | None,
     request_time: datetime,
     beginning: datetime | None,
-) -> Edge | None:
+) -> BackfillEdge | None:
     upstream = as_frozen(asset, cuts)
     if (
         upstream_scope is None
@@ -317,20 +193,19 @@ def _edge(
         definition = upstream_scope.definition
     else:
         definition = upstream.definition
-    explicit_mapping = mapping_of(mapping)
-    all_of_time = needs_all_of_time(scope.definition, definition, explicit_mapping)
-    return Edge(
-        upstream=upstream,
-        definition=definition,
+    edge = BackfillEdge(
+        asset=upstream,
+        upstream=definition,
         present=asset.definition,
         downstream=scope.definition,
-        mapping=explicit_mapping,
+        mapping=mapping_of(mapping),
         part=upstream_scope,
-        since=_beginning(upstream, upstream_scope, request_time, beginning)
-        if all_of_time
-        else request_time,
+        since=request_time,
         until=request_time,
     )
+    if not edge.needs_all_of_time:
+        return edge
+    return replace(edge, since=_beginning(upstream, upstream_scope, request_time, beginning))
 
 
 def _beginning(

@@ -111,7 +111,7 @@ def _add_needed(
             if edge.part is None:
                 continue
             upstream_terms, scope_terms = terms_by_scope[edge.part], terms_by_scope[scope]
-            if not edge.reads_whatever_there_is:
+            if not edge.reads_whatever_exists:
                 needed = [edge.needed(term) if term else edge.part.nothing for term in scope_terms]
             else:
                 # Only the partitions of the period are needed, since holes do not matter.

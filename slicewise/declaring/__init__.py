@@ -4,6 +4,7 @@ from slicewise.declaring.option_checks import LONGEST_RETRY_DELAY, NAME_LIMIT, P
 from slicewise.declaring.pairing import pairing_notes
 from slicewise.declaring.schedules import (
     cycle_from,
+    evaluate_schedule,
     is_read_in_zone,
     is_time,
     schedule_names,
@@ -20,6 +21,7 @@ __all__ = [
     "OutletSpec",
     "ProducerSpec",
     "cycle_from",
+    "evaluate_schedule",
     "is_read_in_zone",
     "is_time",
     "outlet_names",
