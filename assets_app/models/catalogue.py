@@ -1,8 +1,7 @@
 """Declarations: bundles and bundle versions, producers, assets, and dependencies between assets."""
 
 from collections.abc import Collection
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
 from django.db import models
 
@@ -11,10 +10,6 @@ from assets_app.queries.catalogue import AssetQuerySet
 from partitions_app.models import PartitionDefinition
 from slicewise.declaring import ProducerSpec, outlet_names
 from slicewise.uris import checked_location
-
-# The identity of the one row that a run holds which discovers partitions. The row is no partition
-# itself: lists and counts, which go by the identity of the definition, leave it out.
-DISCOVERY = "discovery"
 
 
 class Bundle(models.Model):
@@ -152,7 +147,6 @@ class Asset(models.Model):
     activated_at = models.DateTimeField(auto_now_add=True)
 
     objects = AssetQuerySet.as_manager()
-    is_discovering = False
 
     class Meta:
         ordering = ("name",)
@@ -165,7 +159,7 @@ class Asset(models.Model):
         """The partition definition as a value of the SDK; None without partitions. Runtime keys
         are the keys that were known when the row was read.
         """
-        row = None if self.is_discovering else self.partition_definition
+        row = self.partition_definition
         return None if row is None else row.definition
 
     @property
@@ -173,8 +167,6 @@ class Asset(models.Model):
         """The identity under which partitions are kept; ``"whole"`` for an asset without
         partitions.
         """
-        if self.is_discovering:
-            return DISCOVERY
         row = self.partition_definition
         return "whole" if row is None else row.identity
 
@@ -192,15 +184,6 @@ class Asset(models.Model):
         version = self.producer.current_version if self.producer else None
         names = [] if version is None else version.spec.outlet_names
         return [name for name in names if name != self.name]
-
-    @property
-    def discovering(self) -> Self:
-        """The asset as a run that discovers partitions takes the asset: not partitioned, with a
-        single row, so that one such run goes on at a time.
-        """
-        variant = copy(self)
-        variant.is_discovering = True
-        return variant
 
 
 class AssetDependency(models.Model):

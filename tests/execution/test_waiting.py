@@ -24,6 +24,7 @@ from assets_app.models import (
     RunGroup,
     RunNeed,
     RunState,
+    Target,
     Trigger,
 )
 from slicewise import PartitionByProduct
@@ -54,8 +55,8 @@ def ask_for(
     assert of.producer
     assert of.producer.current_version
     terms = RunSpec(
-        asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
-        params={}, requested_by=None,
+        target=Target(of), producer_version=of.producer.current_version, group=group,
+        trigger=trigger, params={}, requested_by=None,
     )  # fmt: skip
     claimed, _ = claim(terms, planned)
     assert claimed
@@ -247,7 +248,7 @@ def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gatewa
     assert other.producer
     assert other.producer.current_version
     terms = RunSpec(
-        asset=other, producer_version=other.producer.current_version, group=group,
+        target=Target(other), producer_version=other.producer.current_version, group=group,
         trigger=Trigger.SCHEDULE, params={}, requested_by=None,
     )  # fmt: skip
     claim(terms, [list(partition_rows(None, None))])
