@@ -44,6 +44,13 @@ def person(name: str, role: Role | None = None, **fields: Any) -> User:
     return user
 
 
+def definition_of(partitioned: Asset) -> slicewise.PartitionDefinition:
+    """The partition definition of a partitioned asset."""
+    definition = partitioned.definition
+    assert definition is not None
+    return definition
+
+
 def asset(
     name: str,
     partition: slicewise.PartitionDefinition | None = None,

@@ -59,7 +59,7 @@ def call_hook(hook_id: int) -> None:
     worker.parent.start()
     if not _claim(hook):
         return
-    name = hook.attempt.run.producer_version.definition[hook.option]
+    name = hook.attempt.run.producer_version.spec.hook_name(hook.option)
     release_connection()
     keeper = LogKeeper(hook.attempt, after=_LOG_FROM)
     keeper.add(f"[{hook.option}: {name} is called]\n")

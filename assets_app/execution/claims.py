@@ -20,6 +20,7 @@ from assets_app.models import (
     RunNeed,
     RunPartition,
     RunState,
+    Target,
     Trigger,
 )
 from assets_app.queries.clock import database_now
@@ -97,13 +98,18 @@ FROM undone WHERE slice.id = undone.slice_id AND slice.held_by_id = undone.run_i
 class RunSpec:
     """The properties that all runs of one claim share."""
 
-    asset: Asset
+    target: Target
     producer_version: ProducerVersion
     group: RunGroup
     trigger: Trigger
     params: Mapping[str, Any]
     requested_by: User | None
     tick_id: int | None = None
+
+    @property
+    def asset(self) -> Asset:
+        """The asset of the runs."""
+        return self.target.asset
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +270,7 @@ def _wanted_groups(
     run: PlannedRun, run_id: int, asset_ids: Sequence[int]
 ) -> Iterator[list[_WantedPartition]]:
     """Yield the wanted partitions for each key of the run: one partition per outlet."""
-    identity, width = run.terms.asset.identity, len(asset_ids)
+    identity, width = run.terms.target.identity, len(asset_ids)
     for number, row in enumerate(run.rows):
         yield [
             _WantedPartition(run_id, number * width + outlet_position, row, asset_id, identity)
@@ -348,7 +354,7 @@ def _insert_runs(
                 "queues": [str(run_terms.group.queue) for run_terms in all_terms],
                 "selections": [describe(rows) for rows in by_run.values()],
                 "counts": [
-                    0 if run_terms.asset.is_discovering else len(rows)
+                    0 if run_terms.target.is_discovering else len(rows)
                     for run_terms, rows in zip(all_terms, by_run.values(), strict=True)
                 ],
                 "params": [

@@ -113,7 +113,7 @@ class _Submit:
                 " each run a user without a name (its setting SLICEWISE_RUNNER_USERS), as whom"
                 " spark-submit does not start."
             )
-        asset_conf = attempt.run.producer_version.definition.get("spark_conf") or {}
+        asset_conf = attempt.run.producer_version.spec.spark_conf
         return {
             "engine": SUBMIT,
             "master": settings.SPARK_MASTER,

@@ -10,14 +10,13 @@ from django.db.models import Min
 
 import slicewise
 from assets_app.execution.connections import connection_of
-from assets_app.execution.frozen import as_frozen, frozen_definitions, upstream_names
+from assets_app.execution.frozen import as_frozen, frozen_definitions
 from assets_app.execution.keys import sent_keys
 from assets_app.models import Asset, AssetPartition, ProducerVersion, Run, RunAttempt
 from assets_app.queries.clock import database_now
 from assets_app.queries.edges import with_time_on_record
 from assets_app.queries.partitions import AssetPartitionQuerySet
 from partitions_app.edges import Edge, mapping_of
-from partitions_app.models import PartitionDefinition
 from partitions_app.rules import nonexistent_json
 from slicewise.partitions import NONE_NONEXISTENT, Nonexistent
 
@@ -108,19 +107,19 @@ def read_inputs(
     the present definitions. Raises ValueError if a definition does not have one of the keys.
     """
     version = run.producer_version
-    spec = version.partition_of(run.asset.name)
-    downstream = None if is_discovering else PartitionDefinition.rule_of(spec)
-    mappings = version.definition.get("mappings") or {}
-    inlets = version.definition.get("inlets") or []
+    spec = version.spec
+    downstream = None if is_discovering else version.definition_of(run.asset.name)
     upstream = Asset.objects.select_related("partition_definition").filter(
-        name__in=upstream_names(version)
+        name__in=spec.upstream_names
     )
     cuts = frozen_definitions(run.group_id, version.pk)
     return [
         replace(
-            _input(downstream, as_frozen(asset, cuts), keys, mappings.get(asset.name), attempt),
+            _input(
+                downstream, as_frozen(asset, cuts), keys, spec.mappings.get(asset.name), attempt
+            ),
             # Validated data is read, too.
-            is_inlet=asset.name in [*inlets, *(version.definition.get("inlet_validations") or {})],
+            is_inlet=asset.name in [*spec.inlets, *spec.inlet_validations],
             declared_in=_declared_in(asset, version),
         )
         for asset in upstream

@@ -87,7 +87,7 @@ class _WaitingRun(NamedTuple):
 
 def waits_for_past(version: ProducerVersion) -> bool:
     """Return whether partitions of this version's assets wait for the partitions before."""
-    return bool(version.definition.get("depends_on_past"))
+    return version.spec.depends_on_past
 
 
 def needs_of(

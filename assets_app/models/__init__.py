@@ -1,7 +1,6 @@
 """Models of declarations, partitions, schedules and runs."""
 
 from assets_app.models.catalogue import (
-    DISCOVERY,
     Asset,
     AssetDependency,
     Bundle,
@@ -42,6 +41,7 @@ from assets_app.models.states import (
     TickReason,
     Trigger,
 )
+from assets_app.models.targets import DISCOVERY, Target
 from assets_app.models.validations import ValidationResult
 
 __all__ = [
@@ -85,6 +85,7 @@ __all__ = [
     "Schedule",
     "ScheduleTick",
     "SkipReason",
+    "Target",
     "TickReason",
     "Trigger",
     "ValidationResult",

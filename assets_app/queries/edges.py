@@ -3,21 +3,27 @@
 from dataclasses import replace
 from datetime import datetime
 
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import Asset, AssetDependency, AssetPartition, Target
 from partitions_app.edges import Edge, mapping_of
 
 
-def edge_of(dependency: AssetDependency, now: datetime) -> Edge:
+def edge_of(
+    dependency: AssetDependency, now: datetime, downstream: Asset | Target | None = None
+) -> Edge:
     """Return the edge of a dependency by the definitions in force; ``now`` ends the time of the
     upstream asset. One statement where all of that time is needed.
     """
-    return with_time_on_record(edge_without_bounds(dependency), dependency.upstream, now)
+    edge = edge_without_bounds(dependency, downstream)
+    return with_time_on_record(edge, dependency.upstream, now)
 
 
-def edge_without_bounds(dependency: AssetDependency, downstream: Asset | None = None) -> Edge:
+def edge_without_bounds(
+    dependency: AssetDependency, downstream: Asset | Target | None = None
+) -> Edge:
     """Return the edge of a dependency by the definitions in force, without bounds of time.
 
-    A caller that has the row of the downstream asset gives it, which saves a statement.
+    A caller that has the row of the downstream asset gives the row, which saves a statement. A
+    caller for which the asset may count as not partitioned gives a target.
     """
     return Edge(
         downstream=(downstream or dependency.downstream).definition,

@@ -118,15 +118,16 @@ def _explained(
     """
     changed_keys, now = change.pieces, timezone.now()
     upstream = dependency.upstream.definition
-    is_one = asset.definition is None or upstream is None
+    downstream = asset.definition
+    is_one = downstream is None or upstream is None
     edge = None if is_one or not change.shared else edge_without_bounds(dependency, asset)
-    if edge is None or not edge.depends_on_own_window:
+    if edge is None or not edge.depends_on_own_window or downstream is None or upstream is None:
         newest = Newer(dependency.upstream, changed_keys[-1], len(changed_keys) - 1)
         yield from ((key, newest) for key in change.keys)
         return
     edge = replace(edge, since=change.since or now, until=now)
     changed = slicewise.PartitionSet.of(upstream, list(still_known(upstream, changed_keys)))
-    for key in still_known(asset.definition, change.keys):
+    for key in still_known(downstream, change.keys):
         concerned = changed & edge.needed([key])
         if concerned:
             yield key.text, Newer(dependency.upstream, concerned[-1].text, len(concerned) - 1)

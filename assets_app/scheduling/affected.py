@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import slicewise
-from assets_app.models import AssetDependency
+from assets_app.models import AssetDependency, Target
 from assets_app.queries.edges import edge_without_bounds
 from partitions_app.edges import Edge
 from partitions_app.rules import has_time
@@ -34,19 +34,20 @@ class NewPartition:
 
 def affected(
     dependency: AssetDependency,
+    target: Target,
     new_partitions: Sequence[NewPartition],
     *,
     since: datetime,
     now: datetime,
 ) -> slicewise.PartitionSet:
-    """Return the partitions downstream of the new upstream partitions.
+    """Return the partitions of the target downstream of the new upstream partitions.
 
     Where only the downstream asset has time, an upstream write is a tick: the result is the windows
     that ended since the write before, but not before ``since``, when the schedule began. Where a
     mapping needs the same upstream partitions for all windows, the result is the windows that ended
     since ``since``. In the other cases the result may include windows that have not ended yet.
     """
-    edge = edge_without_bounds(dependency)
+    edge = edge_without_bounds(dependency, target)
     downstream, upstream = edge.downstream, edge.upstream
     new_partitions = [
         partition

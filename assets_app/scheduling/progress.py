@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 import slicewise
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import Asset, AssetDependency, AssetPartition, Target
 from assets_app.queries.edges import edge_of, edge_without_bounds
 from assets_app.queries.keys import still_known
 from assets_app.scheduling.queueing import scheduling_edges
@@ -130,7 +130,7 @@ def progress_of(asset: Asset, now: datetime) -> list[Progress]:
     under_way = _candidates(asset, edges, newest.under_way)
     rows = under_way if schedule_times is None else _candidates(asset, edges, newest.all)
     rows = list(_affordable(edges, rows, now))
-    verdicts = evaluate(asset, edges, rows, made=None, now=now, terms=schedule_times)
+    verdicts = evaluate(Target(asset), edges, rows, made=None, now=now, terms=schedule_times)
     if schedule_times is not None and schedule is not None:
         verdicts = _as_ticks_see(asset, verdicts, schedule.handled_until)
         keys = {row.key for row in under_way}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from assets_app.models import Asset, AssetDependency, AssetPartition
+from assets_app.models import AssetDependency, AssetPartition, Target
 from assets_app.queries.edges import edge_without_bounds, with_time_on_record
 from assets_app.scheduling.expressions import News, Tick, Way, ways
 from assets_app.scheduling.tick_terms import NEVER_MADE, PresentVersion, TickTerms
@@ -140,7 +140,7 @@ class Evaluation:
 
 
 def evaluate(
-    asset: Asset,
+    target: Target,
     edges: Sequence[AssetDependency],
     rows: Sequence[PartitionRow],
     *,
@@ -148,22 +148,23 @@ def evaluate(
     now: datetime,
     terms: TickTerms | None = None,
 ) -> list[Evaluation]:
-    """Evaluate the schedule of an asset for some of its partitions: a few statements for all.
+    """Evaluate the schedule of a target for some of the partitions: a few statements for all.
 
-    ``edges`` are the scheduling dependencies of the asset, with both ends. ``made`` names the
-    upstream partitions (asset id, key) that were just materialized, where these are known: where an
-    unpartitioned asset reads all existing partitions of an upstream asset, no others are examined.
+    ``edges`` are the scheduling dependencies of the asset, with the upstream ends. ``made`` names
+    the upstream partitions (asset id, key) that were just materialized, where these are known:
+    where an unpartitioned asset reads all existing partitions of an upstream asset, no others are
+    examined.
     ``terms`` are the times in the schedule, where the schedule joins times and assets.
     """
     statuses: dict[tuple[int, int], UpstreamStatus] = {}
     absent_needs: dict[tuple[int, int], Needs] = {}
     pairs: list[tuple[int, str, int, str, str]] = []
     for dependency in edges:
-        upstream_id, edge = dependency.upstream_id, edge_without_bounds(dependency)
+        upstream_id, edge = dependency.upstream_id, edge_without_bounds(dependency, target)
         if edge.reads_whatever_exists:
             any_status = _any_materialized(dependency)
             for position, row in enumerate(rows):
-                is_newer = made is None and _is_any_newer(asset, dependency, row)
+                is_newer = made is None and _is_any_newer(target, dependency, row)
                 statuses[position, upstream_id] = any_status._replace(is_newer=is_newer)
             new_keys = [key for made_id, key in made or () if made_id == upstream_id]
             needs_of_rows: Iterable[Needs] = [Needs(new_keys)] * len(rows)
@@ -178,15 +179,15 @@ def evaluate(
             if needs.nonexistent or needs.excluded or needs.none:
                 absent_needs[position, upstream_id] = needs
             if len(pairs) >= _PAIRS_AT_ONCE:
-                statuses |= _read_statuses(asset, pairs)
+                statuses |= _read_statuses(target, pairs)
                 pairs = []
-    statuses |= _read_statuses(asset, pairs)
+    statuses |= _read_statuses(target, pairs)
     statuses |= {
         pair_key: statuses.get(pair_key, NOTHING).beside(needs)
         for pair_key, needs in absent_needs.items()
     }
-    schedule = asset.schedule or {}
-    present_versions = {} if terms is None else _present_versions(asset, rows)
+    schedule = target.asset.schedule or {}
+    present_versions = {} if terms is None else _present_versions(target, rows)
     return [
         _verdict(
             schedule,
@@ -240,10 +241,10 @@ def _asset_ways(leaf: Mapping[str, Any], statuses: Mapping[str, UpstreamStatus])
     return {Way(Tick.NO_TIME, News.NEWER if status.is_newer else News.OLD)}
 
 
-def _present_versions(asset: Asset, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
+def _present_versions(target: Target, rows: Sequence[PartitionRow]) -> dict[str, PresentVersion]:
     """Return the present versions of the materialized partitions, by key."""
     with connection.cursor() as cursor:
-        cursor.execute(_PRESENT, [asset.pk, asset.identity, [row.key for row in rows]])
+        cursor.execute(_PRESENT, [target.asset.pk, target.identity, [row.key for row in rows]])
         return {
             key: PresentVersion(version, began_at) for key, version, began_at in cursor.fetchall()
         }
@@ -255,11 +256,11 @@ def _any_materialized(edge: AssetDependency) -> UpstreamStatus:
     return UpstreamStatus(1, int(materialized_rows.exists()), False)
 
 
-def _is_any_newer(asset: Asset, edge: AssetDependency, row: PartitionRow) -> bool:
+def _is_any_newer(target: Target, edge: AssetDependency, row: PartitionRow) -> bool:
     """Return whether a partition of the upstream asset is newer than the downstream partition."""
     facts: dict[str, Any] = {
-        "asset": asset.pk,
-        "identity": asset.identity,
+        "asset": target.asset.pk,
+        "identity": target.identity,
         "key": row.key,
         "upstream": edge.upstream_id,
         "upstream_identity": edge.upstream.identity,
@@ -281,7 +282,7 @@ def _needs_of(edge: Edge, row: PartitionRow) -> Needs:
 
 
 def _read_statuses(
-    asset: Asset, pairs: Sequence[tuple[int, str, int, str, str]]
+    target: Target, pairs: Sequence[tuple[int, str, int, str, str]]
 ) -> dict[tuple[int, int], UpstreamStatus]:
     """Return the status of each upstream asset for each partition, by position and upstream id.
 
@@ -295,8 +296,8 @@ def _read_statuses(
         cursor.execute(
             _UPSTREAM_STATUS,
             {
-                "asset": asset.pk,
-                "identity": asset.identity,
+                "asset": target.asset.pk,
+                "identity": target.identity,
                 "places": positions,
                 "keys": keys,
                 "upstreams": upstream_ids,

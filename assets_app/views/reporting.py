@@ -43,13 +43,14 @@ def report_page(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _form(asset: Asset, request: HttpRequest) -> ReportWriteForm:
-    is_partitioned = asset.definition is not None
+    definition = asset.definition
+    is_partitioned = definition is not None
     if request.method == "POST":
         return ReportWriteForm(request.POST, partitioned=is_partitioned)
     initial_values = {"selection": request.GET.get("selection", "")}
     form = ReportWriteForm(initial=initial_values, partitioned=is_partitioned)
-    if is_partitioned:
-        example = example_selection(asset.definition, timezone.now())
+    if definition is not None:
+        example = example_selection(definition, timezone.now())
         form.fields["selection"].widget.attrs["placeholder"] = example
     return form
 

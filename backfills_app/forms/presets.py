@@ -30,7 +30,8 @@ def preset_ends(asset: Asset, preset: str, now: datetime) -> tuple[str, str]:
     Days are counted back from the end of the last partition, so that a preset also fits an asset
     whose time has ended. Raises InvalidRequest where the asset has no partition in the preset.
     """
-    time_dimension: TimeDefinition | None = asset.definition and asset.definition.time_dimension
+    definition = asset.definition
+    time_dimension = None if definition is None else definition.time_dimension
     if time_dimension is None:
         raise InvalidRequest({"asset": f"{asset.name} has no partitions by time."})
     ended_windows = time_dimension.windows(time_dimension.start or now - _FAR, now)

@@ -41,7 +41,7 @@ def create_backfill(request: BackfillRequest, *, user: User) -> Backfill:
                     strategy=scope.strategy,
                     params=scope.params,
                     mapping=scope.mapping,
-                    partition=scope.version.partition_of(scope.asset.name) or {},
+                    partition=scope.version.spec.partition_of(scope.asset.name) or {},
                     total=len(scope.whole),
                 )
                 for position, scope in enumerate(checked_request.parts)

@@ -26,11 +26,11 @@ def freeze_asset(
     version = require_producer(asset)
     if bundle_version is not None and bundle_version.pk != version.bundle_version_id:
         version = _version_of(asset, bundle_version)
-    strategy, spec = version.strategy, version.partition_of(asset.name)
+    strategy, spec = version.spec.strategy, version.spec.partition_of(asset.name)
     present = asset.definition
     definition = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
     require_same_partitioning(asset, definition)
-    declared: dict[str, Any] = version.definition.get("params") or {}
+    declared = version.spec.params
     given_params = {name: value for name, value in request.params.items() if name in declared}
     return FrozenAsset(
         asset=asset,
@@ -78,4 +78,4 @@ def requested_params(asset_row: BackfillAsset) -> dict[str, Any]:
     """Return the params of one of a backfill's assets that the request set: the values that differ
     from the values in the frozen code.
     """
-    return params_given(asset_row.producer_version.definition.get("params") or {}, asset_row.params)
+    return params_given(asset_row.producer_version.spec.params, asset_row.params)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import slicewise
-from assets_app.execution.frozen import Cut, as_frozen, freeze_upstream, upstream_names
+from assets_app.execution.frozen import Cut, as_frozen, freeze_upstream
 from assets_app.execution.requests import Strategy
 from assets_app.models import Asset, AssetPartition, ProducerVersion, RunGroup
 from assets_app.queries.edges import first_start
@@ -48,14 +48,14 @@ class FrozenAsset:
     @cached_property
     def upstream_names(self) -> tuple[str, ...]:
         """The names of the assets that the frozen code reads or is scheduled by, in order."""
-        return tuple(upstream_names(self.version))
+        return tuple(self.version.spec.upstream_names)
 
     def upstream(self, known_rows: Mapping[str, Asset]) -> "Mapping[str, UpstreamAsset]":
         """Return the other assets that the frozen code reads or is scheduled by, by name.
 
         Assets without a row in ``known_rows`` are read, once in the life of this value.
         """
-        upstream, mappings = self._upstream, self.version.definition.get("mappings") or {}
+        upstream, mappings = self._upstream, self.version.spec.mappings
         outlet_names = {outlet.name for outlet in self.outlets}
         new_names = set(self.upstream_names) - outlet_names - upstream.keys()
         rows = [known_rows[name] for name in new_names & known_rows.keys()]
@@ -206,7 +206,7 @@ def freeze_definitions(group: RunGroup, asset_rows: Iterable[BackfillAsset]) -> 
     for asset_row in asset_rows:
         spec = asset_row.partition
         if spec is None:
-            spec = asset_row.producer_version.partition_of(asset_row.asset.name)
+            spec = asset_row.producer_version.spec.partition_of(asset_row.asset.name)
         row = PartitionDefinition.of(spec) if spec else None
         definitions |= dict.fromkeys(asset_row.producer_version.outlets, row)
     freeze_upstream(group, [asset_row.producer_version for asset_row in asset_rows], definitions)

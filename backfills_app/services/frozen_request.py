@@ -74,7 +74,7 @@ def freeze_chosen(
         outlet_names |= {outlet.name for outlet in chosen_asset.outlets}
     if refusals and (request.is_named or not chosen):
         raise InvalidRequest(refusals)
-    declared = {name for asset in chosen for name in asset.version.definition.get("params") or {}}
+    declared = {name for asset in chosen for name in asset.version.spec.params}
     with errors:
         refuse_unknown_params(declared, request.params)
     return FrozenRequest(

@@ -12,7 +12,7 @@ from backfills_app.services.frozen_assets import BackfillEdge
 from backfills_app.services.scopes import AssetScope
 from backfills_app.services.spans import spans
 from partitions_app.rules import RemovedPartitions, UpstreamGap
-from slicewise.declaring import evaluate_schedule, is_time, schedule_names
+from slicewise.declaring import evaluate_schedule, is_time
 
 # Returns those of the needed upstream partitions that are materialized or will be.
 Available = Callable[[BackfillEdge, slicewise.PartitionSet], slicewise.PartitionSet]
@@ -39,14 +39,14 @@ def blocked_partitions(
     blocked_by_name = {
         edge.asset.name: _blocked_by_edge(edge, chosen, available) for edge in scope.edges
     }
-    schedule = scope.version.definition.get("schedule")
-    scheduling = schedule_names(schedule)
+    spec = scope.version.spec
+    scheduling = spec.scheduling_names
     not_blocked = BlockedPartitions(scope.nothing, scope.nothing)
     conditions = [blocked for name, blocked in blocked_by_name.items() if name not in scheduling]
-    if scheduling:
+    if scheduling and spec.schedule is not None:
         conditions.append(
             evaluate_schedule(
-                schedule,
+                spec.schedule,
                 # A person asks now: no tick is waited for.
                 lambda leaf: (
                     not_blocked if is_time(leaf) else blocked_by_name.get(leaf["name"], not_blocked)

@@ -18,7 +18,7 @@ from backfills_app.services.requests import BackfillRequest
 from backfills_app.services.scopes import ScopeDraft, partition_count
 from partitions_app.rules import has_time
 from slicewise.errors import UnboundedPartitionsError
-from slicewise.partitions import ended_by, select_ranges
+from slicewise.partitions import TimeDefinition, ended_by, select_ranges
 
 Terms = list[slicewise.PartitionSet]
 
@@ -277,7 +277,7 @@ def _between(
 
 
 def _window_named(
-    time: slicewise.PartitionByTime, field: str, text: str, *, first: bool
+    time: TimeDefinition, field: str, text: str, *, first: bool
 ) -> slicewise.Interval:
     """Return the first or the last window that the text names: the text is a key, or a month or a
     year.

@@ -92,7 +92,7 @@ def _frozen_asset(row: BackfillAsset, cuts: Mapping[int, Cut]) -> FrozenAsset:
     asset, version = row.asset, row.producer_version
     # The definition at the time of the request: rows are numbered by it, and a moved bound must not
     # move the numbers.
-    spec = version.partition_of(asset.name) if row.partition is None else row.partition
+    spec = version.spec.partition_of(asset.name) if row.partition is None else row.partition
     definition_at_request = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
     return FrozenAsset(
         asset=asset,

@@ -17,6 +17,7 @@ from slicewise.declaring.producers import (
     refuse_call,
     refused_arguments,
 )
+from slicewise.declaring.specs import ProducerSpec
 from slicewise.io.option_fitness import check_kept
 
 __all__ = ["Asset", "AssetColumn", "AssetReference", "MultiAsset", "ProducedAsset", "asset"]
@@ -68,16 +69,14 @@ class ProducedAsset(Asset):
             """
             refuse_call(self.name)
 
+    @property
+    def producer_spec(self) -> ProducerSpec:
+        """The declaration of the producer."""
+        return self.production.spec(self.name, self.site, [self.outlet_spec], multi=False)
+
     def to_json(self) -> dict[str, Any]:
         """Return the producer in the form of the loader's report."""
-        return {
-            "name": self.name,
-            "file": self.site.file,
-            "line": self.site.line,
-            "multi": False,
-            "outlets": [self.facts_json()],
-            **self.production.to_json(),
-        }
+        return self.producer_spec.to_json() | {"source": self.production.source}
 
 
 @dataclass(frozen=True, kw_only=True)

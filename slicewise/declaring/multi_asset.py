@@ -17,6 +17,7 @@ from slicewise.declaring.producers import (
     refuse_call,
     refused_arguments,
 )
+from slicewise.declaring.specs import ProducerSpec
 from slicewise.errors import DefinitionError
 from slicewise.io import find_storage
 from slicewise.io.option_fitness import check_kept
@@ -87,16 +88,15 @@ class MultiAsset:
             """Raise DefinitionError, like a call of any asset."""
             refuse_call(self.name)
 
+    @property
+    def producer_spec(self) -> ProducerSpec:
+        """The declaration of the producer."""
+        outlets = [outlet.outlet_spec for outlet in self.outlets]
+        return self.production.spec(self.name, self.site, outlets, multi=True)
+
     def to_json(self) -> dict[str, Any]:
         """Return the producer in the form of the loader's report."""
-        return {
-            "name": self.name,
-            "file": self.site.file,
-            "line": self.site.line,
-            "multi": True,
-            "outlets": [outlet.facts_json() for outlet in self.outlets],
-            **self.production.to_json(),
-        }
+        return self.producer_spec.to_json() | {"source": self.production.source}
 
     def refused(self, message: str) -> AssetDefinitionError:
         """Return an error that names this function and the site of the declaration."""

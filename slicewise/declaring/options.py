@@ -1,4 +1,4 @@
-"""The options of an asset's function, defined once."""
+"""The options of an asset's function, defined once; `specs` has the options as JSON."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -23,6 +23,7 @@ _READ_ONCE = {"columns", "inlet_validations", "outlet_validations", "outlets", "
 Engine = Literal["connect", "submit"]
 OnPartial = Literal["discard", "publish"]
 Outside = Literal["error", "drop"]
+Strategy = Literal["partition", "range"] | int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class RunOptions:
     end_date: When = None
     inlets: Mapping[str, Any] = field(default_factory=dict)
     upstream: Mapping[Any, PartitionMapping] = field(default_factory=dict)
-    strategy: Literal["partition", "range"] | int = "partition"
+    strategy: Strategy = "partition"
     refresh: int = 0
     pending: Pending = "all"
     write_mode: WriteMode = "replace"

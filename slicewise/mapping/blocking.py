@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from slicewise.keys.intervals import Interval
+from slicewise.keys.partition_key import Interval
 from slicewise.mapping.overlap import overlapping
 from slicewise.mapping.partition_mapping import (
     PartitionMapping,
@@ -11,8 +11,8 @@ from slicewise.mapping.partition_mapping import (
     upstream_partitions,
 )
 from slicewise.mapping.relation import matching_segments
+from slicewise.partitions.definition import PartitionSet
 from slicewise.partitions.nonexistent import Nonexistent
-from slicewise.partitions.partition_set import PartitionSet
 from slicewise.partitions.runtime_keys import Definition
 from slicewise.partitions.window_ranges import WindowRange
 

@@ -8,7 +8,6 @@ from django.utils import timezone
 
 import slicewise
 from accounts_app.models import User
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.dispatch import dispatch
@@ -19,6 +18,7 @@ from backfills_app.models import Backfill, BackfillAsset, BackfillPartition
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
 from partitions_app.models import PartitionDefinition
+from slicewise.declaring import schedule_names
 from tests.factories import asset, outlet_of, together
 
 Mappings = Mapping[str, slicewise.PartitionMapping | None]
@@ -39,7 +39,7 @@ def following(
         made = together(name, list(outlets), partition, upstream=of, options=more)
     else:
         made = [asset(name, partition, upstream=of, options=more)]
-    scheduling = set(scheduling_names(schedule))
+    scheduling = set(schedule_names(schedule))
     for each in made:
         for upstream in {*of, *scheduling}:
             mapping = of.get(upstream)

@@ -10,7 +10,7 @@ from django.test import Client
 import slicewise
 from accounts_app.models import User
 from assets_app.execution.inputs import read_inputs
-from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run
+from assets_app.models import Asset, AssetDependency, AssetPartition, Gateway, Run, Target
 from assets_app.scheduling.readiness import evaluate
 from backfills_app.services import retry_failed
 from backfills_app.services.skipping import skips_of
@@ -42,7 +42,7 @@ def _ready(found: Asset, selection: str) -> set[str]:
     )
     assert found.definition is not None
     rows = list(partition_rows(found.definition, found.definition.select(selection)))
-    verdicts = evaluate(found, edges, rows, made=None, now=NOW)
+    verdicts = evaluate(Target(found), edges, rows, made=None, now=NOW)
     return {verdict.row.key for verdict in verdicts if verdict.is_ready}
 
 

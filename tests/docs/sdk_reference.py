@@ -25,7 +25,7 @@ HANDED = {
 # What servers and the package's own modules ask of these classes, and may ask otherwise tomorrow.
 INTERNAL = {
     *("space", "canonical", "shape", "read_bounds", "values", "of_parts"),
-    *("facts_json", "schedule_json", "asset_names", "made_by", "refused"),
+    *("outlet_spec", "producer_spec", "schedule_json", "asset_names", "made_by", "refused"),
     *("with_keys", "united", "read_selection", "discovers_keys"),
     *("first_second", "stop_second", "KeySet.windows"),
     *("PartitionByTime.zone", "TimeDefinition.zone"),

@@ -25,14 +25,14 @@ from assets_app.models import (
 )
 from slicewise.partitions.rows import partition_rows
 from tests.execution.test_supervision import ENDED, Worker
-from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset
+from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, definition_of
 
 ASK = {"type": "ask", "question": "past_partitions", "after": None}
 
 
 def made(of: Asset, selection: str, *, version: int = 1, at: int = 0) -> None:
     """Slices that are there; ``at`` orders them by when they were made last."""
-    rows = partition_rows(of.definition, of.definition.select(selection))
+    rows = partition_rows(of.definition, definition_of(of).select(selection))
     instant = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=at)
     AssetPartition.objects.bulk_create(
         AssetPartition(

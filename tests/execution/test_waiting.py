@@ -24,12 +24,13 @@ from assets_app.models import (
     RunGroup,
     RunNeed,
     RunState,
+    Target,
     Trigger,
 )
 from slicewise import PartitionByProduct
 from slicewise.partitions.rows import PartitionRow, partition_rows
 from tests.execution.test_attempts import counts_agree_with_slices, staged
-from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
+from tests.factories import AIRPORTS, DAILY_2013, asset, definition_of, outlet_of
 from tests.plans import rows_read
 
 
@@ -40,7 +41,9 @@ def balances(db: None) -> Asset:
 
 def ask(of: Asset, *selections: str, trigger: Trigger = Trigger.SCHEDULE) -> list[Run]:
     """A run for each selection, as a schedule or a backfill makes them in one claim."""
-    planned = [list(partition_rows(of.definition, of.definition.select(one))) for one in selections]
+    planned = [
+        list(partition_rows(of.definition, definition_of(of).select(one))) for one in selections
+    ]
     return ask_for(of, planned, trigger=trigger)
 
 
@@ -52,8 +55,8 @@ def ask_for(
     assert of.producer
     assert of.producer.current_version
     terms = RunSpec(
-        asset=of, producer_version=of.producer.current_version, group=group, trigger=trigger,
-        params={}, requested_by=None,
+        target=Target(of), producer_version=of.producer.current_version, group=group,
+        trigger=trigger, params={}, requested_by=None,
     )  # fmt: skip
     claimed, _ = claim(terms, planned)
     assert claimed
@@ -245,7 +248,7 @@ def test_hundreds_that_wait_stand_before_nobody(balances: Asset, gateway: Gatewa
     assert other.producer
     assert other.producer.current_version
     terms = RunSpec(
-        asset=other, producer_version=other.producer.current_version, group=group,
+        target=Target(other), producer_version=other.producer.current_version, group=group,
         trigger=Trigger.SCHEDULE, params={}, requested_by=None,
     )  # fmt: skip
     claim(terms, [list(partition_rows(None, None))])

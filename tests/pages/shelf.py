@@ -6,13 +6,14 @@ from datetime import date
 
 from assets_app.models import Asset, AssetPartition, PartitionCount
 from slicewise.partitions.rows import partition_rows
+from tests.factories import definition_of
 
 
 def record(
     asset: Asset, selection: str, state_of: Callable[[int], str] = lambda n: "materialized"
 ) -> int:
     """Put the selected partitions on record in the states that the function gives; how many."""
-    rows = list(partition_rows(asset.definition, asset.definition.select(selection)))
+    rows = list(partition_rows(asset.definition, definition_of(asset).select(selection)))
     counts: Counter[tuple[date | None, str, str]] = Counter()
     slices = []
     for place, row in enumerate(rows):

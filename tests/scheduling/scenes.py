@@ -7,13 +7,13 @@ from django.db import transaction
 
 import slicewise
 from accounts_app.models import User
-from assets_app.catalogue.refusals import scheduling_names
 from assets_app.catalogue.timetables import store_schedules
 from assets_app.execution import attempts, ending
 from assets_app.execution.ending import Failure
 from assets_app.execution.requests import MaterializeRequest, materialize
 from assets_app.execution.transitions import move_all
 from assets_app.models import Asset, AssetDependency, Gateway, Run, RunState
+from slicewise.declaring import schedule_names
 from tests.factories import asset, outlet_of
 
 
@@ -50,7 +50,7 @@ def scheduled(
     assert made.producer is not None
     with transaction.atomic():
         store_schedules([made.producer], now=since)
-    by_asset = set(scheduling_names(schedule))
+    by_asset = set(schedule_names(schedule))
     for name_of in by_asset | set(upstream or {}):
         mapping = (upstream or {}).get(name_of)
         AssetDependency.objects.create(

@@ -795,7 +795,8 @@ def declare(of: Asset, schedule: dict[str, Any], when: datetime) -> None:
     producer = of.producer
     assert producer is not None
     assert producer.current_version is not None
-    producer.current_version.definition["schedule"] = schedule
+    version = producer.current_version
+    version.definition = version.definition | {"schedule": schedule}
     producer.current_version.save(update_fields=["definition"])
     Asset.objects.filter(pk=of.pk).update(schedule=schedule)
     names = {part["name"] for part in schedule.get("of", [schedule]) if "name" in part}
