@@ -27,7 +27,7 @@ TOP = sorted(
 NAMES = sorted({*TOP, "config", "common", "stack", "web", "conftest"})
 
 
-def report_of(bundle: Path) -> dict[str, Any]:
+def report_of(bundle: Path, python_path: str = str(PROJECT)) -> dict[str, Any]:
     """Return the report of a real loader process, started as servers start the process."""
     receiving, sending = os.pipe()
     with os.fdopen(receiving, "rb") as answer:
@@ -35,7 +35,7 @@ def report_of(bundle: Path) -> dict[str, Any]:
             [*LOADER, str(bundle), f"--report-fd={sending}"],
             pass_fds=[sending],
             cwd=bundle,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            env={**os.environ, "PYTHONPATH": python_path},
             check=True,
         )
         os.close(sending)
@@ -77,6 +77,21 @@ def test_code_of_a_definition_file_imports_no_package_of_the_server(
     (tmp_path / "curious.py").write_text(f"import {name}\n")
     (file,) = report_of(tmp_path)["files"]
     assert file["error"]["message"] == f"ModuleNotFoundError: No module named {name!r}"
+
+
+@pytest.mark.parametrize("python_path", [str(PROJECT), ""], ids=["by folder", "by installation"])
+def test_a_hidden_package_looks_like_one_that_is_not_installed(
+    python_path: str, tmp_path: Path
+) -> None:
+    lines = [f"assert find_spec({name!r}) is None, {name!r}" for name in TOP]
+    lines += ["import slicewise", "assert find_spec('slicewise.uris') is not None"]
+    (tmp_path / "a.py").write_text("\n".join(["from importlib.util import find_spec", *lines]))
+    (tmp_path / "b.py").write_text(
+        "from importlib.util import find_spec\nfind_spec('assets_app.models')\n"
+    )
+    looked, inside = report_of(tmp_path, python_path)["files"]
+    assert looked["error"] is None
+    assert inside["error"]["message"] == "ModuleNotFoundError: No module named 'assets_app'"
 
 
 def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
