@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import AuditEntry, User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import can_retry
@@ -144,6 +145,7 @@ def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.CANCEL)
 def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then cancel the run."""
     run_row = _run(pk)

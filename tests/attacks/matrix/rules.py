@@ -261,7 +261,7 @@ PAGES_BACKFILLS: Rules = {
     **readable(
         *(_BACKFILL_PAGE + part for part in ("", "progress/", "details/", "cells/")), of="made"
     ),
-    "backfills/new/": asked("", may_backfill(_backfill_form)),
+    "backfills/new/": asked("", may_backfill(_backfill_form, named=True)),
     _BACKFILL_PAGE + "change/": asked(
         "going",
         may_backfill(
@@ -275,7 +275,7 @@ PAGES_BACKFILLS: Rules = {
         for deed, of in _DEEDS.items()
     },
     **{
-        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of)))
+        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of), named=True))
         for deed, of in _DEEDS.items()
     },
 }
