@@ -147,7 +147,7 @@ API_ASSETS: Rules = {
 _ONE_RUN = "api/v1/runs/<int:pk>/"
 API_RUNS: Rules = {
     **readable("api/v1/runs/", "api/v1/gateways/"),
-    **readable(_ONE_RUN, _ONE_RUN + "log/", of="failed_run"),
+    **readable(_ONE_RUN, _ONE_RUN + "log/", _ONE_RUN + "partitions/", of="failed_run"),
     _ONE_RUN + "cancel/": written("going_run", may_materialize()),
     _ONE_RUN + "retry/": written("failed_run", may_materialize()),
     _ONE_RUN + "rerun/": written("failed_run", may_materialize()),
