@@ -7,8 +7,6 @@ environment.
 import logging
 import os
 import pwd
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from assets_app.catalogue.loading import user_code_environment
 from slicewise.process import own_folders
+from slicewise.process.reachability import first_closed_path
 from slicewise.runner.slot_users import SlotUsers
 
 log = logging.getLogger(__name__)
@@ -126,18 +125,12 @@ def _range(text: str) -> range:
 
 def refuse_closed_python(users: Iterable[tuple[int, int]]) -> None:
     """Raise ImproperlyConfigured if a user cannot start this Python and import the SDK."""
-    for uid, gid in users:
-        command = [sys.executable, "-c", "import slicewise"]
-        try:
-            subprocess.run(
-                command, user=uid, group=gid, extra_groups=[], check=True, capture_output=True,
-                env=user_code_environment(), cwd=Path(own_folders.__file__).parents[2],
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError) as error:
+    for user in users:
+        if closed_path := first_closed_path(user, env=user_code_environment()):
             raise ImproperlyConfigured(
-                f"User code is to run as the user {uid}, who cannot use {sys.executable}: {error}."
+                f"User code is to run as the user {user[0]}, who cannot use {closed_path}."
                 " Install Python and Slicewise where everybody may pass."
-            ) from error
+            )
 
 
 def own_folder(name: str, *, mode: int = 0o755) -> Path:
