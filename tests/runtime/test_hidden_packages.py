@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from slicewise.process.hidden_packages import SERVER_PACKAGES
+from slicewise.process.python_start import python_path
 from tests.docs.documents import PROJECT
 from tests.runtime.runs import Runs
 
@@ -119,3 +120,24 @@ def test_a_run_has_its_own_modules_and_none_of_the_server(runs: Runs) -> None:
             for name in ("slicewise_server", "backfills_app", "assets_app", "manage", "tests")
         ),
     ]
+
+
+def test_a_python_of_another_program_hides_them_and_runs_the_next_sitecustomize(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('the next one')\n")
+    code = (
+        "import importlib.util, sys\n"
+        "print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])\n"
+        "print('slicewise' in sys.modules)\n"
+        "from slicewise.process.hidden_packages import hide_server_packages\n"
+        "before = [*sys.path_hooks]\n"
+        "hide_server_packages()\n"
+        "print(sys.path_hooks == before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *TOP, "slicewise"],
+        env={"PYTHONPATH": python_path(f"{tmp_path}:{PROJECT}")},
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["the next one", "['slicewise']", "False", "True"]
