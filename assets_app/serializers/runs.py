@@ -117,7 +117,9 @@ class RunDetailSerializer(RunSerializer):
     attempts = AttemptSerializer(many=True)
     partitions = serializers.SerializerMethodField()
     partition_list = serializers.SerializerMethodField()
-    partition_list_next = serializers.SerializerMethodField()
+    partition_list_next = serializers.SerializerMethodField(
+        help_text="The address of the partitions that follow the list, null where it has all."
+    )
     validations = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
