@@ -1,5 +1,6 @@
 """Packages of the server, hidden from user code: a bundle's own files may have the same names."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
@@ -68,7 +69,8 @@ class _HidingHook:
 
     def is_root(self, folder: str) -> bool:
         """Return whether this is the folder that has the SDK."""
-        return Path(folder).resolve() == self._root
+        # Not Path.resolve, which raises for links in a circle.
+        return os.path.realpath(folder) == str(self._root)
 
     def hides(self, name: str, spec: ModuleSpec) -> bool:
         """Return whether a module has a hidden name and lies directly in the SDK's folder."""

@@ -121,8 +121,9 @@ def test_a_session_that_cannot_be_opened_does_not_stay_behind(spark_remote: str)
         spark.close_session(later)
 
 
-def test_python_workers_of_spark_import_no_package_of_the_server(spark_runs: Runs) -> None:
-    spark_runs.define("""
+@pytest.mark.parametrize("engine_runs", ["connect", "local"], indirect=True)
+def test_python_workers_of_spark_import_no_package_of_the_server(engine_runs: Runs) -> None:
+    engine_runs.define("""
         @asset()
         def curious(spark):
             from pyspark.sql.functions import udf
@@ -131,6 +132,7 @@ def test_python_workers_of_spark_import_no_package_of_the_server(spark_runs: Run
                 from importlib.util import find_spec
                 names = ("slicewise", "slicewise_server", "assets_app", "manage", "tests")
                 return " ".join(name for name in names if find_spec(name))
-            print(spark.range(1).select(names_found("id")).first()[0])
+            print("found:", spark.range(1).select(names_found("id")).first()[0])
     """)
-    assert spark_runs.run("curious").log == "slicewise\n"
+    log = engine_runs.run("curious").log
+    assert [line for line in log.splitlines() if "found:" in line] == ["found: slicewise"]
