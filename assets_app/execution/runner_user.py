@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from assets_app.catalogue.loading import user_code_environment
 from slicewise.process import own_folders
 from slicewise.process.reachability import first_closed_path
+from slicewise.process.users import user_named
 from slicewise.runner.slot_users import SlotUsers
 
 log = logging.getLogger(__name__)
@@ -34,12 +35,11 @@ def runner_user() -> tuple[int, int] | None:
     name: str = settings.RUNNER_USER
     if not name:
         return None
-    try:
-        user = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-    except KeyError:
+    user = user_named(name)
+    if user is None:
         raise ImproperlyConfigured(
             f"SLICEWISE_RUNNER_USER names {name!r}, and this host has no such user."
-        ) from None
+        )
     if user.pw_uid == os.geteuid():
         return None
     if os.geteuid() != 0:
@@ -154,8 +154,10 @@ def shared_folder(name: str) -> Path:
 def _create_folder(name: str, user: tuple[int, int] | None, mode: int) -> Path:
     data: Path = settings.DATA_FOLDER
     runner = runner_user()
-    data.mkdir(mode=0o711, parents=True, exist_ok=True)
     try:
+        if runner is not None:
+            own_folders.make_passable(data)
+        data.mkdir(mode=0o711, parents=True, exist_ok=True)
         if runner is not None and own_folders.secure_folder(data, back_from=runner[0]):
             log.warning("data folder taken back from the runners' user", extra={"folder": data})
         return own_folders.ensure_folder(data / name, user=user, mode=mode)

@@ -33,15 +33,18 @@ def chosen_account(env: Mapping[str, str]) -> Account | None:
     """Return the other user that SLICEWISE_RUNNER_USER names on a stack of root's, else None.
 
     A user that this host does not have is None too: workers refuse such a setting by themselves.
+    None also before Slicewise's packages are installed.
     """
     name = env.get("SLICEWISE_RUNNER_USER", "")
     if os.geteuid() != 0 or not name:
         return None
-    try:
-        entry = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-    except KeyError:
+    if not machine.has_packages():
         return None
-    return _account(entry) if entry.pw_uid != 0 else None
+    # Not above: `slicewise doctor` reads this module where no package is installed yet.
+    from slicewise.process.users import user_named
+
+    entry = user_named(name)
+    return None if entry is None or entry.pw_uid == 0 else _account(entry)
 
 
 def default_account(env: Mapping[str, str], data: Path) -> CodeAccount:
@@ -90,7 +93,7 @@ def lake_obstacle(env: Mapping[str, str], data: Path, account: Account) -> str:
 
 def _closed_path(env: Mapping[str, str], data: Path, account: Account) -> str:
     """Return which path the account cannot use, as a clause; empty where it can use all."""
-    if machine.package_folder("pendulum") is None:
+    if not machine.has_packages():
         return "the packages of Slicewise are not installed"
     # Not above: `slicewise doctor` reads this module where no package is installed yet.
     from slicewise.process.reachability import first_closed_path

@@ -13,6 +13,7 @@ from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
 from slicewise_server.stack import Services, Stack, StackError
+from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.code_environment import with_code_account
 from slicewise_server.stack.folder import PROJECT, default_folder
 from slicewise_server.stack.protection import unprotected
@@ -84,7 +85,8 @@ def announce(stack: Stack) -> None:
 
 def _warning(stack: Stack) -> str:
     """What the code of assets is not kept from, in a paragraph of its own."""
-    text = unprotected(stack.services.env)
+    env = stack.services.env
+    text = unprotected(env, default_account(env, stack.data))
     return "\n" + textwrap.fill(text, 88) + "\n\n" if text else ""
 
 
