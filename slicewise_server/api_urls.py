@@ -62,6 +62,7 @@ v1 = [
     path("runs/", runs.RunsView.as_view(), name="runs"),
     path("runs/<int:pk>/", runs.RunView.as_view(), name="run"),
     path("runs/<int:pk>/log/", runs.RunLogView.as_view(), name="run-log"),
+    path("runs/<int:pk>/partitions/", runs.RunPartitionsView.as_view(), name="run-partitions"),
     path("runs/<int:pk>/cancel/", runs.RunCancelView.as_view(), name="run-cancel"),
     path("runs/<int:pk>/retry/", retrying.RunRetryView.as_view(), name="run-retry"),
     path("runs/<int:pk>/rerun/", retrying.RunRerunView.as_view(), name="run-rerun"),

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.requests import MaterializeRequest, materialize, preview_selection
 from assets_app.forms import MaterializeForm
@@ -63,6 +64,7 @@ def partition(request: HttpRequest, name: str, key: str = "") -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.MATERIALIZE)
 def materialize_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or carry out the request."""
     asset = asset_for_page(name)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.reporting import ReportedWrite, report_write
 from assets_app.forms import ReportWriteForm
@@ -20,6 +21,7 @@ from partitions_app.labels import example_selection
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.REPORT)
 def report_page(request: HttpRequest, name: str) -> HttpResponse:
     """Render the form and a preview of the typed selection, or record the report."""
     asset = asset_for_page(name)

@@ -15,11 +15,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts_app.errors import InvalidRequest
 from accounts_app.models import AuditEntry, User
+from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
 from assets_app.execution.control import cancel_run
 from assets_app.execution.retrying import can_retry
 from assets_app.models import (
-    DISCOVERY,
     TERMINAL_STATES,
     Run,
     RunAttempt,
@@ -30,6 +30,7 @@ from assets_app.models import (
     Trigger,
 )
 from assets_app.queries import pages
+from assets_app.queries.lookups import partitions_of_run
 from assets_app.views.listing import STOP_POLLING, address_of, page_of_rows, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.runner.messages import is_web_address
@@ -144,6 +145,7 @@ def run_log_file(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@posts_need(Action.CANCEL)
 def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation, then cancel the run."""
     run_row = _run(pk)
@@ -209,8 +211,7 @@ def _link(application: RunAttempt | None) -> str:
 
 def _partitions(run: Run) -> QuerySet[RunPartition]:
     """Return the partitions of a run in order, with assets."""
-    rows = run.partitions.select_related("slice__asset__partition_definition")
-    rows = rows.exclude(slice__identity=DISCOVERY)
+    rows = partitions_of_run(run).select_related("slice__asset__partition_definition")
     return rows.defer("slice__asset__partition_definition__spec").order_by("position")
 
 

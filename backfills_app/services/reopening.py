@@ -81,7 +81,7 @@ def newest_version(asset_row: BackfillAsset, order: str) -> ProducerVersion:
     newest = require_producer(asset_row.asset)
     if newest.pk != asset_row.producer_version_id:
         asset = asset_row.asset
-        spec = newest.partition_of(asset.name)
+        spec = newest.spec.partition_of(asset.name)
         definition = PartitionDefinition.rule_of(spec, in_force=asset.partition_definition)
         require_same_partitioning(asset, definition)
         require_order(order, [(asset_row.asset, newest)], field="code")

@@ -3,7 +3,7 @@
 Nothing here imports pyspark: a worker publishes and discards without loading Spark.
 """
 
-from slicewise.storage.fitness import refuse_unfit
+from slicewise.storage.fitness import refuse_unfit, share_trials_with_forks
 from slicewise.storage.layout import (
     STAGING_PREFIX,
     escape,
@@ -46,6 +46,7 @@ __all__ = [
     "publish",
     "published",
     "refuse_unfit",
+    "share_trials_with_forks",
     "staging_path",
     "unescape",
     "versions",

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from slicewise.declaring import is_read_in_zone, pairing_notes, schedule_text
 from slicewise.declaring.unused_options import unused_options
-from slicewise.loading import load_bundle
 from slicewise.partitions import PartitionDefinition
 from slicewise.partitions.exclusion_warnings import exclusion_warnings
 from slicewise.texts import masked_json, masked_text, spelling_hint, terminal_text
+from slicewise_server.stack.definition_loading import load_apart
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,10 +29,12 @@ def main(arguments: Sequence[str]) -> int:
     path: Path = options.path
     if not path.is_dir() and not (path.is_file() and path.suffix == ".py"):
         parser.error(f"{path} is neither a folder nor a Python file")
-    with warnings.catch_warnings():
-        # Warnings of definition files are printed below, beside the assets.
-        warnings.simplefilter("ignore")
-        declared = load_bundle(path) if path.is_dir() else load_bundle(path.parent, only=path.name)
+
+    report = load_apart(path)
+    declared: dict[str, Any] = report.declared
+    if report.output:
+        _say(masked_text(report.output), to_errors=True)
+
     for declaration in [*declared["producers"], *declared["assets"]]:
         spec = declaration["partition"]
         exclusion_texts = list(exclusion_warnings(spec and PartitionDefinition.from_json(spec)))

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from slicewise_server.stack import machine, redis_cache, redis_release
+from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.folder import default_folder
 from slicewise_server.stack.protection import unprotected, user_of_code
 
@@ -172,7 +173,13 @@ def _proxies(env: Mapping[str, str]) -> list[Finding]:
 
 def _user_code(env: Mapping[str, str]) -> Finding:
     """Return a finding for the user of asset functions, with a warning about missing protection."""
-    return Finding(name="User code", good=True, found=user_of_code(env), warning=unprotected(env))
+    code = default_account(env, default_folder(env))
+    return Finding(
+        name="User code",
+        good=True,
+        found=user_of_code(env, code),
+        warning=unprotected(env, code),
+    )
 
 
 def _server(

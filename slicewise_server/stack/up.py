@@ -12,6 +12,7 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
+from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.code_environment import with_code_account
 from slicewise_server.stack.errors import StackError
 from slicewise_server.stack.folder import PROJECT, default_folder
@@ -85,7 +86,8 @@ def announce(stack: Stack) -> None:
 
 def _warning(stack: Stack) -> str:
     """What the code of assets is not kept from, in a paragraph of its own."""
-    text = unprotected(stack.services.env)
+    env = stack.services.env
+    text = unprotected(env, default_account(env, stack.data))
     return "\n" + textwrap.fill(text, 88) + "\n\n" if text else ""
 
 

@@ -35,7 +35,7 @@ def test_it_has_every_address_and_no_warning(
             "assets/{name}/pause/",
             "assets/{name}/unpause/",
             "runs/", "runs/{id}/", "runs/{id}/log/", "runs/{id}/cancel/", "runs/{id}/retry/",
-            "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",
+            "runs/{id}/partitions/", "runs/{id}/rerun/", "runs/retry/", "gateways/", "backfills/",
             "backfills/preview/", "backfills/bulk/", "backfills/{id}/",
             "backfills/{id}/partitions/", "backfills/{id}/outcome/", "backfills/{id}/cancel/",
             "backfills/{id}/pause/", "backfills/{id}/resume/", "backfills/{id}/retry-failed/",

@@ -1,10 +1,12 @@
 """`slicewise definitions check`: what it says of good files, and of broken ones."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from slicewise.runner.loader_process import loader_user
 from slicewise_server.stack.cli import main
 
 HEADER = "from slicewise import *\n"
@@ -304,3 +306,49 @@ def test_a_pause_longer_than_the_longest_one_is_a_warning(
     )
     assert check(tmp_path) == 0
     assert "warning: retry_delay acts as an hour" in capsys.readouterr().err
+
+
+def test_files_are_loaded_apart_from_the_packages_of_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("assets_app", "slicewise_server", "tests"):
+        (tmp_path / f"curious_{name}.py").write_text(f"import {name}\n")
+    assert check(tmp_path) == 1
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        f"curious_{name}.py:1: ModuleNotFoundError: No module named {name!r}"
+        for name in ("assets_app", "slicewise_server", "tests")
+    ]
+
+
+@pytest.mark.parametrize("is_one_file", [False, True])
+def test_files_are_loaded_in_another_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_one_file: bool
+) -> None:
+    (tmp_path / "a.py").write_text(
+        "import os\nprint(os.getpid(), os.geteuid(), os.environ.get('SECRET_KEY'))\n"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SECRET_KEY", "of the server")
+        assert check(tmp_path / "a.py" if is_one_file else tmp_path) == 0
+    process, user, *secret = capsys.readouterr().err.split(maxsplit=2)
+    assert int(process) != os.getpid()
+    if os.geteuid() == 0 and loader_user() is not None:
+        assert (int(user), secret) == (65_533, ["None\n"])
+
+
+def test_a_file_that_never_ends_is_ended_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADER_TIMEOUT_SECONDS", "1")
+    (tmp_path / "a.py").write_text("import time\ntime.sleep(600)\n")
+    assert check(tmp_path) == 1
+    assert "were not loaded within 1 s" in capsys.readouterr().err
+
+
+def test_what_is_no_bundle_for_a_server_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / "out").symlink_to("/etc/hostname")
+    assert check(tmp_path) == 1
+    assert "out is a link that leads out of the bundle" in capsys.readouterr().err

@@ -148,3 +148,26 @@ def test_a_publication_says_the_same_where_nobody_asked_before(
     with pytest.raises(UnfitFileSystemError, match=WORKS):
         lake.publish(staging, 2)
     assert lake.content() == {"day=1": ["first"], "day=2": ["first"]}
+
+
+def test_forks_know_the_trials_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitness, "_fit", set())
+    fitness.share_trials_with_forks()
+    trials = tmp_path / "trials"
+
+    def note(_: Path) -> None:
+        with trials.open("a") as file:
+            file.write("x")
+
+    monkeypatch.setattr(fitness, "_try", note)
+    for _ in range(3):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                fitness.refuse_unfit(tmp_path / "asset")
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+    assert trials.read_text() == "x"

@@ -147,7 +147,7 @@ API_ASSETS: Rules = {
 _ONE_RUN = "api/v1/runs/<int:pk>/"
 API_RUNS: Rules = {
     **readable("api/v1/runs/", "api/v1/gateways/"),
-    **readable(_ONE_RUN, _ONE_RUN + "log/", of="failed_run"),
+    **readable(_ONE_RUN, _ONE_RUN + "log/", _ONE_RUN + "partitions/", of="failed_run"),
     _ONE_RUN + "cancel/": written("going_run", may_materialize()),
     _ONE_RUN + "retry/": written("failed_run", may_materialize()),
     _ONE_RUN + "rerun/": written("failed_run", may_materialize()),
@@ -261,7 +261,7 @@ PAGES_BACKFILLS: Rules = {
     **readable(
         *(_BACKFILL_PAGE + part for part in ("", "progress/", "details/", "cells/")), of="made"
     ),
-    "backfills/new/": asked("", may_backfill(_backfill_form)),
+    "backfills/new/": asked("", may_backfill(_backfill_form, named=True)),
     _BACKFILL_PAGE + "change/": asked(
         "going",
         may_backfill(
@@ -275,7 +275,7 @@ PAGES_BACKFILLS: Rules = {
         for deed, of in _DEEDS.items()
     },
     **{
-        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of)))
+        f"backfills/selected/{deed}/": written("", may_backfill(_selected(of), named=True))
         for deed, of in _DEEDS.items()
     },
 }
