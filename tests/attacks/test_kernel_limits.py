@@ -1,6 +1,6 @@
 """A run takes all it can get, and the kernel limits the run by a control group.
 
-The kernel's controllers of version 2 are needed: `make cgroups-vm` runs these tests in a machine of
+The kernel's controllers of version 2 are needed: `make cgroups` runs these tests in a machine of
 their own.
 """
 
@@ -103,7 +103,7 @@ GREEDY = """
 
     @asset()
     def modest():
-        kept = bytearray(b"x" * (100 * 2**20))
+        kept = bytearray(b"x") * (100 * 2**20)
         for _ in range(4):
             if os.fork() == 0:
                 time.sleep(1)

@@ -5,7 +5,6 @@ The folders here have the shape of those of the kernel.
 
 import os
 from pathlib import Path
-from tempfile import gettempdir
 
 import pytest
 
@@ -15,6 +14,7 @@ from slicewise.runner.group_folder import GroupFolderError, group_folder
 from slicewise.runner.processes import become
 from slicewise.runner.run_groups import RunGroup
 from slicewise.runner.run_limits import RunLimits
+from tests.attacks.users import open_folder
 
 HYBRID = """\
 23 28 0:21 / /proc rw,nosuid shared:14 - proc proc rw
@@ -146,15 +146,19 @@ def test_a_link_out_of_the_hierarchy_is_refused(tree: Tree, tmp_path: Path) -> N
     assert "no control group of version 2" in tree.refusal(tree.root / "link")
 
 
-def test_a_group_of_another_user_is_refused(tree: Tree) -> None:
-    for path in (*tree.root.rglob("*"), tree.root):
-        path.chmod(path.stat().st_mode & ~0o222 | 0o555)
-    # Folders above the tree belong to all tests: nothing is taken away from them.
-    for path in tree.root.parents:
-        if path.is_relative_to(gettempdir()) and path != Path(gettempdir()):
-            path.chmod(path.stat().st_mode | 0o055)
+def test_a_group_of_another_user_is_refused() -> None:
+    with open_folder() as folder:
+        tree = Tree(folder / "cgroup")
+        for path in (*tree.root.rglob("*"), tree.root):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        assert "may not write there: give that user the folder" in refusal_for_another(tree)
+
+
+def refusal_for_another(tree: Tree) -> str:
+    """The refusal that a user gets who does not own the tree."""
     reading, writing = os.pipe()
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         try:
             if os.geteuid() == 0:
                 become((65_533, 65_533))
@@ -163,8 +167,9 @@ def test_a_group_of_another_user_is_refused(tree: Tree) -> None:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as answer:
-        assert "may not write there: give that user the folder" in answer.read()
-    os.wait()
+        text = answer.read()
+    os.waitpid(pid, 0)
+    return text
 
 
 @pytest.fixture
