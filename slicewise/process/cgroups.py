@@ -87,6 +87,7 @@ class Cgroup:
             if time.monotonic() > patience:
                 return False
             time.sleep(_LOOK_SECONDS)
+            self.end()
         return True
 
     def _remove_folders(self) -> bool:

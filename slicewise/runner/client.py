@@ -216,8 +216,8 @@ class WarmParent:
         log, log_end = os.pipe2(os.O_CLOEXEC)
         try:
             with ExitStack() as files:
-                entry = files.enter_context(resources.group.entry()) if resources.group else []
                 ends = [channel_end.fileno(), log_end, status_end.fileno()]
+                entry = _opened_entry(resources, files)
                 self._send({"op": operation, **header}, [*ends, *entry])
         except BaseException:
             channel.close()
@@ -303,3 +303,13 @@ class WarmParent:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def _opened_entry(resources: RunResources, files: ExitStack) -> list[int]:
+    """Return the files by which the run enters its control group, open as long as ``files`` is."""
+    if resources.group is None:
+        return []
+    try:
+        return files.enter_context(resources.group.entry())
+    except OSError as error:
+        raise WarmParentError(f"no control group for the run: {error}") from error

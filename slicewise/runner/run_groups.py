@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _PREFIX = "slicewise-"
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ATTEMPTS = 10
 _TRIAL_LIMITS = RunLimits(memory=64 * 1024**2, processes=16)
 
 
@@ -70,8 +71,9 @@ class RunGroups:
             raise FileNotFoundError("the worker has no control group")
         self._remove_remains()
         group = Cgroup(self._own.path / f"run-{name}-{next(self._numbers)}")
-        group.path.mkdir(mode=0o755)
+        group.path.mkdir()
         try:
+            group.path.chmod(0o755)  # whichever umask the worker has
             if self._controllers:
                 _impose(group, limits)
             return RunGroup(group, limits, self._remains.append)
@@ -97,18 +99,21 @@ class RunGroups:
                 os.close(lock)
 
     def _create_own(self) -> None:
-        while self._lock is None:
+        for _ in range(_ATTEMPTS):
             path = self._folder.path / f"{_PREFIX}{os.getpid()}-{uuid4().hex[:8]}"
-            # Runs pass through to read their own group. Only the owner can open the folder itself:
-            # a run that locked the folder would keep the remains of its worker.
-            path.mkdir(mode=0o711)
+            path.mkdir(mode=0o700)
             lock = _locked(path)
-            if lock is not None and not path.exists():
-                os.close(lock)  # removed by another worker, before the lock
-                lock = None
-            self._own, self._lock = Cgroup(path), lock
-        if self._own is not None:
-            self._own.enable(self._controllers)
+            if lock is not None and path.exists():
+                break
+            if lock is not None:
+                os.close(lock)  # another worker took the group for that of a dead worker
+        else:
+            raise BlockingIOError("the control group of the worker cannot be locked")
+        self._own, self._lock = Cgroup(path), lock
+        # Runs pass through to read the groups in there. Only the owner can open the folder: a run
+        # that locked the folder would keep the remains of a dead worker.
+        path.chmod(0o711)
+        self._own.enable(self._controllers)
 
     def _try(self) -> None:
         group = self.create("trial", _TRIAL_LIMITS)
