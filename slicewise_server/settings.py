@@ -71,6 +71,8 @@ RUN_OUTPUT_LIMIT_BYTES = env.int("RUN_OUTPUT_LIMIT_BYTES", default=32 * 1024 * 1
 # Limits of one run.
 RUN_MEMORY = memory(env, "SLICEWISE_RUN_MEMORY")
 RUN_PROCESSES = at_least_one(env, "SLICEWISE_RUN_PROCESSES", default=4096)
+# The control group below which each run gets a group; empty: the group that systemd has delegated.
+RUN_CGROUP = env.str("SLICEWISE_RUN_CGROUP", default="")
 RUN_OPEN_FILES = at_least_one(env, "SLICEWISE_RUN_OPEN_FILES", default=65_536)
 BUNDLE_LIMIT_BYTES = env.int("BUNDLE_LIMIT_BYTES", default=50 * 1024 * 1024)
 LOADER_TIMEOUT_SECONDS = env.int("LOADER_TIMEOUT_SECONDS", default=60)

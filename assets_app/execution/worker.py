@@ -19,6 +19,7 @@ from assets_app.execution.company import Company
 from assets_app.execution.database import use_own_connection
 from assets_app.execution.engines import is_spark_server_there, tidy_host
 from assets_app.execution.leases import renew_all
+from assets_app.execution.run_cgroups import run_groups
 from assets_app.execution.runner_user import (
     own_folder,
     refuse_closed_python,
@@ -65,6 +66,7 @@ class GatewayWorker:
             cache=own_folder("bundles"),
             user=user,
             slot_users=users,
+            groups=run_groups(),
         )
         self.parent.start()
         self.company = Company(slots, settings.SUSPECT_AFTER_LOSSES)

@@ -5,18 +5,27 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from slicewise.runner.child import become_runner
+from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.wire import encode
 
 TOO_LATE = "the request for this run is too old"
 
 
-def end_too_late(channel: int) -> NoReturn:
-    """End a forked process that was stopped until its request was too old: no fault of the code."""
-    failed = {"type": "failed", "kind": "platform", "error": TOO_LATE, "traceback": ""}
+def end_unstarted(channel: int, reason: str) -> NoReturn:
+    """End a forked process before any code of people runs: no fault of the code."""
+    failed = {"type": "failed", "kind": "platform", "error": reason, "traceback": ""}
     try:
         os.write(channel, encode(failed | {"partition": None}))
     finally:
         os._exit(1)
+
+
+def enter_group(group: GroupEntry, channel: int) -> None:
+    """Put the forked process into its run's control group: no code of people runs outside."""
+    try:
+        group.enter()
+    except OSError as error:
+        end_unstarted(channel, f"the run could not be put into its control group: {error}")
 
 
 def run_child(

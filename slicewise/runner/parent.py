@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from slicewise.process.gc_tuning import freeze_loaded_objects
-from slicewise.runner.forked_child import TOO_LATE, end_too_late, run_child, try_setpgid
+from slicewise.runner.forked_child import (
+    TOO_LATE,
+    end_unstarted,
+    enter_group,
+    run_child,
+    try_setpgid,
+)
 from slicewise.runner.processes import (
     MemoryScore,
     adopt_orphans,
@@ -20,6 +26,7 @@ from slicewise.runner.processes import (
     has_processes,
     kill_group,
 )
+from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.run_limits import RunLimits
 from slicewise.runner.wire import LineBuffer, Message, WireError, encode, receive_header
 
@@ -29,7 +36,8 @@ _LONGEST_SLEEP_SECONDS = 1.0
 _MEMORY_LOOK_SECONDS = 0.1
 # Time for killed processes to end; a process that hangs in the kernel may take for ever.
 _ORPHAN_SECONDS, _ORPHAN_LOOK_SECONDS = 1.0, 0.005
-_DESCRIPTORS_PER_REQUEST = 3
+# Channel, log, status, and two of the run's control group.
+_DESCRIPTORS_PER_REQUEST = 5
 
 ChildMain = Callable[[str, int, int], int]
 """Performs the operation (first argument), given channel and log; returns an exit status."""
@@ -44,6 +52,7 @@ class _Runner:
     last_ping: float
     lines: LineBuffer
     limits: RunLimits
+    group: GroupEntry
     own_user: tuple[int, int] | None = None
     """The runner's user, if no other run has that user."""
     excess: str | None = None
@@ -94,16 +103,21 @@ class WarmParentLoop:
         received = receive_header(self._control, _DESCRIPTORS_PER_REQUEST)
         if received is None:
             return False
-        header, (channel, log, status) = received
+        header, (channel, log, status, *entry) = received
         if header["op"] == "end":
             self._end_for(tuple(header["user"]), socket.socket(fileno=status))
         else:
-            self._fork(header, channel, log, socket.socket(fileno=status))
+            group = GroupEntry(entry)
+            if not self._fork(header, channel, log, socket.socket(fileno=status), group):
+                group.close()
         os.close(channel)
         os.close(log)
         return True
 
-    def _fork(self, header: Message, channel: int, log: int, status: socket.socket) -> None:
+    def _fork(
+        self, header: Message, channel: int, log: int, status: socket.socket, group: GroupEntry
+    ) -> bool:
+        """Fork a runner, or tell the worker why not; return whether there is a runner."""
         parent = os.getpid()
         watchdog = float(header.get("watchdog") or DEFAULT_WATCHDOG_SECONDS)
         # The lease that the worker had at its request holds until then. Another attempt may be
@@ -111,17 +125,18 @@ class WarmParentLoop:
         not_after = float(header.get("not_after") or math.inf)
         if time.monotonic() > not_after:
             _refuse(status, TOO_LATE)
-            return
+            return False
         user: tuple[int, int] | None = tuple(header["user"]) if header.get("user") else None
         try:
             with self._score.highest():
                 pid = os.fork()
         except OSError as error:
             _refuse(status, f"fork: {error}")
-            return
+            return False
         if pid == 0:
             if time.monotonic() > not_after:
-                end_too_late(channel)
+                end_unstarted(channel, TOO_LATE)
+            enter_group(group, channel)
             run_child(partial(self._child_main, str(header["op"])), parent, channel, log, user)
         try_setpgid(pid)
         last_ping = min(time.monotonic(), not_after - watchdog)
@@ -133,6 +148,7 @@ class WarmParentLoop:
             last_ping,
             LineBuffer(4096),
             RunLimits.of(header.get("limits")),
+            group,
             user if header.get("is_own_user") else None,
         )
         self._runners[pid] = runner
@@ -140,6 +156,7 @@ class WarmParentLoop:
         self._selector.register(status, selectors.EVENT_READ, runner)
         self._selector.register(runner.pidfd, selectors.EVENT_READ, runner)
         _tell(status, {"type": "started", "pid": pid})
+        return True
 
     def _hear(self, runner: _Runner) -> None:
         """Read pings of the worker; kill the runner when the worker has closed the socket."""
@@ -165,10 +182,8 @@ class WarmParentLoop:
                 kill_group(runner.pid)
 
     def _pause(self) -> float:
-        has_memory_limits = any(
-            runner.limits.memory is not None for runner in self._runners.values()
-        )
-        return _MEMORY_LOOK_SECONDS if has_memory_limits else _LONGEST_SLEEP_SECONDS
+        looks = any(runner.limits.needs_looks_at_memory for runner in self._runners.values())
+        return _MEMORY_LOOK_SECONDS if looks else _LONGEST_SLEEP_SECONDS
 
     def _kill_greedy(self) -> None:
         """Kill runs that exceed their limits."""
@@ -187,6 +202,8 @@ class WarmParentLoop:
     def _reap(self, runner: _Runner) -> None:
         # The group is killed while its leader is a zombie: no other group can have its number yet.
         kill_group(runner.pid)
+        runner.group.end()
+        runner.group.close()
         _, wait_status = os.waitpid(runner.pid, 0)
         del self._runners[runner.pid]
         self._selector.unregister(runner.pidfd)

@@ -6,13 +6,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from slicewise.loading.archives import BundleError
 from slicewise.runner.bundle_cache import BundleCache
 from slicewise.runner.follow import RunnerProcess
+from slicewise.runner.run_groups import RunGroup, RunGroups
+from slicewise.runner.run_limits import RunLimits
+from slicewise.runner.run_resources import RunResources
 from slicewise.runner.session import is_submitted
-from slicewise.runner.slot_users import NoFreeUserError, SlotUsers, UserClaim
+from slicewise.runner.slot_users import NoFreeUserError, SlotUsers
 from slicewise.runner.starter_thread import StarterThread
 from slicewise.runner.user_environment import with_held_back_names
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, Message, encode, send_header
@@ -46,7 +51,8 @@ class WarmParent:
     runners. ``user`` is another user and group for runners, which must be able to read the folder.
     That takes root: the parent stays root, keeps the rights to become that user and to end the
     user's processes, and runs no user code. ``slot_users`` are users that serve one run at a time,
-    and ``user`` then is the user of operations without user code.
+    and ``user`` then is the user of operations without user code. ``groups`` are started groups of
+    which each run gets one; `close` closes them too.
     """
 
     def __init__(
@@ -56,11 +62,13 @@ class WarmParent:
         cache: Path,
         user: tuple[int, int] | None = None,
         slot_users: SlotUsers | None = None,
+        groups: RunGroups | None = None,
     ) -> None:
         self._env = {**env, "OPENBLAS_NUM_THREADS": "1"}
         self._bundles = BundleCache(Path(cache))
         self._user = user
         self._slot_users = slot_users
+        self._groups = groups
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -85,6 +93,8 @@ class WarmParent:
         with self._lock:
             self._end_process()
             self._starter.close()
+        if self._groups is not None:
+            self._groups.close()
 
     def launch(self, request: Message) -> RunnerProcess:
         """Fork a runner for one run; start a dead parent again.
@@ -116,24 +126,47 @@ class WarmParent:
 
     def _fork(self, operation: str, request: Message) -> RunnerProcess:
         full, watchdog = self._full(request), float(request.get("watchdog") or 0) or None
-        if self._slot_users is None:
-            return self._ask(operation, full, watchdog)
+        resources = self._resources(full)
         try:
-            claim = self._slot_users.claim(self._end_all)
-        except (NoFreeUserError, OSError, subprocess.SubprocessError) as error:
-            raise WarmParentError(f"no user for the run: {error}") from error
-        try:
-            full["home"] = str(claim.home)
-            if is_submitted(request):
-                full["spark"] = {**request["spark"], "folder": str(claim.home / "submitted")}
-            return self._ask(operation, full, watchdog, claim)
+            if resources.claim is not None:
+                home = resources.claim.home
+                full["home"] = str(home)
+                if is_submitted(request):
+                    full["spark"] = {**request["spark"], "folder": str(home / "submitted")}
+            return self._ask(operation, full, watchdog, resources)
         except BaseException:
-            claim.let_go()
+            resources.let_go()
             raise
+
+    def _resources(self, request: Message) -> RunResources:
+        """Return a user and a control group for the run, and write into the request's limits that
+        the group has them.
+        """
+        group = self._group(request)
+        if self._slot_users is None:
+            return RunResources(group=group)
+        try:
+            return RunResources(self._slot_users.claim(self._end_all), group)
+        except BaseException as error:
+            RunResources(group=group).let_go()
+            if isinstance(error, NoFreeUserError | OSError | subprocess.SubprocessError):
+                raise WarmParentError(f"no user for the run: {error}") from error
+            raise
+
+    def _group(self, request: Message) -> RunGroup | None:
+        if self._groups is None:
+            return None
+        limits = RunLimits.of(request.get("limits"))
+        try:
+            group = self._groups.create(f"{request['run_id']}-{request['attempt']}", limits)
+        except OSError as error:
+            raise WarmParentError(f"no control group for the run: {error}") from error
+        request["limits"] = replace(limits, in_group=self._groups.limits_runs).to_json()
+        return group
 
     def _end_all(self, user: tuple[int, int]) -> bool:
         """End all processes of a user that no run has; return whether none is left."""
-        answer = self._send_for("end", {}, {"user": user}, None)
+        answer = self._send_for("end", {}, {"user": user}, RunResources())
         is_gone = False
         for message in answer.messages(_SEND_TIMEOUT_SECONDS):
             if message["type"] == "idle":
@@ -160,8 +193,9 @@ class WarmParent:
         operation: str,
         body: Message,
         watchdog: float | None,
-        claim: UserClaim | None = None,
+        resources: RunResources = RunResources(),  # noqa: B008 - immutable
     ) -> RunnerProcess:
+        claim = resources.claim
         header = {
             "watchdog": watchdog,
             "not_after": body.get("not_after"),
@@ -169,10 +203,10 @@ class WarmParent:
             "is_own_user": claim is not None,
             "limits": body.get("limits"),
         }
-        return self._send_for(operation, body, header, claim)
+        return self._send_for(operation, body, header, resources)
 
     def _send_for(
-        self, operation: str, body: Message, header: Message, claim: UserClaim | None
+        self, operation: str, body: Message, header: Message, resources: RunResources
     ) -> RunnerProcess:
         request = encode(body)
         if len(request) > REQUEST_LIMIT_BYTES:
@@ -181,9 +215,10 @@ class WarmParent:
         status, status_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         log, log_end = os.pipe2(os.O_CLOEXEC)
         try:
-            self._send(
-                {"op": operation, **header}, [channel_end.fileno(), log_end, status_end.fileno()]
-            )
+            with ExitStack() as files:
+                ends = [channel_end.fileno(), log_end, status_end.fileno()]
+                entry = _opened_entry(resources, files)
+                self._send({"op": operation, **header}, [*ends, *entry])
         except BaseException:
             channel.close()
             status.close()
@@ -199,7 +234,7 @@ class WarmParent:
             status=status,
             log_limit=int(body.get("log_limit") or 0),
             output_limit=int(body.get("output_limit") or 0),
-            claim=claim,
+            resources=resources,
         )
         channel.settimeout(_SEND_TIMEOUT_SECONDS)
         try:
@@ -270,3 +305,13 @@ class WarmParent:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def _opened_entry(resources: RunResources, files: ExitStack) -> list[int]:
+    """Return the files by which the run enters its control group, open as long as ``files`` is."""
+    if resources.group is None:
+        return []
+    try:
+        return files.enter_context(resources.group.entry())
+    except OSError as error:
+        raise WarmParentError(f"no control group for the run: {error}") from error

@@ -20,6 +20,7 @@ from slicewise_server.stack import machine, redis_cache, redis_release
 from slicewise_server.stack.code_account import default_account
 from slicewise_server.stack.folder import default_folder
 from slicewise_server.stack.protection import unprotected, user_of_code
+from slicewise_server.stack.run_limits import way_of_limits
 
 NEEDED_GB = 2
 PYTHONS = ((3, 11), (3, 12))
@@ -65,6 +66,7 @@ def examine(env: Mapping[str, str]) -> list[Finding]:
         _redis(env),
         *_proxies(env),
         _user_code(env),
+        _limits_of_runs(env),
         _disk(env),
         _chromium(env),
     ]
@@ -180,6 +182,12 @@ def _user_code(env: Mapping[str, str]) -> Finding:
         found=user_of_code(env, code),
         warning=unprotected(env, code),
     )
+
+
+def _limits_of_runs(env: Mapping[str, str]) -> Finding:
+    """Return a finding for the way in which memory and processes of runs are limited."""
+    way = way_of_limits(env)
+    return Finding(name="Run limits", good=not way.problem, found=way.clause, advice=way.problem)
 
 
 def _server(
