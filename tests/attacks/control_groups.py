@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from slicewise.runner.client import WarmParent
-
 from slicewise.process.cgroup_mounts import cgroup_mounts
 from slicewise.process.cgroups import Cgroup
+from slicewise.runner.parent_client import WarmParent
 from slicewise.runner.run_groups import RunGroups
 from tests.attacks.users import environment, open_folder, other_user
 from tests.runtime.runs import Runs

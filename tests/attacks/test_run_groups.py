@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from slicewise.runner.client import WarmParentError
 
 from slicewise.process import cgroups
 from slicewise.process.cgroups import Cgroup
+from slicewise.runner.parent_client import WarmParentError
 from slicewise.runner.run_groups import RunGroups
 from slicewise.runner.run_limits import RunLimits
 from tests.attacks.control_groups import (

@@ -16,6 +16,7 @@ from slicewise.runner import parent, processes
 from slicewise.runner.follow import RunnerProcess
 from slicewise.runner.parent import WarmParentLoop
 from slicewise.runner.parent_client import RequestTooLargeError, WarmParent, WarmParentError
+from slicewise.runner.run_groups import GroupEntry
 from slicewise.runner.wire import REQUEST_LIMIT_BYTES, encode
 from tests.processes import is_alive
 from tests.runtime.runs import Runs
@@ -201,7 +202,7 @@ def test_one_that_could_not_be_forked_says_why_and_may_be_killed(
     (status, theirs), (channel, ours) = socket.socketpair(), socket.socketpair()
     control, (log, end) = socket.socketpair(), os.pipe()
     loop = WarmParentLoop(control[0], lambda *_: 0)
-    loop._fork({"op": "run"}, ours.fileno(), end, theirs)
+    loop._fork({"op": "run"}, ours.fileno(), end, theirs, GroupEntry(()))
     ours.close()
     os.close(end)
     runner = RunnerProcess(channel=channel, log=log, status=status)
@@ -439,7 +440,8 @@ def test_a_runner_that_was_stopped_before_it_could_begin_is_no_fault_of_its_code
     ours, theirs = socket.socketpair()
     channel, channel_end = socket.socketpair()
     loop = WarmParentLoop(ours, lambda *_: 0)
-    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, theirs)
+    entry = GroupEntry(())
+    loop._fork({"op": "run", "not_after": 1.0}, channel_end.fileno(), -1, theirs, entry)
     (pid,) = loop._runners
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     said = json.loads(channel.recv(4096))
