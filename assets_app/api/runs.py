@@ -10,10 +10,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts_app.api.base import ApiList, ApiView, signed_in
-from accounts_app.api.etags import conditional
-from accounts_app.api.filtering import refuse_unknown_parameters
-from accounts_app.api.pages import bad_cursor, encode_cursor, read_cursor
-from accounts_app.api.schema import IF_NONE_MATCH, problems
 from assets_app.execution.control import cancel_run
 from assets_app.models import TERMINAL_STATES, Queue, Run, RunLog, RunPartition, RunState, Trigger
 from assets_app.queries.lookups import LARGEST_ID, partitions_of_run, run_numbered
@@ -24,6 +20,10 @@ from assets_app.serializers import (
     RunPartitionSerializer,
     RunSerializer,
 )
+from slicewise_server.web.api.etags import conditional
+from slicewise_server.web.api.filtering import refuse_unknown_parameters
+from slicewise_server.web.api.pages import bad_cursor, encode_cursor, read_cursor
+from slicewise_server.web.api.schema import IF_NONE_MATCH, problems
 
 LOG_PIECES_PER_PAGE = 200
 

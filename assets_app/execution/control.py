@@ -6,12 +6,12 @@ A queued run whose lost attempt may still work on Spark is canceled like a runni
 from django.db import transaction
 
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution.settling import release_canceled
 from assets_app.execution.transitions import is_terminal, move_all
 from assets_app.models import Run, RunAttempt, RunGroup, RunState
 from assets_app.queries.clock import database_now
+from slicewise_server.web.errors import ConflictingRequest
 
 CANCELABLE_STATES = (
     RunState.WAITING,

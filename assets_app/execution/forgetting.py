@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from django.db import connection, transaction
 
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.requests import in_flight_sentence, selected_rows
 from assets_app.execution.settling import COUNTS_FOLLOW
 from assets_app.models import Asset, AssetPartition, PartitionState
 from assets_app.queries.clock import database_now
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 
 # The next version is the forgotten version plus one: no record is overwritten, and partitions that
 # read the forgotten version become stale with the next version.

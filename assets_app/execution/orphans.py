@@ -8,7 +8,6 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts_app import audit, policy
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.forgetting import forget_locked_partitions
 from assets_app.execution.verifying import reachable_storage
@@ -19,6 +18,7 @@ from slicewise.partitions import dimension_names, folder_names, has_folder_of, p
 from slicewise.storage import StorageError
 from slicewise.storage.layout import UNPARTITIONED
 from slicewise.texts import masked_uri
+from slicewise_server.web.errors import InvalidRequest
 
 # Rows stay locked while the data of so many partitions is removed.
 _REMOVED_AT_ONCE = 50

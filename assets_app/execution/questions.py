@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from accounts_app.storable import is_storable
 from assets_app.execution.attempts import Attempt
 from assets_app.execution.frozen import as_frozen, frozen_definitions
 from assets_app.execution.past_partitions import PastPartitions
@@ -12,6 +11,7 @@ from assets_app.execution.recorded import records_of
 from assets_app.models import Asset, AssetPartition
 from partitions_app.models import PartitionDefinition
 from slicewise.runner.partition_records import PRESENT, RECORDED
+from slicewise_server.web.storable import is_storable
 
 
 class Questions:

@@ -10,7 +10,6 @@ from django.db import connection, transaction
 
 import slicewise
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import describe
 from assets_app.execution.messages import nudge_judge
@@ -24,6 +23,7 @@ from assets_app.execution.settling import COUNTS_FOLLOW
 from assets_app.models import Asset, Outbox, WriteReport
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow, partition_rows
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 
 # Rows and bytes of partitions, by key text.
 _Counts = dict[str, tuple[int | None, int | None]]

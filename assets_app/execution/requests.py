@@ -10,7 +10,6 @@ from django.conf import settings
 
 import slicewise
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import RunSpec, claim
 from assets_app.execution.messages import nudge_dispatch
@@ -19,6 +18,7 @@ from assets_app.execution.waiting import missing_before, waits_for_past
 from assets_app.models import Asset, GroupKind, ProducerVersion, Queue, RunGroup, Target, Trigger
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow, partition_rows
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 
 T = TypeVar("T")
 Strategy = str | int

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.claims import RunSpec, claim
 from assets_app.execution.messages import nudge_dispatch
@@ -38,6 +37,7 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from slicewise.partitions import PartitionRow, partition_rows
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 
 RETRYABLE_STATES = (RunState.FAILED, RunState.CANCELED, RunState.SKIPPED)
 

@@ -8,14 +8,14 @@ from django.utils import timezone
 
 import slicewise
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
-from accounts_app.storable import is_storable
 from assets_app.execution.outputs import refuse_another_of_its_text
 from assets_app.models import Asset, AssetPartition
 from partitions_app.labels import label_of_key
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise.partitions import runtime_key
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.storable import is_storable
 
 _NAMED = 3
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounts_app import policy
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.connections import ConnectionsError
 from assets_app.execution.data_files import storage_of
@@ -16,6 +15,7 @@ from slicewise.io import NoStorageError, Storage
 from slicewise.io.recorded import Difference, find_differences
 from slicewise.keys import WHOLE
 from slicewise.storage import StorageError
+from slicewise_server.web.errors import InvalidRequest
 
 _COMPARED_AT_ONCE = 2000
 

@@ -7,12 +7,12 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts_app.api.pages import encode_cursor
-from accounts_app.serializers import MODEL_FIELDS, MaskedText
 from assets_app.models import Run, RunAttempt, RunPartition, ValidationResult
 from assets_app.queries.lookups import partitions_of_run
 from assets_app.queries.pages import validations_of
 from slicewise.texts import masked_json, masked_text
+from slicewise_server.web.api.pages import encode_cursor
+from slicewise_server.web.api.serializers import MODEL_FIELDS, MaskedText
 
 MOST_VALIDATIONS = 1000
 MOST_PARTITIONS = 1000

@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
@@ -24,6 +23,7 @@ from assets_app.views.assets import asset_for_page, can_be_materialized, is_exte
 from partitions_app.labels import example_selection, label_of, label_of_key
 from partitions_app.state_badges import MISSING, NOT_YET_DUE, badge_of_partition
 from slicewise.partitions import is_runtime
+from slicewise_server.web.errors import InvalidRequest
 
 _MATERIALIZE_HINT = "Materialize this partition, or start a backfill."
 _REPORT_HINT = "External asset. Report materializations here or through the API."

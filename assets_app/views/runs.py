@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, may
@@ -31,10 +30,11 @@ from assets_app.models import (
 )
 from assets_app.queries import pages
 from assets_app.queries.lookups import partitions_of_run
-from assets_app.views.listing import STOP_POLLING, address_of, page_of_rows, unchanged
 from partitions_app.templatetags.slicewise_pages import lasted
 from slicewise.runner.messages import is_web_address
 from slicewise.texts import masked_blocks
+from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.listing import STOP_POLLING, address_of, page_of_rows, unchanged
 
 # On the page of a run; a page of its own lists all partitions of a run.
 MOST_PARTITIONS = 20

@@ -4,10 +4,10 @@ from datetime import date, datetime, timedelta
 
 from django.db.models import Max
 
-from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetPartition, PartitionState
 from slicewise.calendar import to_instant
 from slicewise.partitions import TimeDefinition
+from slicewise_server.web.errors import InvalidRequest
 
 PRESETS = {
     "7": "Last 7 days",

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from django.core.exceptions import PermissionDenied
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from backfills_app.models import Backfill
 from backfills_app.services.control import (
@@ -15,6 +14,7 @@ from backfills_app.services.control import (
     resume_backfill,
 )
 from backfills_app.services.retrying import retry_failed
+from slicewise_server.web.errors import InvalidRequest
 
 ACTIONS: dict[str, Callable[..., Backfill]] = {
     "pause": pause_backfill,

@@ -6,10 +6,8 @@ from typing import Any
 from django.utils import timezone
 
 from accounts_app import audit
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action
-from accounts_app.storable import is_storable
 from assets_app.execution.messages import nudge_dispatch
 from assets_app.models import RunGroup
 from backfills_app.models import Backfill, BackfillOrder, PendingControl
@@ -19,6 +17,8 @@ from backfills_app.services.control import locked_for_request, require_unfinishe
 from backfills_app.services.counting import derive_states
 from backfills_app.services.messages import nudge_advance
 from slicewise.declaring import PRIORITY_LIMIT
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
+from slicewise_server.web.storable import is_storable
 
 HIGHEST_PRIORITY = PRIORITY_LIMIT
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from accounts_app import policy
-from accounts_app.errors import FieldErrors, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.waiting import waits_for_past
 from assets_app.models import Asset, BundleVersion, ProducerVersion
@@ -18,6 +17,7 @@ from backfills_app.services.requests import BackfillRequest
 from backfills_app.services.scopes import AssetScope
 from backfills_app.services.tree import Tree, grow
 from partitions_app.rules import has_time
+from slicewise_server.web.errors import FieldErrors, InvalidRequest
 
 MOST_ACTIVE_RUNS = 1000
 LONGEST_DESCRIPTION = 1000

@@ -10,7 +10,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts_app import audit, policy
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.execution.messages import nudge_dispatch
@@ -20,6 +19,7 @@ from backfills_app.services.carrying import carry_out_now, record_request
 from backfills_app.services.counting import derive_states
 from backfills_app.services.messages import nudge_advance
 from backfills_app.services.outlets import assets_made
+from slicewise_server.web.errors import ConflictingRequest
 
 Verb = PendingControl.Verb
 

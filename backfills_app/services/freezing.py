@@ -5,7 +5,6 @@ end.
 from typing import Any
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from assets_app.execution.requests import checked_strategy, params_given, require_producer
 from assets_app.models import Asset, BundleVersion, ProducerVersion
 from backfills_app.models import BackfillAsset
@@ -13,6 +12,7 @@ from backfills_app.services.frozen_assets import FrozenAsset, outlets_of
 from backfills_app.services.requests import BackfillRequest
 from partitions_app.models import PartitionDefinition
 from partitions_app.rules import identity_of
+from slicewise_server.web.errors import InvalidRequest
 
 
 def freeze_asset(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from accounts_app.errors import FieldErrors, InvalidRequest
 from assets_app.execution.requests import checked_strategy, refuse_unknown_params
 from assets_app.models import Asset, BundleVersion
 from backfills_app.services.freezing import freeze_asset
@@ -13,6 +12,7 @@ from backfills_app.services.limits import refuse_too_many_assets
 from backfills_app.services.ordering import circle_of, in_order
 from backfills_app.services.outlets import names_of
 from backfills_app.services.requests import BackfillRequest
+from slicewise_server.web.errors import FieldErrors, InvalidRequest
 
 _SHORTEST_DIGEST = 4
 

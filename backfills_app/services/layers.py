@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from accounts_app.errors import InvalidRequest
 from assets_app.models import Asset, AssetDependency
 from backfills_app.models import AssetRole
 from backfills_app.services.freezing import freeze_asset
@@ -18,6 +17,7 @@ from backfills_app.services.outlets import names_of
 from backfills_app.services.periods import Hull, Terms
 from backfills_app.services.requests import ALL, NONE, BackfillRequest
 from backfills_app.services.scopes import ScopeDraft, beginning_of
+from slicewise_server.web.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)

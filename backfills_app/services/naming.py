@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from accounts_app.errors import InvalidRequest
-from accounts_app.storable import is_storable
 from assets_app.models import Asset
 from assets_app.queries.lookups import no_asset_sentence
 from backfills_app.services.limits import refuse_too_many_assets
+from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.storable import is_storable
 
 _MOST_NAMED = 10
 

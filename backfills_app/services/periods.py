@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import slicewise
-from accounts_app.errors import FieldErrors, InvalidRequest
 from backfills_app.models import AssetRole, BackfillOrder
 from backfills_app.services.frozen_assets import FrozenAsset
 from backfills_app.services.frozen_request import FrozenRequest
@@ -19,6 +18,7 @@ from backfills_app.services.scopes import ScopeDraft, partition_count
 from partitions_app.rules import has_time
 from slicewise.errors import UnboundedPartitionsError
 from slicewise.partitions import TimeDefinition, ended_by, select_ranges
+from slicewise_server.web.errors import FieldErrors, InvalidRequest
 
 Terms = list[slicewise.PartitionSet]
 

@@ -11,7 +11,6 @@ from django.db import connection
 from django.db.models import Count, Q
 
 from accounts_app import audit
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from accounts_app.policy import Action
 from assets_app.execution.retrying import Code, checked_code
@@ -28,6 +27,7 @@ from backfills_app.services.control import locked_for_request, standing
 from backfills_app.services.counting import derive_states, reopen, shift_counts
 from backfills_app.services.reopening import RETRIED_REASONS, newest_version
 from backfills_app.services.stored import stored_scopes
+from slicewise_server.web.errors import ConflictingRequest
 
 State = BackfillPartition.State
 Verb = PendingControl.Verb

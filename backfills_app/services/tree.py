@@ -5,7 +5,6 @@ the period, upstream assets by need, downstream assets by the partitions that fo
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accounts_app.errors import InvalidRequest
 from backfills_app.models import AssetRole
 from backfills_app.services.frozen_assets import FrozenAsset, edges_of, reads_of
 from backfills_app.services.frozen_request import FrozenRequest
@@ -15,6 +14,7 @@ from backfills_app.services.ordering import in_order
 from backfills_app.services.periods import Hull, Period, chosen_drafts, hull_of, read_period
 from backfills_app.services.scopes import AssetScope, ScopeDraft, partition_count, scopes_of
 from partitions_app.rules import has_time
+from slicewise_server.web.errors import InvalidRequest
 
 Drafts = dict[FrozenAsset, ScopeDraft]
 

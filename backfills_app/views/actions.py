@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Action, require_for_some
 from backfills_app.forms import ChangeForm
@@ -29,6 +28,7 @@ from backfills_app.services import (
 from backfills_app.services.retrying import retryable_counts
 from backfills_app.views.allowed import Allowed, reaches_of
 from backfills_app.views.progress import progress_with_pace
+from slicewise_server.web.errors import InvalidRequest
 
 MOST_SAID = 5
 

@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.page_policy import posts_need
 from accounts_app.policy import Action, reach
@@ -26,6 +25,7 @@ from backfills_app.services import (
     create_backfill,
 )
 from backfills_app.views.plans import planned_page
+from slicewise_server.web.errors import InvalidRequest
 
 # The fields that a link to the form may fill in.
 _FILLED_BY_LINK = (

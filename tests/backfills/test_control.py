@@ -9,7 +9,6 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, Grant, User
 from accounts_app.policy import Role
 from assets_app.execution import attempts, ending, messages
@@ -36,6 +35,7 @@ from backfills_app.services import (
 )
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 from tests.backfills.scenes import following, state_of
 from tests.backfills.test_life import counts_of, run_all, start
 from tests.execution.test_attempts import counts_agree_with_slices, publish

@@ -8,7 +8,6 @@ import pytest
 from django.db import IntegrityError, OperationalError, transaction
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
@@ -20,6 +19,7 @@ from backfills_app.services import cancel_backfill, create_backfill, request_fro
 from backfills_app.services.admission import AHEAD, admit
 from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
+from slicewise_server.web.errors import ConflictingRequest
 from tests.backfills.scenes import state_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import DAILY_2013, DAY_BY_AIRPORT, asset

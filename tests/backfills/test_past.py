@@ -8,7 +8,6 @@ import pytest
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from assets_app.execution.control import cancel_run
 from assets_app.execution.dispatch import dispatch
@@ -34,6 +33,7 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
+from slicewise_server.web.errors import InvalidRequest
 from tests.backfills.scenes import ask, drive, end, failing_keys, following, outcomes, state_of
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import AIRPORTS, DAILY_2013, asset

@@ -8,7 +8,6 @@ import pytest
 from django.db import OperationalError
 
 import slicewise
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
@@ -32,6 +31,7 @@ from backfills_app.services.advancing import advance
 from backfills_app.services.expansion import expand
 from partitions_app.models import PartitionDefinition
 from slicewise import Keys
+from slicewise_server.web.errors import ConflictingRequest
 from tests.backfills.scenes import (
     ask,
     drive,

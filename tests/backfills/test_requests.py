@@ -8,7 +8,6 @@ from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import InvalidRequest
 from accounts_app.models import User
 from accounts_app.policy import Role
 from assets_app.execution.requests import MaterializeRequest, materialize
@@ -16,6 +15,7 @@ from assets_app.models import BundleVersion, Producer, ProducerVersion
 from backfills_app.models import Backfill
 from backfills_app.services import check_backfill, create_backfill, request_from_text
 from backfills_app.services.advancing import advance
+from slicewise_server.web.errors import InvalidRequest
 from tests.execution.test_attempts import begun, publish
 from tests.factories import AIRPORTS, DAILY_2013, DAY_BY_AIRPORT, asset, person
 

@@ -19,7 +19,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.dispatch import dispatch
@@ -44,6 +43,7 @@ from backfills_app.services import (
     retry_failed,
 )
 from backfills_app.services.advancing import advance
+from slicewise_server.web.errors import ConflictingRequest
 from tests.backfills.scenes import ask, drive, following
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import counts_agree_with_slices, staged

@@ -220,7 +220,7 @@ def test_waiting_for_runs_that_fail_tells_each_error_once(
             assert attempt is not None
             assert ending.fail(attempt.row, Failure(error=next(errors)))
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", fail_all)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", fail_all)
     days = ("--partition", "2013-01-01..2013-01-08")
     code, error = refusal(capsys, "assets", "materialize", "raw_flights", *days, "--wait")
     first = Run.objects.order_by("pk").first()
@@ -254,7 +254,7 @@ def test_waiting_for_a_run_that_finds_partitions_says_how_many_it_found(
         assert attempts.intend_to_publish(attempt.row, [], found("acme", "globex"))
         assert ending.succeed(attempt.row)
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", find_two)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", find_two)
     noted = StringIO()
     call_command("assets", "materialize", "customers", "--wait", stdout=noted, stderr=noted)
     assert noted.getvalue().splitlines() == [
@@ -275,7 +275,7 @@ def test_waiting_for_a_run_that_fails_to_find_partitions_exits_with_1(
         assert attempt is not None
         assert ending.fail(attempt.row, Failure(error="ValueError: no"))
 
-    monkeypatch.setattr("accounts_app.management.progress.time.sleep", fail)
+    monkeypatch.setattr("slicewise_server.web.commands.progress.time.sleep", fail)
     code, error = refusal(capsys, "assets", "materialize", "customers", "--wait")
     assert (code, f"run {Run.objects.get().pk}: ValueError: no\n" in error) == (1, True)
 

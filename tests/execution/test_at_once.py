@@ -10,7 +10,6 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import AuditEntry
 from assets_app.execution import control, ending, transitions
 from assets_app.execution.control import cancel_group
@@ -29,6 +28,7 @@ from assets_app.models import (
     RunGroup,
     RunState,
 )
+from slicewise_server.web.errors import ConflictingRequest
 from tests.execution.conftest import make_gateway
 from tests.execution.test_attempts import begun
 from tests.factories import DAILY_2013, asset, person

@@ -9,7 +9,6 @@ from django.db.models import Count
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
@@ -29,6 +28,7 @@ from assets_app.models import (
     RunState,
 )
 from partitions_app.models import PartitionDefinition
+from slicewise_server.web.errors import ConflictingRequest
 from tests.factories import AIRPORTS, DAILY_2013, asset, outlet_of
 
 

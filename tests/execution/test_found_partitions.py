@@ -8,7 +8,6 @@ from django.db import transaction
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending
 from assets_app.execution.attempts import Attempt
@@ -22,6 +21,7 @@ from assets_app.execution.requests import MaterializeRequest, materialize, selec
 from assets_app.models import Asset, AssetPartition, Gateway, Materialization, Run
 from partitions_app.models import PartitionDefinition, RuntimePartition
 from slicewise.keys.key_json import key_to_json
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import asset, definition_of, outlet_of, together
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from django.core.exceptions import PermissionDenied
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.execution import attempts, ending
@@ -20,6 +19,7 @@ from assets_app.models import Asset, AssetPartition, FailureKind, Gateway, Mater
 from slicewise.io import recorded
 from slicewise.io.file import FileStorage
 from slicewise.storage import StorageError, TryAgainError
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 from tests.execution.test_attempts import counts_agree_with_slices
 from tests.factories import DAILY_2013, asset, outlet_of, person
 

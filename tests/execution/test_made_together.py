@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import pytest
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.execution import attempts, ending, publishing
 from assets_app.execution.attempts import Attempt
@@ -25,6 +24,7 @@ from assets_app.models import (
     RunState,
 )
 from slicewise import storage
+from slicewise_server.web.errors import ConflictingRequest
 from tests.execution.conftest import at_work, lose_the_worker
 from tests.execution.test_attempts import begun, counts_agree_with_slices
 from tests.factories import DAILY_2013, outlet_of, together

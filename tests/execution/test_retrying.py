@@ -11,7 +11,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 import slicewise
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.execution import attempts, ending, messages
@@ -34,6 +33,7 @@ from assets_app.models import (
 )
 from assets_app.signals import retry_requested, runs_retried
 from partitions_app.models import PartitionDefinition
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 from tests.execution.test_attempts import begun, counts_agree_with_slices, publish
 from tests.factories import DAILY_2013, asset, person
 

@@ -7,7 +7,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts_app.errors import ConflictingRequest, InvalidRequest
 from accounts_app.models import AuditEntry, User
 from accounts_app.policy import Role
 from assets_app.execution.reporting import ReportedPartition, ReportedWrite, report_write
@@ -24,6 +23,7 @@ from assets_app.queries.overview import asset_statuses
 from assets_app.queries.staleness import newer_inputs
 from assets_app.scheduling.outbox import process_outbox
 from slicewise import PartitionAtRuntime, PartitionByInterval
+from slicewise_server.web.errors import ConflictingRequest, InvalidRequest
 from tests.factories import asset, external, person
 from tests.scheduling.scenes import at, by, make_all, scheduled, waiting
 

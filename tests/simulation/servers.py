@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection
 
-from accounts_app.errors import ConflictingRequest
 from accounts_app.models import User
 from assets_app.catalogue.services import set_paused, sync_bundle
 from assets_app.execution import attempts, ending
@@ -31,6 +30,7 @@ from assets_app.scheduling.requeue_due import requeue_due
 from assets_app.scheduling.ticking import handle_ticks
 from slicewise import PartitionKey
 from slicewise.keys.key_json import key_to_json
+from slicewise_server.web.errors import ConflictingRequest
 from tests.factories import outlet_of
 from tests.simulation.chance import Action, Partition, draw, fate_of
 from tests.simulation.declarations import DeclaredAsset, definition_file, instant_text

@@ -10,7 +10,6 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.db.models import Sum
 
-from accounts_app.errors import InvalidRequest
 from accounts_app.management.command import (
     Failed,
     SlicewiseCommand,
@@ -20,10 +19,11 @@ from accounts_app.management.command import (
     failed_count_text,
     json_object,
 )
-from accounts_app.management.work_progress import WorkProgress
 from assets_app.models import TERMINAL_STATES, Asset, RunGroup, RunState
 from assets_app.queries.counts import StateCounts
 from assets_app.queries.lookups import asset_named, no_asset_sentence
+from slicewise_server.web.commands.work_progress import WorkProgress
+from slicewise_server.web.errors import InvalidRequest
 
 # The number of runs whose errors are read.
 _MOST_ERRORS = 1000
@@ -142,9 +142,9 @@ class Command(SlicewiseCommand):
         strategy: str | None,
         wait: bool,
     ) -> None:
-        from accounts_app.management.progress import wait_until_ended
         from assets_app.api.assets import request_detail
         from assets_app.execution.requests import MaterializeRequest, materialize
+        from slicewise_server.web.commands.progress import wait_until_ended
 
         request = MaterializeRequest(
             asset=_asset(asset), selection=selection, params=params, strategy=strategy

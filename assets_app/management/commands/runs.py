@@ -104,8 +104,8 @@ class Command(SlicewiseCommand):
             self.note(f"These are the first {len(lines):,} partitions; the others: GET {more}")
 
     def logs(self, run: int, follow: bool) -> None:
-        from accounts_app.api.pages import decode_cursor
         from assets_app.api.runs import log_page
+        from slicewise_server.web.api.pages import decode_cursor
 
         position, entries, has_printed = None, [], False
         while True:

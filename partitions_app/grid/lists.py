@@ -5,7 +5,7 @@ from functools import lru_cache
 from math import prod
 from urllib.parse import quote
 
-from partitions_app.grid_cells import Block, Cell, PartitionFact, Row
+from partitions_app.grid.cells import Block, Cell, PartitionFact, Row
 from partitions_app.labels import label_of
 from partitions_app.state_badges import MISSING, STALE, StateBadge, badge_of_partition
 from slicewise import PartitionAtRuntime, PartitionDefinition, PartitionKey

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from partitions_app import grid_lists, grid_tables
-from partitions_app.grid_cells import (
+from partitions_app.grid import lists, tables
+from partitions_app.grid.cells import (
     MAX_SHARES,
     Bucketed,
     Grid,
@@ -21,7 +21,7 @@ from partitions_app.grid_cells import (
     address,
     room_for,
 )
-from partitions_app.grid_time import Clock, Period, Unit, period_of, span_of, unit_of, windows_in
+from partitions_app.grid.periods import Clock, Period, Unit, period_of, span_of, unit_of, windows_in
 from slicewise import PartitionDefinition
 from slicewise.partitions import TimeDefinition
 
@@ -58,15 +58,15 @@ class Layout:
 
     definition: PartitionDefinition | None
     clock: Clock
-    shape: grid_tables.Shape
+    shape: tables.Shape
     period: Period | None = None
     keys: tuple[str, ...] = ()
     segments: tuple[str, ...] = ("",)
     segment_total: int = 1
     segment_first: int = 0
     rows: int = 1
-    counts_unit: grid_tables.CountsUnit | None = None
-    cells: grid_tables.Cells = field(default_factory=list)
+    counts_unit: tables.CountsUnit | None = None
+    cells: tables.Cells = field(default_factory=list)
     starts_at: datetime | None = None
     continues_at: datetime | None = None
     unit: Unit = "day"
@@ -111,11 +111,11 @@ def layout(definition: PartitionDefinition | None, request: GridRequest, clock: 
 def draw(page: Layout, slices: Mapping[str, PartitionFact], counts: Bucketed) -> Grid:
     """Draw the cells of a page, from the partitions that have rows and from counts per bucket."""
     if page.definition is None or page.time is None or page.period is None:
-        blocks = grid_lists.blocks(page.definition, page.keys, slices)
+        blocks = lists.blocks(page.definition, page.keys, slices)
         return Grid(
             "", blocks, "list", segments=_segment_page(page), dimensions=_dimension_names(page)
         )
-    sheet = grid_tables.Sheet(
+    sheet = tables.Sheet(
         definition=page.definition,
         rule=page.time,
         clock=page.clock,
@@ -146,22 +146,22 @@ def draw(page: Layout, slices: Mapping[str, PartitionFact], counts: Bucketed) ->
 
 def _time_page(page: Layout, definition: PartitionDefinition, request: GridRequest) -> Layout:
     period, time_definition = page.stretch
-    total = grid_lists.segment_count(definition)
+    total = lists.segment_count(definition)
     text_length = len("2000-01-01" if page.unit == "day" else "2000-01-01T00:00Z")
-    longest = "x" * text_length + "|" + grid_lists.longest_segment(definition)
+    longest = "x" * text_length + "|" + lists.longest_segment(definition)
     # Keys with encoded characters have labels, which the names of cells show beside the key.
     room = room_for(longest, copies=3 if "%" in longest else 2)
     rows = room // max(windows_in(time_definition, period), 1)
     # The closest zoom shows each partition, on as many pages as necessary.
     is_exact = rows >= min(total, _MIN_ROWS) or period.zoom == _ZOOMS[page.unit][0]
-    counts_unit = None if is_exact else grid_tables.counts_unit(period, page.has_segments)
+    counts_unit = None if is_exact else tables.counts_unit(period, page.has_segments)
     if counts_unit:
-        rows = MAX_SHARES // grid_tables.columns(period, counts_unit)
+        rows = MAX_SHARES // tables.columns(period, counts_unit)
     if page.has_segments:
         page = _with_segments(page, definition, request, max(rows, 1))
     if counts_unit:
         return replace(page, counts_unit=counts_unit)
-    cells, next_start = grid_tables.exact_cells(
+    cells, next_start = tables.exact_cells(
         definition, period, page.clock, page.segments, room, page.starts_at
     )
     keys = tuple(key for _, row in cells for _, key in row)
@@ -171,18 +171,18 @@ def _time_page(page: Layout, definition: PartitionDefinition, request: GridReque
 def _with_segments(
     page: Layout, definition: PartitionDefinition, request: GridRequest, rows: int
 ) -> Layout:
-    total = grid_lists.segment_count(definition)
+    total = lists.segment_count(definition)
     first = min((request.page - 1) * rows, (total - 1) // rows * rows)
-    segments = tuple(grid_lists.segments(definition, first, first + rows))
+    segments = tuple(lists.segments(definition, first, first + rows))
     return replace(page, segments=segments, segment_total=total, segment_first=first, rows=rows)
 
 
 def _list_page(definition: PartitionDefinition, request: GridRequest, clock: Clock) -> Layout:
-    total = grid_lists.segment_count(definition)
+    total = lists.segment_count(definition)
     # A key appears in the link, in the name, often beside a label, and as text in the cell.
-    rows = room_for(grid_lists.longest_segment(definition) + "x" * 10, copies=4)
+    rows = room_for(lists.longest_segment(definition) + "x" * 10, copies=4)
     first = max(min((request.page - 1) * rows, (total - 1) // rows * rows), 0)
-    keys = tuple(grid_lists.segments(definition, first, first + rows))
+    keys = tuple(lists.segments(definition, first, first + rows))
     page = Layout(definition, clock, "list", keys=keys, segments=keys, rows=rows)
     return replace(page, segment_total=total, segment_first=first)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from django.utils.text import Truncator
 
-from partitions_app.grid_cells import (
+from partitions_app.grid.cells import (
     AggregateCell,
     Block,
     Bucketed,
@@ -18,14 +18,8 @@ from partitions_app.grid_cells import (
     Zoom,
     address,
 )
-from partitions_app.grid_lists import because_in, key_texts, look_in, segment_label
-from partitions_app.grid_time import (
-    Clock,
-    Period,
-    Unit,
-    counts_starting,
-    windows_starting,
-)
+from partitions_app.grid.lists import because_in, key_texts, look_in, segment_label
+from partitions_app.grid.periods import Clock, Period, Unit, counts_starting, windows_starting
 from partitions_app.labels import label_of
 from partitions_app.state_badges import MISSING, NOT_YET_DUE
 from slicewise import Interval, PartitionDefinition

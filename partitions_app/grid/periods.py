@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from partitions_app.grid_cells import Zoom
+from partitions_app.grid.cells import Zoom
 from slicewise import Interval
 from slicewise.partitions import TimeDefinition
 

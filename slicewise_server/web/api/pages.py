@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts_app.errors import InvalidRequest
-from accounts_app.storable import read_json
+from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.storable import read_json
 
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1000

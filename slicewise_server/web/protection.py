@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 
-from accounts_app import error_pages
+from slicewise_server.web import error_pages
 
 _Answer = Callable[[HttpRequest], HttpResponse]
 _UNUSED_FEATURES = (

@@ -4,8 +4,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from django.template import loader
 
-from accounts_app.api.problems import body_too_large, problem_outside_views
-from accounts_app.errors import FilesRefused
+from slicewise_server.web.api.problems import body_too_large, problem_outside_views
+from slicewise_server.web.errors import FilesRefused
 
 _API = "/api/"
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.db import models
 from rest_framework import serializers
 
-from accounts_app.storable import require_storable
 from slicewise.texts import masked_text
+from slicewise_server.web.storable import require_storable
 
 
 class MaskedText(serializers.CharField):

@@ -15,9 +15,9 @@ from assets_app.models import TERMINAL_STATES, Asset, Gateway, Run, RunState
 from assets_app.queries.counts import failed_counts
 from assets_app.queries.pages import broken_bundles
 from assets_app.queries.ticks import left_out_lately
-from assets_app.views.listing import unchanged
 from backfills_app.models import ENDED_STATES, Backfill
 from backfills_app.views.progress import Progress, progress_of
+from slicewise_server.web.listing import unchanged
 
 _VERSIONS = ("needs_version", "gateways_version", "going_on_version")
 

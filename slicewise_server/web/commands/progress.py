@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from accounts_app.management.work_progress import WorkProgress
+from slicewise_server.web.commands.work_progress import WorkProgress
 
 
 def wait_until_ended(

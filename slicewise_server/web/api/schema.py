@@ -12,7 +12,7 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from accounts_app.serializers import ProblemSerializer
+from slicewise_server.web.api.serializers import ProblemSerializer
 
 _MEANINGS = {
     400: "Something in the request is wrong; `errors` says what, per field.",
