@@ -171,7 +171,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "accounts_app.context_processors.navigation",
+                "slicewise_server.home.navigation.navigation",
             ],
         },
     },

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -21,10 +21,10 @@ from assets_app.catalogue.storing import store
 from assets_app.catalogue.timetables import pause_schedule, stop_schedules
 from assets_app.models import Asset, Bundle, BundleVersion
 from assets_app.queries.clock import database_now
+from slicewise_server.web.advisory_locks import AdvisoryLock, connection_lock
 
 log = logging.getLogger(__name__)
 
-SYNC_LOCK = 7_303
 _REFUSED_SECONDS = 600
 
 
@@ -51,7 +51,7 @@ def sync_bundles(bundles: Mapping[str, Path] | None = None) -> list[SyncReport]:
     changed, or after ten minutes.
     """
     reports = []
-    with _try_lock() as has_lock:
+    with connection_lock(AdvisoryLock.SYNC) as has_lock:
         if not has_lock:
             return []
         if bundles is None:
@@ -149,24 +149,6 @@ def _cache_may_be_away() -> Iterator[None]:
         if not isinstance(error, RedisError | OSError):
             raise
         log.warning("cache away", extra={"error": str(error)})
-
-
-@contextmanager
-def _try_lock() -> Iterator[bool]:
-    """Yield whether this process has got the lock for syncs.
-
-    The lock belongs to the connection, not to a transaction, which would stay open as long as the
-    files load.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [SYNC_LOCK])
-        has_lock = bool(cursor.fetchone()[0])
-    try:
-        yield has_lock
-    finally:
-        if has_lock:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [SYNC_LOCK])
 
 
 def set_paused(asset: Asset, paused: bool, *, user: User) -> Asset:

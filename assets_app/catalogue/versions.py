@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from assets_app.catalogue.declared import DeclaredProducer
 from assets_app.models import Bundle, BundleVersion, Producer, ProducerVersion
+from slicewise_server.web.row_ids import reserve_ids
 
 # For thousands of rows, Django's own bulk_update takes several seconds.
 _IN_FORCE = """
@@ -16,7 +17,6 @@ UPDATE assets_app_producer AS producer SET current_version_id = fresh.version_id
 FROM unnest(%s::bigint[], %s::bigint[]) AS fresh(producer_id, version_id)
 WHERE producer.id = fresh.producer_id
 """
-_RESERVE = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
 _COPY = """
 COPY assets_app_producerversion
     (id, producer_id, bundle_version_id, digest, definition, source, file, created_at)
@@ -60,8 +60,7 @@ def _copy_versions(fresh: Sequence[ProducerVersion]) -> None:
     would take longer to quote than all other work.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_RESERVE, [ProducerVersion._meta.db_table, len(fresh)])
-        for new, (pk,) in zip(fresh, cursor.fetchall(), strict=True):
+        for new, pk in zip(fresh, reserve_ids(ProducerVersion, len(fresh)), strict=True):
             new.pk, new.created_at = pk, timezone.now()
         with cursor.copy(_COPY) as copy:
             for new in fresh:

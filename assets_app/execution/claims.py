@@ -7,7 +7,6 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Model
 
 from accounts_app.models import User
 from assets_app.execution.outlets import outlet_ids
@@ -25,6 +24,7 @@ from assets_app.models import (
 )
 from assets_app.queries.clock import database_now
 from slicewise.partitions import PartitionRow
+from slicewise_server.web.row_ids import reserve_ids
 
 # One statement creates the rows of partitions where none exist, claims the free partitions, and
 # makes the claimed partitions the run's own. Rows are locked in the order of their keys: claims in
@@ -319,16 +319,6 @@ def _release_claims(claimed_slices: Sequence[tuple[int, int]]) -> None:
         with connection.cursor() as cursor:
             columns = zip(*claimed_slices, strict=True)
             cursor.execute(_RELEASE, [list(column) for column in columns])
-
-
-def reserve_ids(model: type[Model], count: int) -> list[int]:
-    """Return ids for rows that are yet to be created, so that other rows can refer to the ids."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
-            [model._meta.db_table, count],
-        )
-        return [row[0] for row in cursor.fetchall()]
 
 
 def _insert_runs(

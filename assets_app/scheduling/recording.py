@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
-from assets_app.execution.claims import reserve_ids
 from assets_app.models import Asset, LeftOut, Schedule, ScheduleTick, TickReason
 from slicewise.partitions import PartitionRow, PartitionSet
+from slicewise_server.web.row_ids import reserve_ids
 
 _IDLE = (TickReason.NOTHING_ENDED, TickReason.UPSTREAM)
 _FORGOTTEN_AT_ONCE = 5_000

@@ -37,8 +37,8 @@ from assets_app.scheduling.recording import (
 )
 from partitions_app.models import PartitionDefinition
 from slicewise.partitions import PartitionRow
+from slicewise_server.web.advisory_locks import AdvisoryLock, try_lock_until_commit
 
-_TICK_LOCK = 7_304
 _BATCH_SIZE = 2_000
 # For thousands of rows, Django's own bulk_update takes several seconds.
 _ADVANCE = """
@@ -101,9 +101,8 @@ def _handle_times(now: datetime) -> int:
     One worker handles ticks at a time: other workers return at once. Schedules that another
     transaction is changing are left to the next beat.
     """
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_TICK_LOCK])
-        if not cursor.fetchone()[0]:
+    with transaction.atomic():
+        if not try_lock_until_commit(AdvisoryLock.TICK):
             return 0
         schedules = list(
             Schedule.objects.select_for_update(of=("self",), skip_locked=True)

@@ -4,9 +4,9 @@ from typing import Any
 
 from django import forms
 
-from assets_app.forms import ServiceForm
 from backfills_app.models import Backfill, BackfillOrder
 from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.forms import ServiceForm
 
 
 class ChangeForm(ServiceForm):

@@ -10,7 +10,6 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from accounts_app.models import User
-from assets_app.forms import ParamsField, ServiceForm
 from assets_app.models import Asset
 from backfills_app.forms.choice import (
     MOST_BOXES,
@@ -32,6 +31,7 @@ from backfills_app.models import BackfillOrder, ExistingPolicy
 from backfills_app.services import BackfillRequest, request_from_text
 from partitions_app.rules import has_time
 from slicewise_server.web.errors import InvalidRequest
+from slicewise_server.web.forms import ParamsField, ServiceForm
 from slicewise_server.web.storable import read_json_object
 
 SEGMENT = "segment-"

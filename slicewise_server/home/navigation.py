@@ -10,7 +10,7 @@ from accounts_app.policy import opens_admin
 
 # Label, icon and URL name of each page in the navigation.
 _PAGES = (
-    ("Overview", "home", "backfills:overview"),
+    ("Overview", "home", "home:overview"),
     ("Assets", "database", "assets:assets"),
     ("Runs", "player-play", "assets:runs"),
     ("Backfills", "history", "backfills:backfills"),
@@ -37,7 +37,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 
 
 def _links(path: str) -> list[NavigationLink]:
-    overview_url = reverse("backfills:overview")
+    overview_url = reverse("home:overview")
     links = []
     for label, icon, url_name in _PAGES:
         url = reverse(url_name)
